@@ -1,0 +1,34 @@
+# What every target of the project shares: warnings, sanitizers, and a library per folder of src/.
+
+add_library(cermet_options INTERFACE)
+target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror -fvisibility=hidden)
+target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+if(CERMET_SANITIZE)
+  target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  target_link_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE})
+endif()
+
+# cermet_folder(NAME PATH LIBRARIES...): the sources below src/PATH as one static library cermet_NAME.
+function(cermet_folder name path)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(cermet_${name} STATIC ${sources})
+  target_link_libraries(cermet_${name} PRIVATE cermet_options PUBLIC ${ARGN})
+  target_include_directories(cermet_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+endfunction()
+
+# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program.
+function(cermet_tests folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  string(REPLACE "/" "_" name ${folder})
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE cermet_options GTest::gtest_main ${ARGN})
+  target_compile_definitions(test_${name} PRIVATE CERMET_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CERMET_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  gtest_discover_tests(test_${name} TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()

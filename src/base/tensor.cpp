@@ -1,0 +1,91 @@
+#include "base/tensor.hpp"
+
+#include "base/error.hpp"
+
+namespace cermet {
+
+bool TensorType::is_constant() const {
+  return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_constant(); });
+}
+
+std::string TensorType::to_string() const { return std::string(name_of(dtype)) + cermet::to_string(dims); }
+
+Shape::Shape(std::initializer_list<std::int64_t> dims) {
+  for (std::int64_t d : dims) push_back(d);
+}
+
+void Shape::push_back(std::int64_t dim) {
+  require(rank_ < max_rank, "tensor rank: expected at most {}, found more", max_rank);
+  dims_[static_cast<std::size_t>(rank_++)] = dim;
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t n = 1;
+  for (std::int64_t d : *this) n *= d;
+  return n;
+}
+
+std::string Shape::to_string() const { return cermet::to_string(to_dims(*this)); }
+
+Shape dense_strides(const Shape& shape) {
+  Shape strides = shape;
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    step *= shape[axis];
+  }
+  return strides;
+}
+
+TensorView::TensorView(void* memory, DType type, const Shape& dims) : data(memory), dtype(type), shape(dims), strides(dense_strides(dims)), present(true) {}
+
+bool TensorView::is_dense() const {
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] != 1 && strides[axis] != step) return elements() == 0;
+    step *= shape[axis];
+  }
+  return true;
+}
+
+TensorType TensorView::type() const { return {dtype, to_dims(shape)}; }
+
+Shape bind(const Dims& dims, const SymbolValues& symbols) {
+  Shape shape;
+  for (const Dim& d : dims) shape.push_back(d.value(symbols));
+  return shape;
+}
+
+Dims to_dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Rows::Rows(const TensorView& view, int trailing) : data_(view.as<std::byte>()) {
+  const int lead = view.shape.rank() - trailing;
+  CERMET_ASSERT(lead >= 0);
+  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  for (int axis = lead; axis < view.shape.rank(); ++axis) length_ *= view.shape[axis];
+  std::int64_t expected_step = 0;
+  for (int axis = lead - 1; axis >= 0; --axis) {
+    if (view.shape[axis] != 1) {
+      if (expected_step == 0) step_bytes_ = view.strides[axis] * bytes;
+      else if (view.strides[axis] * bytes != expected_step) uniform_ = false;
+      expected_step = view.strides[axis] * bytes * view.shape[axis];
+    }
+    count_ *= view.shape[axis];
+  }
+  if (uniform_) return;
+  for (int axis = 0; axis < lead; ++axis) {
+    lead_dims_.push_back(view.shape[axis]);
+    lead_step_bytes_.push_back(view.strides[axis] * bytes);
+  }
+}
+
+std::byte* Rows::strided_row(std::int64_t r) const {
+  std::byte* address = data_;
+  for (int axis = lead_dims_.rank() - 1; axis >= 0; --axis) {
+    address += r % lead_dims_[axis] * lead_step_bytes_[axis];
+    r /= lead_dims_[axis];
+  }
+  return address;
+}
+
+}  // namespace cermet
