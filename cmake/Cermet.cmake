@@ -1,7 +1,8 @@
 # What every target of the project shares: warnings, sanitizers, and a library per folder of src/.
 
+# -Wmaybe-uninitialized is off: GCC 12 reports it inside std::vector and std::optional.
 add_library(cermet_options INTERFACE)
-target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror -fvisibility=hidden)
+target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Werror)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)
   target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
@@ -12,6 +13,8 @@ endif()
 function(cermet_folder name path)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cpp)
   if(NOT sources)
+    add_library(cermet_${name} INTERFACE)
+    target_link_libraries(cermet_${name} INTERFACE ${ARGN})
     return()
   endif()
   add_library(cermet_${name} STATIC ${sources})

@@ -1,0 +1,71 @@
+#include "kernel/cpu/isa.hpp"
+
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/error.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr std::array<std::string_view, 5> names{"baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
+
+std::vector<Isa> detect() {
+  std::vector<Isa> found{Isa::baseline};
+#if defined(__x86_64__)
+  const auto targets = hwy::SupportedTargets();
+  if (targets & HWY_AVX2) found.push_back(Isa::avx2);
+  if (targets & HWY_AVX3) found.push_back(Isa::avx512);
+  if ((targets & HWY_AVX3) && __builtin_cpu_supports("avx512vnni")) found.push_back(Isa::avx512_vnni);
+  if (found.back() == Isa::avx512_vnni && __builtin_cpu_supports("avx512bf16")) found.push_back(Isa::avx512_bf16);
+#endif
+  return found;
+}
+
+std::atomic<int>& current() {
+  static std::atomic<int> isa{-1};
+  return isa;
+}
+
+Isa chosen_by_environment() {
+  const std::string& wanted = env::value(env::Name::CERMET_CPU_ISA);
+  if (wanted == "best") return supported_isas().back();
+  for (const Isa isa : supported_isas())
+    if (name_of(isa) == wanted) return isa;
+  std::vector<std::string_view> known{"best"};
+  for (const Isa isa : supported_isas()) known.push_back(name_of(isa));
+  fail(Status::invalid_argument, "environment variable CERMET_CPU_ISA: expected one of {} on this machine, found '{}'", fmt::join(known, ", "), wanted);
+}
+
+}  // namespace
+
+std::string_view name_of(Isa isa) { return names[static_cast<std::size_t>(isa)]; }
+
+std::span<const Isa> supported_isas() {
+  static const std::vector<Isa> isas = detect();
+  return isas;
+}
+
+void force_isa(Isa isa) {
+  const auto supported = supported_isas();
+  CERMET_ASSERT(std::find(supported.begin(), supported.end(), isa) != supported.end());
+  hwy::SetSupportedTargetsForTest(0);  // 0: detect again
+  auto targets = hwy::SupportedTargets();
+  if (isa < Isa::avx512) targets &= ~((HWY_AVX2 << 1) - 1) | HWY_AVX2;  // lower bits are higher x86 targets
+  if (isa < Isa::avx2) targets &= ~((HWY_SSSE3 << 1) - 1);
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(targets);
+  current().store(static_cast<int>(isa));
+}
+
+Isa active_isa() {
+  if (current().load() < 0) force_isa(chosen_by_environment());
+  return static_cast<Isa>(current().load());
+}
+
+}  // namespace cermet::cpu

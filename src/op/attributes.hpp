@@ -1,0 +1,44 @@
+// Attributes of an operator call: a small sorted list of named values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace cermet {
+
+using Ints = std::vector<std::int64_t>;
+/// Element types travel as their names ("bf16").
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string, Ints>;
+
+std::string to_string(const AttributeValue& value);       ///< as the graph's text form spells it: true, 8, 1e-05, "silu", [1, 2]
+std::string_view type_name(const AttributeValue& value);  ///< "bool", "int", "float", "string", "ints"
+
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> values);
+
+  void set(std::string_view name, AttributeValue value);
+  /// The value, or null when the name is absent.
+  const AttributeValue* find(std::string_view name) const;
+  /// Typed access; asserts that a resolved attribute of that type exists.
+  bool flag(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  const Ints& integers(std::string_view name) const;
+
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+  std::size_t size() const { return values_.size(); }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::vector<std::pair<std::string, AttributeValue>> values_;  ///< sorted by name
+};
+
+}  // namespace cermet

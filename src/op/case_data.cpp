@@ -1,0 +1,133 @@
+#include "op/case_data.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+std::uint64_t seed_of(std::string_view op, const std::string& name) {
+  std::uint64_t hash = 1469598103934665603ull;  // FNV-1a: the same on every machine
+  for (const char c : std::string(op) + "/" + name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+/// Standard normal by Box-Muller on raw generator output: std::normal_distribution differs between libraries.
+double standard_normal(std::mt19937_64& random) {
+  const double u = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53, v = static_cast<double>(random() >> 11) * 0x1p-53;
+  return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+}
+
+double draw(const Fill& fill, std::int64_t index, std::mt19937_64& random) {
+  const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+  switch (fill.kind) {
+    case Fill::Kind::normal: return fill.a + fill.b * standard_normal(random);
+    case Fill::Kind::uniform: return fill.a + (fill.b - fill.a) * unit;
+    case Fill::Kind::integers: return fill.a + std::floor(unit * (fill.b - fill.a + 1));
+    case Fill::Kind::values: return fill.values[static_cast<std::size_t>(index) % fill.values.size()];
+  }
+  return 0;
+}
+
+OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
+  const Shape shape = bind(operand.type.dims, {});
+  Shape padded = shape;
+  if (shape.rank() > 0) padded[shape.rank() - 1] += operand.row_padding;
+  OwnedTensor tensor(operand.type.dtype, padded);
+  if (tensor.memory.size() > 0) std::memset(tensor.memory.data(), 0xff, static_cast<std::size_t>(tensor.memory.size()));  // NaN in the padding
+  tensor.view = TensorView(tensor.memory.data(), operand.type.dtype, shape, dense_strides(padded));
+  for (std::int64_t i = 0; i < shape.elements(); ++i) store(tensor.view, i, draw(operand.fill, i, random));
+  return tensor;
+}
+
+bool is_rounded(DType dtype) { return dtypes::real.contains(dtype); }
+
+/// Distance between neighbouring values of a type around `value`.
+double unit_in_last_place(DType dtype, double value) {
+  const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
+  const int smallest = dtype == DType::f16 ? -14 : -126;
+  if (value == 0) return std::ldexp(1.0, smallest - mantissa);
+  return std::ldexp(1.0, std::max(std::ilogb(value), smallest) - mantissa);
+}
+
+double largest(DType dtype) { return dtype == DType::f16 ? 65504.0 : dtype == DType::bf16 ? 0x1.fep127 : 0x1.fffffep127; }
+
+bool real_agrees(DType dtype, double expected, double found, double bound) {
+  if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found);
+  if (std::isinf(expected) || std::isinf(found)) {
+    if (expected == found) return true;
+    return std::abs(std::isinf(found) ? expected : found) >= largest(dtype) * (1 - 0x1p-7) && std::signbit(expected) == std::signbit(found);
+  }
+  return std::abs(expected - found) <= bound;
+}
+
+/// Position of a code among the values of its type: integers are themselves; fp8 counts representable values from zero.
+double code_rank(DType dtype, const TensorView& view, std::int64_t i) {
+  if (!dtypes::fp8.contains(dtype)) return load(view, i);
+  const auto bits = view.as<const std::uint8_t>()[element_offset(view, i)];
+  return bits & 0x80 ? -static_cast<double>(bits & 0x7f) : static_cast<double>(bits & 0x7f);
+}
+
+}  // namespace
+
+CaseData make_case_data(const OpDefinition& op, const Case& test_case) {
+  CaseData data;
+  std::vector<std::optional<TensorType>> types;
+  std::mt19937_64 random(seed_of(op.name, test_case.name));
+  std::uint64_t constants = 0;
+  for (std::size_t i = 0; i < test_case.inputs.size(); ++i) {
+    const auto& operand = test_case.inputs[i];
+    types.push_back(operand ? std::optional(operand->type) : std::nullopt);
+    data.owned_inputs.push_back(operand ? make_operand(*operand, random) : OwnedTensor());
+    data.inputs.push_back(data.owned_inputs.back().view);
+    if (operand && operand->constant) constants |= 1ull << i;
+  }
+  data.problem = make_problem(op, std::move(types), test_case.attributes);
+  data.problem.constant_inputs = constants;
+  data.inputs.resize(data.problem.inputs.size());
+  return data;
+}
+
+Expected run_reference(const CaseData& data) {
+  Expected expected;
+  std::vector<TensorView> views;
+  for (std::size_t i = 0; i < data.problem.outputs.size(); ++i) {
+    const TensorType& type = data.problem.outputs[i];
+    expected.outputs.emplace_back(is_rounded(type.dtype) ? DType::f64 : type.dtype, bind(type.dims, {}));
+    views.push_back(expected.outputs.back().view);
+    expected.magnitude.emplace_back(static_cast<std::size_t>(views.back().elements()), 0.0);
+    const auto& aliases = data.problem.op->aliases;
+    if (i < aliases.size() && aliases[i] >= 0)
+      for (std::int64_t e = 0; e < views[i].elements(); ++e) store(views[i], e, load(data.inputs[static_cast<std::size_t>(aliases[i])], e));
+  }
+  data.problem.op->reference({data.inputs, views, data.problem.attributes, &expected.magnitude});
+  return expected;
+}
+
+std::string compare(const Problem& problem, const Expected& expected, const std::vector<TensorView>& outputs) {
+  const double depth = problem.op->rounding_depth ? problem.op->rounding_depth(problem) : 8;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const TensorView& found = outputs[o];
+    for (std::int64_t i = 0; i < found.elements(); ++i) {
+      const double want = load(expected.outputs[o].view, i), got = load(found, i);
+      double bound = problem.op->integer_slack;
+      bool agrees = true;
+      if (is_rounded(found.dtype)) {
+        const double recorded = expected.magnitude[o][static_cast<std::size_t>(i)];
+        const double magnitude = recorded != 0 ? recorded : std::abs(want);
+        bound = 0.5 * unit_in_last_place(found.dtype, want) * (1 + 0x1p-10) + depth * 0x1p-24 * magnitude + unit_in_last_place(found.dtype, 0);
+        agrees = real_agrees(found.dtype, want, got, bound);
+      } else {
+        agrees =
+            std::abs(code_rank(found.dtype, expected.outputs[o].view, i) - code_rank(found.dtype, found, i)) <= bound || (std::isnan(want) && std::isnan(got));
+      }
+      if (!agrees) return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o, problem.op->outputs[o].name, i, want, got, bound);
+    }
+  }
+  return "";
+}
+
+}  // namespace cermet

@@ -1,0 +1,34 @@
+// Operands made from a case's recipe, and the comparison of a kernel's results with the reference.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+
+/// A problem with memory behind its operands and results.
+struct CaseData {
+  Problem problem;
+  std::vector<OwnedTensor> owned_inputs;
+  std::vector<TensorView> inputs;  ///< one per operand of the problem; `present` is false where it is not given
+};
+
+/// Makes a case's operands: the same bytes for the same operator and case on every machine.
+CaseData make_case_data(const OpDefinition& op, const Case& test_case);
+
+/// What the reference computes. Results of type f32, bf16 and f16 are kept as doubles before their rounding; others have their own type.
+struct Expected {
+  std::vector<OwnedTensor> outputs;
+  std::vector<std::vector<double>> magnitude;  ///< see ReferenceCall
+};
+Expected run_reference(const CaseData& data);
+
+/// Compares one kernel's results with the reference: half a unit in the last place of the output for its one rounding, plus the
+/// error bound of float32 accumulation, rounding_depth * 2^-24 * magnitude. Codes (integers, fp8) may differ by integer_slack.
+/// Returns "" when all agree, else a line that names output, element, expected, found and bound.
+std::string compare(const Problem& problem, const Expected& expected, const std::vector<TensorView>& outputs);
+
+}  // namespace cermet

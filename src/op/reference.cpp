@@ -1,0 +1,9 @@
+#include "op/reference.hpp"
+
+namespace cermet {
+
+void check_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound) {
+  require(value >= 0 && value < bound, "{}: operand {}: expected an index in [0, {}), found {}", op, operand, bound, value);
+}
+
+}  // namespace cermet

@@ -1,0 +1,38 @@
+// Element access for references: any element type, strided leading dimensions, doubles in between.
+#pragma once
+
+#include <cmath>
+
+#include "format/element.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+
+/// Offset, in elements, of dense index `index` of a view whose dimensions may be strided.
+inline std::int64_t element_offset(const TensorView& view, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {
+    offset += index % view.shape[axis] * view.strides[axis];
+    index /= view.shape[axis];
+  }
+  return offset;
+}
+
+/// Element at a dense (row-major) index.
+inline double load(const TensorView& view, std::int64_t index) { return format::load_element(view.data, view.dtype, element_offset(view, index)); }
+/// Writes with the one rounding of the output.
+inline void store(const TensorView& view, std::int64_t index, double value) {
+  format::store_element(view.data, view.dtype, element_offset(view, index), value);
+}
+/// Element as an index: exact for every integer type that fits.
+inline std::int64_t load_index(const TensorView& view, std::int64_t index) { return static_cast<std::int64_t>(load(view, index)); }
+
+/// Records the magnitude of an output element where the caller asked for it.
+inline void note_magnitude(const ReferenceCall& call, std::size_t output, std::int64_t index, double magnitude) {
+  if (call.magnitude) (*call.magnitude)[output][static_cast<std::size_t>(index)] = magnitude;
+}
+
+/// Throws unless 0 <= value < bound; names operator and operand.
+void check_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound);
+
+}  // namespace cermet

@@ -1,0 +1,53 @@
+#include "select/bound_op.hpp"
+
+namespace cermet {
+namespace {
+
+TensorType matrix_of(const TensorType& weight) {
+  CERMET_ASSERT(weight.rank() == 2 || weight.rank() == 3);
+  return weight.rank() == 2 ? weight : TensorType{weight.dtype, {weight.dims[1], weight.dims[2]}};
+}
+
+}  // namespace
+
+std::int64_t packed_bytes(const WeightLayout& layout, const TensorType& weight) {
+  const std::int64_t matrix = layout.bytes(matrix_of(weight));
+  return weight.rank() == 2 ? matrix : round_up(matrix, AlignedBuffer::alignment) * weight.dims[0].constant();
+}
+
+void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte* destination, ThreadPool& pool) {
+  if (weight.shape.rank() == 2) return layout.pack(weight, destination, pool);
+  const std::int64_t step = round_up(layout.bytes(matrix_of(weight.type())), AlignedBuffer::alignment);
+  for (std::int64_t e = 0; e < weight.shape[0]; ++e) {
+    std::byte* matrix = weight.as<std::byte>() + e * weight.strides[0] * static_cast<std::int64_t>(size_of(weight.dtype));
+    layout.pack(TensorView(matrix, weight.dtype, {weight.shape[1], weight.shape[2]}, {weight.strides[1], weight.strides[2]}), destination + e * step, pool);
+  }
+}
+
+BoundOp::BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool) : problem_(std::move(problem)), kernel_(&kernel), pool_(&pool) {
+  launch_ = kernel.bind(problem_);
+  workspace_bytes_ = kernel.workspace(problem_, pool.size());
+  packed_.resize(problem_.inputs.size());
+  operands_.resize(problem_.inputs.size());
+}
+
+void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
+  const WeightLayout* layout = kernel_->weight_layout(problem_, operand);
+  if (!layout) return;
+  packed_[operand] = AlignedBuffer(packed_bytes(*layout, weight.type()));
+  pack_weight(*layout, weight, packed_[operand].data(), *pool_);
+}
+
+void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace) {
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i] = i < inputs.size() ? inputs[i] : TensorView();
+    if (packed_[i].data()) operands_[i].data = packed_[i].data();
+  }
+  if (!workspace && workspace_bytes_ > 0) {
+    if (!own_workspace_.data()) own_workspace_ = AlignedBuffer(workspace_bytes_);
+    workspace = own_workspace_.data();
+  }
+  launch_({operands_, outputs, workspace, pool_});
+}
+
+}  // namespace cermet

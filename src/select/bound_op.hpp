@@ -1,0 +1,41 @@
+// An operator bound to a kernel: validated once, then run many times on operands of the same types.
+#pragma once
+
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet {
+
+class BoundOp {
+ public:
+  /// Binds a problem with constant dimensions to a kernel that does not decline it.
+  BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool);
+
+  const Problem& problem() const { return problem_; }
+  const Kernel& kernel() const { return *kernel_; }
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Packs a constant operand into the layout that the kernel wants; later runs use the copy. Operands without a layout are left alone.
+  void prepack(std::size_t operand, const TensorView& weight);
+  /// Computes. Operands must have the types of the problem; views may be strided in leading dimensions.
+  /// `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
+  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr);
+
+ private:
+  Problem problem_;
+  const Kernel* kernel_;
+  ThreadPool* pool_;
+  Launcher launch_;
+  std::int64_t workspace_bytes_ = 0;
+  AlignedBuffer own_workspace_;
+  std::vector<AlignedBuffer> packed_;
+  std::vector<TensorView> operands_;  ///< reused between runs
+};
+
+/// Bytes of a packed weight: one matrix, or a stack of them at 64-byte steps.
+std::int64_t packed_bytes(const WeightLayout& layout, const TensorType& weight);
+/// Packs a rank-2 weight, or every matrix of a rank-3 weight.
+void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte* destination, ThreadPool& pool);
+
+}  // namespace cermet

@@ -1,0 +1,36 @@
+#include "select/select.hpp"
+
+#include "base/env.hpp"
+#include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/kernels.hpp"
+
+namespace cermet {
+namespace {
+
+bool is_disabled(std::string_view kernel) {
+  const std::string list = "," + env::value(env::Name::CERMET_DISABLE_KERNELS) + ",";
+  return list.find(fmt::format(",{},", kernel)) != std::string::npos;
+}
+
+}  // namespace
+
+Selection explain_selection(const Problem& problem) {
+  cpu::active_isa();
+  Selection selection;
+  for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) {
+    Decline decline = is_disabled(kernel->name) ? Decline("switched off by CERMET_DISABLE_KERNELS") : kernel->declines(problem);
+    if (!decline && !selection.kernel) selection.kernel = kernel;
+    selection.candidates.push_back({kernel, std::move(decline)});
+  }
+  return selection;
+}
+
+const Kernel& select_kernel(const Problem& problem) {
+  const Selection selection = explain_selection(problem);
+  if (selection.kernel) return *selection.kernel;
+  std::string reasons;
+  for (const Candidate& candidate : selection.candidates) reasons += fmt::format("; {}: {}", candidate.kernel->name, *candidate.decline);
+  fail(Status::unsupported, "{}: expected a CPU kernel that takes it, found none{}", problem.to_string(), reasons);
+}
+
+}  // namespace cermet

@@ -1,0 +1,25 @@
+// WHICH: the choice among an operator's kernels, in its simplest true form: ordered candidates, the first that does not decline.
+#pragma once
+
+#include <vector>
+
+#include "kernel/kernel.hpp"
+
+namespace cermet {
+
+struct Candidate {
+  const Kernel* kernel;
+  Decline decline;  ///< why it was passed over; nothing for the chosen one and those after it that would also fit
+};
+
+struct Selection {
+  const Kernel* kernel = nullptr;  ///< null when every candidate declines
+  std::vector<Candidate> candidates;
+};
+
+/// Asks every CPU kernel of the operator, in order. Kernels named in CERMET_DISABLE_KERNELS decline.
+Selection explain_selection(const Problem& problem);
+/// The chosen kernel; throws Error(unsupported) with every reason when none fits.
+const Kernel& select_kernel(const Problem& problem);
+
+}  // namespace cermet
