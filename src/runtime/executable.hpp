@@ -1,0 +1,52 @@
+// A compiled graph: bound kernels in order, one arena planned by lifetime, operands bound by name.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "graph/graph.hpp"
+#include "kernel/kernel.hpp"
+#include "runtime/weights.hpp"
+
+namespace cermet {
+
+/// One kernel launch of an executable, for reports.
+struct StepInfo {
+  std::string scope;
+  std::string kernel;
+  Problem problem;
+  double seconds = 0;  ///< total over all runs since reset_timers(); 0 unless timing is on
+  std::int64_t runs = 0;
+};
+
+class Executable {
+ public:
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+  ~Executable();
+
+  /// Binds memory to an input of the graph; it stays bound until bound again. The view's element type must be the input's and its shape
+  /// must fit the input's dimensions when run() gives the symbols. Throws Error naming the input.
+  void bind(std::string_view input, const TensorView& memory);
+  /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound.
+  void run(const SymbolValues& symbols);
+  /// Result of the last run: a view into the arena (or into state), valid until the next run.
+  TensorView output(std::string_view name) const;
+
+  std::int64_t arena_bytes() const;  ///< intermediates and scratch
+  std::span<const StepInfo> steps() const;
+  void set_timing(bool on);
+  void reset_timers();
+
+ private:
+  friend class Compiler;
+  struct State;
+  explicit Executable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cermet
