@@ -1,0 +1,80 @@
+// A loaded model that computes logits for batches of sequences of uneven length, over a paged KV cache.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "base/thread_pool.hpp"
+#include "model/config.hpp"
+#include "runtime/compile.hpp"
+
+namespace cermet {
+
+/// Which rotary frequencies a model gets. `stored`: rounded to the checkpoint's element type, as a framework does that casts the whole module
+/// (`model.to(dtype)`); `exact`: float32.
+enum class RopeFrequencies : std::uint8_t { stored, exact };
+
+struct EngineOptions {
+  std::string device = "cpu";
+  std::optional<DType> dtype;           ///< operand type of matrix products: f32, bf16 or f16; the checkpoint's where absent
+  int threads = 0;                      ///< 0: one for each core
+  std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
+  std::int64_t max_sequences = 1;       ///< sequences of one batch
+  std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
+  RopeFrequencies rope_frequencies = RopeFrequencies::stored;
+  /// Called while weights load with bytes done and bytes in all.
+  std::function<void(std::int64_t done, std::int64_t total)> on_load;
+};
+
+/// New tokens of one sequence, to be appended to its context.
+struct SequenceTokens {
+  int sequence = 0;  ///< slot in [0, max_sequences)
+  std::span<const std::int32_t> tokens;
+};
+
+class Engine {
+ public:
+  /// Reads a checkpoint folder. Throws Error naming file, tensor or field.
+  static Engine load(const std::filesystem::path& folder, const EngineOptions& options);
+  Engine(Engine&&) noexcept;
+  ~Engine();
+
+  const ModelConfig& config() const;
+  DType dtype() const;
+  std::string device_name() const;
+  int threads() const;
+
+  /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
+  /// (`all`), or of each sequence's last one. Several sequences of uneven length run as one batch, at most max_batch_tokens tokens in all.
+  /// Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the cache.
+  enum class Logits : std::uint8_t { all, last };
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which);
+  /// As forward for one sequence, but of any length: goes in chunks; returns the last token's logits.
+  TensorView prefill(int sequence, std::span<const std::int32_t> tokens);
+  /// Forgets a sequence's context and frees its cache pages.
+  void reset(int sequence);
+  /// Tokens of context that a sequence holds.
+  std::int64_t length(int sequence) const;
+  /// Tokens that a sequence can still take.
+  std::int64_t room(int sequence) const;
+
+  std::int64_t weight_bytes() const;
+  std::int64_t cache_bytes() const;
+  /// Steps of the executables: [0] for few tokens (decode), [1] for many (prefill).
+  std::span<const StepInfo> steps(bool prefill) const;
+  void set_timing(bool on);
+  ThreadPool& pool();
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cermet

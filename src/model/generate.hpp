@@ -1,0 +1,57 @@
+// Text generation and evaluation on top of an engine.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/engine.hpp"
+
+namespace cermet {
+
+/// How the next token is chosen. The defaults are greedy.
+struct Sampling {
+  double temperature = 0;         ///< 0: the most likely token
+  std::int32_t top_k = 0;         ///< 0: all
+  double top_p = 1;               ///< in (0, 1]
+  double min_p = 0;               ///< in [0, 1)
+  double repetition_penalty = 1;  ///< > 0; 1: none
+  std::uint64_t seed = 0;
+};
+
+struct GenerateOptions {
+  std::int64_t max_new_tokens = 128;
+  Sampling sampling;
+  std::vector<std::int32_t> stop_ids;            ///< generation ends after one of these; the config's eos ids by default in the command line
+  const std::atomic<bool>* cancelled = nullptr;  ///< checked between tokens
+};
+
+struct Generation {
+  std::vector<std::int32_t> ids;  ///< new tokens; a stop id that ended generation is not among them
+  enum class End : std::uint8_t { length, stop, context, cancelled } end = End::length;
+  std::int64_t prompt_tokens = 0;
+  double prefill_seconds = 0, decode_seconds = 0;  ///< decode counts the tokens after the first
+  double prefill_tokens_per_second() const;
+  double decode_tokens_per_second() const;  ///< 0 when fewer than two tokens were made
+};
+
+/// Continues the sequence in slot 0, which may already hold context; `prompt` is appended to it. Calls on_token after every new token.
+/// Throws Error when the prompt is empty and no context exists, or when it does not fit the cache.
+Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
+                    const std::function<void(std::int32_t)>& on_token = {});
+
+struct Perplexity {
+  double value = 0;           ///< exp of the mean negative log-likelihood
+  double standard_error = 0;  ///< of the perplexity, from the spread of the tokens' log-likelihoods (delta method)
+  std::int64_t tokens = 0;    ///< tokens scored
+  double seconds = 0;
+};
+
+/// Perplexity over consecutive windows; every token but a window's first is scored and the tail that fills no window is dropped.
+/// Throws Error when the text is shorter than one window. `on_progress` gets windows done and in all.
+Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window, const std::atomic<bool>* cancelled = nullptr,
+                    const std::function<void(std::int64_t done, std::int64_t total)>& on_progress = {});
+
+}  // namespace cermet
