@@ -64,7 +64,7 @@ void append_utf8(std::string& out, char32_t code_point) {
   add(0x80 | (code_point & 0x3F));
 }
 
-std::string quoted(std::string_view text, std::size_t longest) {
+std::string quote(std::string_view text, std::size_t longest) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Unit unit = first_utf8_unit(text.substr(i));

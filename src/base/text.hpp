@@ -23,6 +23,6 @@ Utf8Unit first_utf8_unit(std::string_view text);
 void append_utf8(std::string& out, char32_t code_point);
 
 /// Text in double quotes for a message: one line of valid UTF-8, control and broken bytes escaped, cut after `longest` bytes.
-std::string quoted(std::string_view text, std::size_t longest = 80);
+std::string quote(std::string_view text, std::size_t longest = 80);
 
 }  // namespace cermet

@@ -67,7 +67,7 @@ std::string JsonStorage::path(std::uint32_t index) const {
     } else if (is_plain_name(key(child))) {
       path += (path.empty() ? "" : ".") + std::string(key(child));
     } else {
-      path += "[" + quoted(key(child)) + "]";
+      path += "[" + quote(key(child)) + "]";
     }
     container = child;
   }
@@ -111,7 +111,7 @@ class Builder {
     const std::string_view before = source_.substr(0, position == 0 ? 0 : position - 1);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 = 0: no line break before
-    const std::string message = quoted(what, 160);
+    const std::string message = quote(what, 160);
     fail(Status::invalid_file, "{}: line {}, column {}: expected JSON, found a {}", storage_.name, line, column, message.substr(1, message.size() - 2));
   }
 
@@ -163,7 +163,7 @@ void Builder::refuse_duplicates(std::uint32_t object) {
   const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
   if (twice == keys_.end()) return;
   const std::string where = storage_.path(object);
-  fail(Status::invalid_file, "{}: {}{}expected each key once, found {} twice", storage_.name, where, where.empty() ? "" : ": ", quoted(*twice));
+  fail(Status::invalid_file, "{}: {}{}expected each key once, found {} twice", storage_.name, where, where.empty() ? "" : ": ", quote(*twice));
 }
 
 std::string read_bytes(const std::filesystem::path& file, std::size_t max_bytes) {
@@ -265,7 +265,7 @@ std::string Json::describe() const {
     case JsonKind::boolean: return node.boolean ? "true" : "false";
     case JsonKind::integer: return fmt::format("{}", node.integer);
     case JsonKind::number: return fmt::format("{}", node.number);
-    case JsonKind::string: return quoted(as_string());
+    case JsonKind::string: return quote(as_string());
     case JsonKind::array: return fmt::format("an array of {}", node.count);
     case JsonKind::object: return "an object";
   }

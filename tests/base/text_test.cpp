@@ -6,10 +6,10 @@
 namespace cermet {
 namespace {
 
-TEST(Text, Quoted) {
-  EXPECT_EQ(quoted("a\"b\\\n\x7f\xff\xc3\xa9"), "\"a\\\"b\\\\\\x0a\\x7f\\xff\u00e9\"");
-  EXPECT_EQ(quoted("abcdef\u00e9", 7), "\"abcdef...\"");  // cut between characters
-  EXPECT_EQ(quoted("abcdef\u00e9", 8), "\"abcdef\u00e9\"");
+TEST(Text, Quote) {
+  EXPECT_EQ(quote("a\"b\\\n\x7f\xff\xc3\xa9"), "\"a\\\"b\\\\\\x0a\\x7f\\xff\u00e9\"");
+  EXPECT_EQ(quote("abcdef\u00e9", 7), "\"abcdef...\"");  // cut between characters
+  EXPECT_EQ(quote("abcdef\u00e9", 8), "\"abcdef\u00e9\"");
 }
 
 TEST(Text, Utf8Units) {
