@@ -1,0 +1,43 @@
+// A checkpoint: a folder with config.json and its tensors in one or several safetensors files.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.hpp"
+#include "model/safetensors.hpp"
+
+namespace cermet {
+
+class Checkpoint {
+ public:
+  /// Opens and validates every header; reads no tensor data. Throws Error naming file and what is wrong.
+  static Checkpoint open(const std::filesystem::path& folder);
+  Checkpoint(Checkpoint&&) noexcept;
+  ~Checkpoint();
+
+  const ModelConfig& config() const;
+  const std::filesystem::path& folder() const;
+  std::int64_t total_bytes() const;  ///< of all tensors
+
+  /// A tensor's type and place; null when there is none of that name.
+  const StoredTensor* find(std::string_view name) const;
+  /// The same; throws Error naming file, tensor, expected and found shape.
+  const StoredTensor& require(std::string_view name, std::span<const std::int64_t> shape) const;
+  /// All tensors, sorted by name.
+  std::span<const StoredTensor> tensors() const;
+  /// Reads `destination.size()` bytes of a tensor from `byte_offset` on. Thread-safe.
+  void read(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination) const;
+
+ private:
+  struct State;
+  explicit Checkpoint(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cermet

@@ -1,0 +1,80 @@
+// What a checkpoint's config.json says, normalised: after parsing, no field depends on the spelling or the architecture that it came from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+
+namespace cermet {
+
+enum class Architecture : std::uint8_t {
+#define X(name) name,
+#include "model/arch/architectures.inc"
+#undef X
+};
+
+enum class RopeType : std::uint8_t { plain, linear, dynamic, yarn, llama3 };
+
+/// Rotary embedding parameters; fields that a type does not use keep their defaults.
+struct RopeConfig {
+  RopeType type = RopeType::plain;
+  double theta = 10000;
+  double factor = 1;
+  double low_freq_factor = 1, high_freq_factor = 4;                ///< llama3
+  std::int64_t original_max_position_embeddings = 0;               ///< 0: max_position_embeddings
+  std::optional<double> attention_factor, mscale, mscale_all_dim;  ///< yarn
+  double beta_fast = 32, beta_slow = 1;                            ///< yarn
+  bool truncate = true;                                            ///< yarn: round the correction range to whole dimensions
+  std::int64_t rotary_dim = 0;                                     ///< dimensions of a head that rotate
+};
+
+struct ModelConfig {
+  Architecture architecture{};
+  std::string architecture_name;  ///< "Qwen3MoeForCausalLM"
+  std::int64_t vocab_size = 0, hidden_size = 0, layers = 0;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t intermediate_size = 0;  ///< of dense feed-forward layers
+  std::int64_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-6;
+  RopeConfig rope;
+  std::vector<std::int64_t> window;  ///< per layer: keys a query sees, itself included; 0 = all
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  bool qk_norm = false;  ///< RMSNorm over each head of q and k before rotation
+  bool tie_word_embeddings = false;
+
+  std::vector<bool> sparse;  ///< per layer: mixture of experts instead of a dense feed-forward
+  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t expert_intermediate_size = 0;
+  bool renormalize_experts = true;  ///< weights of the chosen experts divided by their sum
+
+  DType dtype = DType::f32;  ///< the checkpoint's stated element type
+  std::optional<std::int32_t> bos_id;
+  std::vector<std::int32_t> eos_ids;  ///< from config.json and generation_config.json
+  double initializer_range = 0.02;
+};
+
+/// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file, field, expected and found.
+ModelConfig load_config(const std::filesystem::path& folder);
+
+/// A tensor that a checkpoint of this configuration must have.
+struct ExpectedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+/// Names under which an architecture stores one layer's feed-forward part and router.
+struct FeedForwardNames {
+  std::string gate, up, down;  ///< linear modules: "model.layers.3.mlp.gate_proj"; tensors add ".weight" and ".bias"
+};
+FeedForwardNames dense_names(const ModelConfig& config, std::int64_t layer);
+FeedForwardNames expert_names(const ModelConfig& config, std::int64_t layer, std::int64_t expert);
+std::string router_name(const ModelConfig& config, std::int64_t layer);
+
+/// Every tensor the architecture needs, in the order in which a forward pass meets them.
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
+
+}  // namespace cermet
