@@ -3,7 +3,7 @@
 # -Wmaybe-uninitialized is off: GCC 12 reports it inside std::vector and std::optional.
 add_library(cermet_options INTERFACE)
 # -Wrestrict is off: GCC 12 reports std::string concatenation by mistake (GCC bug 105651).
-target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Werror)
+target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Wno-restrict -Werror)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)
   target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
