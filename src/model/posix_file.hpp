@@ -1,0 +1,60 @@
+// A file descriptor with positioned reads and writes that are complete or an error naming the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+namespace cermet {
+
+/// An open regular file. Reads and writes carry their own position, so several threads may share one object. Every failure is Error(io) with the
+/// file's name and the operating system's reason.
+class PosixFile {
+ public:
+  /// What tells whether a file was changed behind our back.
+  struct Stamp {
+    std::int64_t bytes = 0;
+    std::int64_t modified_ns = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+
+  /// Opens an existing regular file; folders, pipes and devices are refused (and never waited for).
+  static PosixFile open_for_reading(const std::filesystem::path& path);
+  /// Creates a file that does not exist yet.
+  static PosixFile create(const std::filesystem::path& path);
+
+  PosixFile(PosixFile&& other) noexcept;
+  PosixFile& operator=(PosixFile&& other) noexcept;
+  ~PosixFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  Stamp stamp() const;
+  /// Reads up to destination.size() bytes at an offset; fewer only at the end of the file.
+  std::size_t read(std::int64_t offset, std::span<std::byte> destination) const;
+  /// Writes all bytes at an offset. A file size limit (RLIMIT_FSIZE) is an error here and not a signal.
+  void write(std::int64_t offset, std::span<const std::byte> source);
+  /// Claims disk space for the whole file, where the file system can: a full disk is known before the work is done.
+  void reserve(std::int64_t bytes);
+  /// Brings the content to the disk, then closes.
+  void sync_and_close();
+
+ private:
+  PosixFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  void close() noexcept;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// A name beside `target` that no other process uses, for content that is renamed to `target` when complete.
+std::filesystem::path temporary_sibling(const std::filesystem::path& target);
+
+/// Gives a complete file or folder its final name and brings the folder's list of names to the disk. An existing file, or an empty folder, is replaced.
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Writes a small file: temporary name in the same folder, then rename. Nothing is left under either name on failure.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace cermet
