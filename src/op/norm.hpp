@@ -1,0 +1,19 @@
+// What the normalisations share: a weight that covers trailing dimensions of x, and their attributes.
+#pragma once
+
+#include "op/infer.hpp"
+
+namespace cermet {
+
+/// The operand, where given, has the last dimensions of operand 0, at least one.
+void expect_trailing_of_x(const Problem& problem, std::size_t operand);
+/// eps is a number >= 0.
+void expect_eps(const Problem& problem);
+/// Trailing dimensions that form one row: as many as the weight has, 1 without a weight.
+int trailing_dims(const Problem& problem, std::size_t weight);
+/// Elements of such a row at the symbols' maximum.
+std::int64_t row_length(const Problem& problem, std::size_t weight);
+/// Depth of float32 roundings behind a normalised element: a running sum over the row (errors grow like its half) and a few operations.
+double norm_rounding_depth(const Problem& problem, std::size_t weight);
+
+}  // namespace cermet
