@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 
 #include "format/element.hpp"
 #include "op/operator.hpp"
@@ -24,6 +25,12 @@ inline double load(const TensorView& view, std::int64_t index) { return format::
 inline void store(const TensorView& view, std::int64_t index, double value) {
   format::store_element(view.data, view.dtype, element_offset(view, index), value);
 }
+/// Copies one element: bit for bit between equal types, else as store(load()).
+inline void copy_element(const TensorView& from, std::int64_t i, const TensorView& to, std::int64_t j) {
+  if (from.dtype != to.dtype) return store(to, j, load(from, i));
+  const auto bytes = static_cast<std::int64_t>(size_of(from.dtype));
+  std::memcpy(to.as<char>() + element_offset(to, j) * bytes, from.as<const char>() + element_offset(from, i) * bytes, static_cast<std::size_t>(bytes));
+}
 /// Element as an index: exact for every integer type that fits.
 inline std::int64_t load_index(const TensorView& view, std::int64_t index) { return static_cast<std::int64_t>(load(view, index)); }
 
@@ -34,5 +41,7 @@ inline void note_magnitude(const ReferenceCall& call, std::size_t output, std::i
 
 /// Throws unless 0 <= value < bound; names operator and operand.
 void check_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound);
+/// The index in [0, bound) of a value that may count from the end; throws unless -bound <= value < bound.
+std::int64_t checked_signed_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound);
 
 }  // namespace cermet
