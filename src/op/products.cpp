@@ -26,6 +26,17 @@ std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing)
   return rows;
 }
 
+void check_group_offsets(std::string_view op, const TensorView& offsets, std::int64_t rows) {
+  const std::int64_t last = offsets.elements() - 1;
+  for (std::int64_t e = 0, previous = 0; e <= last; ++e) {
+    const std::int64_t offset = load_index(offsets, e);
+    require(e > 0 || offset == 0, "{}: offsets: expected the first to be 0, found {}", op, offset);
+    require(offset >= previous && offset <= rows, "{}: offsets: expected rising numbers up to {}, found {} at {}", op, rows, offset, e);
+    require(e < last || offset == rows, "{}: offsets: expected the last to be {} (rows of x), found {}", op, rows, offset);
+    previous = offset;
+  }
+}
+
 Dims with_last(const Dims& dims, Dim last) {
   Dims result = dims;
   result.back() = last;

@@ -18,6 +18,8 @@ DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type,
 Dim check_weight(const Problem& problem, std::size_t x, std::size_t weight, std::size_t bias);
 /// Rows of an operand at the symbols' maximum: the product of all its dimensions but the last `trailing`.
 std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing = 1);
+/// Throws unless offsets [E + 1] start at 0, never fall and end at `rows`.
+void check_group_offsets(std::string_view op, const TensorView& offsets, std::int64_t rows);
 /// Dimensions of x with the last one replaced.
 Dims with_last(const Dims& dims, Dim last);
 
