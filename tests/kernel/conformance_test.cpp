@@ -50,7 +50,7 @@ std::string run_kernel(const CaseData& data, const Expected& expected, const Ker
     views.push_back(results.back().view);
   }
   std::vector<TensorView> inputs = data.inputs;
-  for (std::size_t o = 0; o < aliases.size(); ++o) {
+  for (std::size_t o = 0; o < std::min(aliases.size(), views.size()); ++o) {
     if (aliases[o] < 0) continue;
     TensorView& shared = inputs[static_cast<std::size_t>(aliases[o])];
     for (std::int64_t e = 0; e < shared.elements(); ++e) store(views[o], e, load(shared, e));
