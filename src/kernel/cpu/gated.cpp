@@ -1,0 +1,109 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/gated.cpp"
+#include <hwy/foreach_target.h>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/math-inl.hpp"
+#include "kernel/cpu/tile-inl.hpp"
+#include "kernel/kernel.hpp"
+#include "op/gated.hpp"
+
+#ifndef CERMET_GATED_ONCE
+#define CERMET_GATED_ONCE
+namespace cermet::cpu {
+/// Attributes of a gated activation, read when it is bound.
+struct Gated {
+  bool gate_first, interleaved;
+  float alpha = 0, limit = 0, up_offset = 0;  ///< of the clamped SwiGLU
+};
+}  // namespace cermet::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Splits n interleaved pairs at `pairs` into two tiles.
+void deinterleave(const float* pairs, float* first, float* second, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) {
+    Floats a, b;
+    hn::LoadInterleaved2(FloatTag(), pairs + 2 * i, a, b);
+    hn::StoreU(a, FloatTag(), first + i);
+    hn::StoreU(b, FloatTag(), second + i);
+  }
+  for (; i < n; ++i) {
+    first[i] = pairs[2 * i];
+    second[i] = pairs[2 * i + 1];
+  }
+}
+
+/// Gate and linear half of elements [first, first + n) of a row of 2 * features elements.
+struct GatedTile {
+  TileBuffer first_buffer, second_buffer, pair_buffer;
+  const float *gate = nullptr, *up = nullptr;
+
+  void read(RowIn row, std::size_t features, std::size_t first, std::size_t n, const Gated& parameters) {
+    const float *a = first_buffer.data, *b = second_buffer.data;
+    if (!parameters.interleaved) {
+      a = row.read(first, n, first_buffer);
+      b = row.read(features + first, n, second_buffer);
+    } else {
+      const std::size_t half = HWY_MIN(n, tile_size / 2);
+      deinterleave(row.read(2 * first, 2 * half, pair_buffer), first_buffer.data, second_buffer.data, half);
+      if (n > half) deinterleave(row.read(2 * (first + half), 2 * (n - half), pair_buffer), first_buffer.data + half, second_buffer.data + half, n - half);
+    }
+    gate = parameters.gate_first ? a : b;
+    up = parameters.gate_first ? b : a;
+  }
+};
+
+/// Tiles of all rows, spread over threads: few long rows use them as well as many short ones.
+template <class Activation>
+void gated(const LaunchArgs& args, const Gated& parameters, Activation activation) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const Rows from(x), to(y);
+  const auto features = static_cast<std::size_t>(to.length());
+  const std::int64_t tiles = div_up(to.length(), static_cast<std::int64_t>(tile_size));
+  args.pool->parallel_for(to.count() * tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+    GatedTile tile;
+    TileBuffer y_buffer;
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::size_t first = static_cast<std::size_t>(item % tiles) * tile_size, n = HWY_MIN(tile_size, features - first);
+      tile.read({from.row(item / tiles), x.dtype}, features, first, n, parameters);
+      const RowOut out{to.row(item / tiles), y.dtype};
+      float* result = out.tile(first, y_buffer);
+      for_vectors(n, [&](std::size_t i, std::size_t count)
+                         HWY_ATTR { store_n(activation(Real(load_n(tile.gate + i, count)), Real(load_n(tile.up + i, count))).v, result + i, count); });
+      out.commit(first, n, y_buffer);
+    }
+  });
+}
+
+void silu_and_mul(const LaunchArgs& args, const Gated& parameters) {
+  gated(args, parameters, [](Real gate, Real up) HWY_ATTR { return silu(gate) * up; });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+namespace {
+
+Gated read_attributes(const Problem& p) { return {p.attributes.text("gate") == "first", p.attributes.flag("interleaved")}; }
+
+}  // namespace
+
+HWY_EXPORT(silu_and_mul);
+
+extern const Kernel pointwise_silu_and_mul{
+    .name = "pointwise.silu_and_mul",
+    .op = OpKind::silu_and_mul,
+    .summary = "tiles of all rows spread over threads",
+    .bind = [](const Problem& p) -> Launcher {
+      return [parameters = read_attributes(p)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(silu_and_mul)(args, parameters); };
+    },
+};
+
+}  // namespace cermet::cpu
+#endif
