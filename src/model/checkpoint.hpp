@@ -16,9 +16,11 @@ namespace cermet {
 
 class Checkpoint {
  public:
-  /// Opens and validates every header; reads no tensor data. Throws Error naming file and what is wrong.
+  /// Opens the configuration, then model.safetensors or the files that model.safetensors.index.json names, and validates every header; reads no
+  /// tensor data. Throws Error naming file and what is wrong.
   static Checkpoint open(const std::filesystem::path& folder);
   Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
   const ModelConfig& config() const;
@@ -27,11 +29,15 @@ class Checkpoint {
 
   /// A tensor's type and place; null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
-  /// The same; throws Error naming file, tensor, expected and found shape.
+  /// The same; throws Error naming file, tensor, expected and found where it is absent, has another shape or is no f32, bf16 or f16.
   const StoredTensor& require(std::string_view name, std::span<const std::int64_t> shape) const;
   /// All tensors, sorted by name.
   std::span<const StoredTensor> tensors() const;
-  /// Reads `destination.size()` bytes of a tensor from `byte_offset` on. Thread-safe.
+  /// The safetensors files, in the order of their names.
+  std::span<const SafetensorsFile> files() const;
+  /// The file that one of tensors() lies in.
+  const SafetensorsFile& file_of(const StoredTensor& tensor) const;
+  /// Reads `destination.size()` bytes of one of tensors() from `byte_offset` on. Thread-safe.
   void read(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination) const;
 
  private:

@@ -53,12 +53,14 @@ struct ModelConfig {
 
   DType dtype = DType::f32;  ///< the checkpoint's stated element type
   std::optional<std::int32_t> bos_id;
-  std::vector<std::int32_t> eos_ids;  ///< from config.json and generation_config.json
+  std::vector<std::int32_t> eos_ids;  ///< generation_config.json's where it names any, else config.json's
   double initializer_range = 0.02;
 };
 
 /// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file, field, expected and found.
 ModelConfig load_config(const std::filesystem::path& folder);
+/// The same for a config.json of any name, without a folder around it.
+ModelConfig load_config_file(const std::filesystem::path& file);
 
 /// A tensor that a checkpoint of this configuration must have.
 struct ExpectedTensor {

@@ -1,0 +1,40 @@
+// What sets one architecture apart from the others: the fields of config.json that only it reads, and the names of its tensors. A new architecture is
+// a row in architectures.inc and a file NAME.cpp here that defines `NAME_architecture`; everything after parsing works on ModelConfig alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model/config.hpp"
+#include "model/json_file.hpp"
+
+namespace cermet {
+
+/// Names below "model.layers.N." of a mixture of experts: BLOCK.gate is the router, BLOCK.experts.E.{gate,up,down} the linear modules of expert E.
+struct ExpertModules {
+  std::string_view block = "mlp", gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+
+struct ArchitectureDefinition {
+  Architecture id;
+  std::string_view class_name;  ///< in config.json's `architectures`
+  std::string_view model_type;  ///< in config.json's `model_type`
+  // Values of fields that config.json may leave out.
+  double rms_norm_eps = 1e-6, rope_theta = 10000;
+  std::int64_t max_position_embeddings = 2048;
+  ExpertModules expert_modules = {};
+  /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of `layers` elements, all 0
+  /// and false) are there already.
+  void (*configure)(Json root, ModelConfig& config);
+};
+
+const ArchitectureDefinition& definition_of(Architecture architecture);
+/// In the order of architectures.inc.
+std::span<const ArchitectureDefinition* const> all_architectures();
+
+#define X(name) extern const ArchitectureDefinition name##_architecture;
+#include "model/arch/architectures.inc"
+#undef X
+
+}  // namespace cermet

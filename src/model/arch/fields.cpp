@@ -1,0 +1,77 @@
+#include "model/arch/fields.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cermet::config_field {
+namespace {
+
+constexpr std::int64_t default_window = 4096;  // of Qwen where sliding_window is absent
+
+bool has_field(Json root, std::string_view key) {
+  for (Json field : root) {
+    if (field.key() == key) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::int64_t size(Json root, std::string_view key, std::int64_t max) { return root.at(key).as_integer(1, max); }
+
+std::optional<std::int64_t> optional_size(Json root, std::string_view key, std::int64_t max) {
+  const std::optional<Json> field = root.find(key);
+  return field ? std::optional(field->as_integer(1, max)) : std::nullopt;
+}
+
+bool flag(Json root, std::string_view key, bool fallback) {
+  const std::optional<Json> field = root.find(key);
+  return field ? field->as_bool() : fallback;
+}
+
+double number(Json root, std::string_view key, double fallback, double low, double high) {
+  const std::optional<Json> field = root.find(key);
+  if (!field) return fallback;
+  const double value = field->as_number();
+  if (std::isfinite(value) && value >= low && value <= high) return value;
+  if (high == std::numeric_limits<double>::max()) field->unexpected(fmt::format("a number of at least {}", low));
+  field->unexpected(fmt::format("a number from {} to {}", low, high));
+}
+
+void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config) {
+  const std::int64_t window = has_field(root, "sliding_window") ? optional_size(root, "sliding_window").value_or(0) : absent;
+  std::fill(config.window.begin(), config.window.end(), window);
+}
+
+void windows_of_upper_layers(Json root, ModelConfig& config) {
+  // A window that is switched off is still an integer or null.
+  const std::optional<Json> field = root.find("sliding_window");
+  std::int64_t window = has_field(root, "sliding_window") ? 0 : default_window;
+  if (field) window = field->as_integer(0, max_size);
+  if (!flag(root, "use_sliding_window", false)) window = 0;
+  else if (field && window == 0) field->unexpected("an integer of at least 1");
+
+  const std::optional<Json> types = root.find("layer_types");
+  std::int64_t first = 28;
+  if (const std::optional<Json> upper = root.find("max_window_layers")) first = upper->as_integer(0, max_size);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (!types && layer >= first) config.window[static_cast<std::size_t>(layer)] = window;
+  }
+  if (!types) return;
+  std::size_t layer = 0;
+  for (Json type : types->as_array()) {
+    if (layer >= config.window.size()) break;  // the caller compares the lengths
+    if (type.as_string() == "sliding_attention") config.window[layer] = window;
+    ++layer;
+  }
+}
+
+void experts(Json root, ModelConfig& config) {
+  const std::optional<std::int64_t> local = optional_size(root, "num_local_experts", max_experts);
+  const std::optional<std::int64_t> all = optional_size(root, "num_experts", max_experts);
+  if (local && all && *local != *all) root.at("num_experts").unexpected(fmt::format("{}, the value of num_local_experts", *local));
+  config.experts = local ? *local : all ? *all : size(root, "num_experts");  // the last throws: neither is there
+  config.experts_per_token = size(root, "num_experts_per_tok", config.experts);
+}
+
+}  // namespace cermet::config_field

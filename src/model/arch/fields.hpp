@@ -1,0 +1,34 @@
+// Fields of config.json that several architectures share, with the bounds they are held to.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "model/config.hpp"
+#include "model/json_file.hpp"
+
+namespace cermet::config_field {
+
+inline constexpr std::int64_t max_size = std::numeric_limits<std::int32_t>::max();  ///< of one dimension
+inline constexpr std::int64_t max_layers = 4096;
+inline constexpr std::int64_t max_experts = 65536;
+
+/// A field that must be there and be an integer from 1 to `max`.
+std::int64_t size(Json root, std::string_view key, std::int64_t max = max_size);
+/// The same for a field that may be absent or null.
+std::optional<std::int64_t> optional_size(Json root, std::string_view key, std::int64_t max = max_size);
+/// true or false; `fallback` where absent or null.
+bool flag(Json root, std::string_view key, bool fallback);
+/// A finite number with low <= value <= high; `fallback` where absent or null.
+double number(Json root, std::string_view key, double fallback, double low, double high = std::numeric_limits<double>::max());
+
+/// `sliding_window` for every layer; null means none and `absent` (0: none) holds where the field is missing.
+void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config);
+/// Qwen's windows: none without `use_sliding_window`; else of the layers that `layer_types` names, or those from `max_window_layers` on.
+void windows_of_upper_layers(Json root, ModelConfig& config);
+/// Number of experts, how many a token takes: `num_experts` or `num_local_experts`, `num_experts_per_tok`.
+void experts(Json root, ModelConfig& config);
+
+}  // namespace cermet::config_field

@@ -1,0 +1,24 @@
+// Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with a mixture of experts in every layer; the chosen experts' weights are renormalised.
+#include "model/arch/architecture.hpp"
+#include "model/arch/fields.hpp"
+
+namespace cermet {
+
+const ArchitectureDefinition mixtral_architecture{
+    .id = Architecture::mixtral,
+    .class_name = "MixtralForCausalLM",
+    .model_type = "mixtral",
+    .rms_norm_eps = 1e-5,
+    .rope_theta = 1e6,
+    .max_position_embeddings = 131072,
+    .expert_modules = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
+    .configure =
+        [](Json root, ModelConfig& config) {
+          config_field::window_of_every_layer(root, 0, config);
+          config_field::experts(root, config);
+          config.expert_intermediate_size = config_field::size(root, "intermediate_size");
+          config.sparse.assign(config.sparse.size(), true);
+        },
+};
+
+}  // namespace cermet

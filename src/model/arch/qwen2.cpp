@@ -1,0 +1,19 @@
+// Qwen2 and Qwen2.5 (Yang et al., "Qwen2 Technical Report", 2024): Llama with biases on q, k and v, and optional sliding windows in the upper layers.
+#include "model/arch/architecture.hpp"
+#include "model/arch/fields.hpp"
+
+namespace cermet {
+
+const ArchitectureDefinition qwen2_architecture{
+    .id = Architecture::qwen2,
+    .class_name = "Qwen2ForCausalLM",
+    .model_type = "qwen2",
+    .max_position_embeddings = 32768,
+    .configure =
+        [](Json root, ModelConfig& config) {
+          config.qkv_bias = true;
+          config_field::windows_of_upper_layers(root, config);
+        },
+};
+
+}  // namespace cermet

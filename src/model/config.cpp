@@ -1,0 +1,244 @@
+#include "model/config.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "base/checked.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "model/arch/architecture.hpp"
+#include "model/arch/fields.hpp"
+#include "model/arch/rope.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr JsonLimits limits{.max_bytes = std::size_t{4} << 20, .max_values = std::size_t{1} << 18, .max_depth = 32};
+constexpr std::int64_t max_parameters = std::int64_t{1} << 42;
+constexpr std::int64_t max_experts_in_all = std::int64_t{1} << 18;  // over all layers
+
+/// A field that changes the computation in a way that nothing here implements, and the value at which it changes nothing. Null never does.
+struct UnsupportedField {
+  std::string_view key;
+  std::variant<std::monostate, bool, double> neutral = {};
+};
+
+constexpr UnsupportedField unsupported_fields[] = {
+    {"pretraining_tp", 1.0},
+    {"is_encoder_decoder", false},
+    {"add_cross_attention", false},
+    {"alibi", false},
+    {"use_alibi", false},
+    {"attn_logit_softcapping"},
+    {"final_logit_softcapping"},
+    {"logit_softcapping"},
+    {"query_pre_attn_scalar"},
+    {"attention_multiplier"},
+    {"embedding_multiplier", 1.0},
+    {"residual_multiplier", 1.0},
+    {"logits_scaling", 1.0},
+    {"logit_scale", 1.0},
+    {"attention_chunk_size"},
+    {"attn_temperature_tuning", false},
+    {"no_rope_layers"},
+    {"rope_interleave", false},
+    {"rope_interleaved", false},
+    {"q_lora_rank"},
+    {"kv_lora_rank"},
+    {"qk_layernorm", false},
+    {"shared_expert_intermediate_size", 0.0},
+    {"n_shared_experts", 0.0},
+    {"num_shared_experts", 0.0},
+    {"n_group", 1.0},
+    {"routed_scaling_factor", 1.0},
+    {"first_k_dense_replace", 0.0},
+    {"mlp_layer_types"},
+    {"per_layer_config"},
+};
+
+bool is_neutral(Json field, const UnsupportedField& row) {
+  if (const bool* flag = std::get_if<bool>(&row.neutral)) return field.is(JsonKind::boolean) && field.as_bool() == *flag;
+  const bool number = field.is(JsonKind::integer) || field.is(JsonKind::number);
+  if (const double* value = std::get_if<double>(&row.neutral)) return number && field.as_number() == *value;
+  return false;
+}
+
+void refuse_unsupported_fields(Json root) {
+  for (const std::string_view key : {"quantization_config", "compression_config"}) {
+    const std::optional<Json> quantization = root.find(key);
+    if (!quantization) continue;
+    const std::optional<Json> method = quantization->as_object().find("quant_method");
+    method.value_or(*quantization).unexpected("none", Status::unsupported);
+  }
+  for (const UnsupportedField& row : unsupported_fields) {
+    const std::optional<Json> field = root.find(row.key);
+    if (!field || is_neutral(*field, row)) continue;
+    std::string expected = "null";
+    if (const bool* flag = std::get_if<bool>(&row.neutral)) expected = *flag ? "true" : "false";
+    if (const double* value = std::get_if<double>(&row.neutral)) expected = fmt::format("{:g}", *value);
+    field->unexpected(expected, Status::unsupported);
+  }
+}
+
+const ArchitectureDefinition& parse_architecture(Json root) {
+  const auto names = [](std::string_view ArchitectureDefinition::*name) {
+    std::vector<std::string_view> all;
+    for (const ArchitectureDefinition* definition : all_architectures()) all.push_back(definition->*name);
+    return fmt::format("one of {}", fmt::join(all, ", "));
+  };
+  const auto find = [](std::string_view name, std::string_view ArchitectureDefinition::*field) -> const ArchitectureDefinition* {
+    for (const ArchitectureDefinition* definition : all_architectures()) {
+      if (definition->*field == name) return definition;
+    }
+    return nullptr;
+  };
+  const std::optional<Json> model_type = root.find("model_type");
+  const std::optional<Json> classes = root.find("architectures");
+  if (!classes || classes->as_array().size() == 0) {
+    const Json type = model_type ? *model_type : root.at("architectures");
+    const ArchitectureDefinition* definition = find(type.as_string(), &ArchitectureDefinition::model_type);
+    if (definition == nullptr) type.unexpected(names(&ArchitectureDefinition::model_type), Status::unsupported);
+    return *definition;
+  }
+  const Json name = classes->at(std::size_t{0});
+  const ArchitectureDefinition* definition = find(name.as_string(), &ArchitectureDefinition::class_name);
+  if (definition == nullptr) name.unexpected(names(&ArchitectureDefinition::class_name), Status::unsupported);
+  if (model_type && model_type->as_string() != definition->model_type) {
+    model_type->unexpected(fmt::format("\"{}\", the type of {}", definition->model_type, definition->class_name));
+  }
+  return *definition;
+}
+
+DType parse_dtype(Json root) {
+  std::optional<Json> field = root.find("dtype");
+  if (!field) field = root.find("torch_dtype");
+  if (!field) return DType::f32;
+  const std::string_view name = field->as_string();
+  if (name == "float32") return DType::f32;
+  if (name == "bfloat16") return DType::bf16;
+  if (name == "float16") return DType::f16;
+  field->unexpected("float32, bfloat16 or float16", Status::unsupported);
+}
+
+void parse_attention_sizes(Json root, ModelConfig& config) {
+  config.heads = config_field::size(root, "num_attention_heads");
+  config.kv_heads = config_field::optional_size(root, "num_key_value_heads").value_or(config.heads);
+  if (config.heads % config.kv_heads != 0) root.at("num_key_value_heads").unexpected(fmt::format("a divisor of num_attention_heads {}", config.heads));
+  if (const std::optional<std::int64_t> head_dim = config_field::optional_size(root, "head_dim")) {
+    config.head_dim = *head_dim;
+  } else {
+    if (config.hidden_size % config.heads != 0) root.at("num_attention_heads").unexpected(fmt::format("a divisor of hidden_size {}", config.hidden_size));
+    config.head_dim = config.hidden_size / config.heads;
+  }
+  const std::optional<std::int64_t> width = checked_mul(config.heads, config.head_dim);
+  if (!width || *width > config_field::max_size) {
+    root.refuse(fmt::format("expected num_attention_heads * head_dim up to {}, found {} * {}", config_field::max_size, config.heads, config.head_dim));
+  }
+}
+
+/// Where `layer_types` is present it must say what was understood.
+void check_layer_types(Json root, const ModelConfig& config) {
+  const std::optional<Json> types = root.find("layer_types");
+  if (!types) return;
+  if (static_cast<std::int64_t>(types->as_array().size()) != config.layers) types->unexpected(fmt::format("an array of num_hidden_layers {}", config.layers));
+  std::size_t layer = 0;
+  for (Json type : *types) {
+    const std::string_view understood = config.window[layer++] == 0 ? "full_attention" : "sliding_attention";
+    if (type.as_string() != understood)
+      type.unexpected(fmt::format("\"{}\" (architecture, use_sliding_window, sliding_window)", understood), Status::unsupported);
+  }
+}
+
+/// Elements of all tensors; refuses sizes that no machine holds before anybody allocates for them.
+void check_total_size(Json root, const ModelConfig& config) {
+  const auto refuse = [&] { root.refuse(fmt::format("expected sizes of at most {} parameters in all, found more", max_parameters)); };
+  const std::int64_t sparse_layers = std::count(config.sparse.begin(), config.sparse.end(), true);
+  if (sparse_layers * config.experts > max_experts_in_all) {
+    root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all, sparse_layers * config.experts));
+  }
+  std::int64_t total = 0;
+  const auto add = [&](std::int64_t count, std::int64_t rows, std::int64_t columns) {
+    const std::optional<std::int64_t> elements = checked_mul(rows, columns);
+    const std::optional<std::int64_t> all = elements ? checked_mul(*elements, count) : elements;
+    if (!all || *all > max_parameters - total) refuse();
+    total += *all;
+  };
+  add(config.tie_word_embeddings ? 1 : 2, config.vocab_size, config.hidden_size);
+  add(2 * config.layers, config.heads * config.head_dim, config.hidden_size);
+  add(2 * config.layers, config.kv_heads * config.head_dim, config.hidden_size);
+  add(3 * (config.layers - sparse_layers), config.intermediate_size, config.hidden_size);
+  add(3 * sparse_layers * config.experts, config.expert_intermediate_size, config.hidden_size);
+}
+
+std::int32_t token_id(Json field, std::int64_t vocab_size) { return static_cast<std::int32_t>(field.as_integer(0, vocab_size - 1)); }
+
+/// `eos_token_id`: an id, a list of ids or nothing. Returns whether the file says anything.
+bool parse_eos(Json root, ModelConfig& config) {
+  const std::optional<Json> field = root.find("eos_token_id");
+  if (!field) return false;
+  config.eos_ids.clear();
+  const auto add = [&](Json item) {
+    const std::int32_t id = token_id(item, config.vocab_size);
+    if (std::find(config.eos_ids.begin(), config.eos_ids.end(), id) == config.eos_ids.end()) config.eos_ids.push_back(id);
+  };
+  if (!field->is(JsonKind::array)) return add(*field), true;
+  for (Json item : *field) add(item);
+  return true;
+}
+
+void parse_special_tokens(Json root, ModelConfig& config) {
+  if (const std::optional<Json> bos = root.find("bos_token_id")) config.bos_id = token_id(*bos, config.vocab_size);
+  parse_eos(root, config);
+}
+
+ModelConfig parse_config(Json root) {
+  const ArchitectureDefinition& definition = parse_architecture(root);
+  refuse_unsupported_fields(root);
+  ModelConfig config;
+  config.architecture = definition.id;
+  config.architecture_name = definition.class_name;
+  config.vocab_size = config_field::size(root, "vocab_size");
+  config.hidden_size = config_field::size(root, "hidden_size");
+  config.layers = config_field::size(root, "num_hidden_layers", config_field::max_layers);
+  parse_attention_sizes(root, config);
+  config.intermediate_size = config_field::optional_size(root, "intermediate_size").value_or(0);
+  config.max_position_embeddings = config_field::optional_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
+  config.rms_norm_eps = config_field::number(root, "rms_norm_eps", definition.rms_norm_eps, 1e-20, 1);
+  config.tie_word_embeddings = config_field::flag(root, "tie_word_embeddings", false);
+  config.initializer_range = config_field::number(root, "initializer_range", 0.02, 0, 1000);
+  config.dtype = parse_dtype(root);
+  config.rope = parse_rope(root, definition, config);
+  if (const std::optional<Json> activation = root.find("hidden_act"); activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
+    activation->unexpected("silu", Status::unsupported);
+  }
+  config.window.assign(static_cast<std::size_t>(config.layers), 0);
+  config.sparse.assign(static_cast<std::size_t>(config.layers), false);
+  definition.configure(root, config);
+  check_layer_types(root, config);
+  const bool has_dense_layers = std::count(config.sparse.begin(), config.sparse.end(), false) > 0;
+  if (has_dense_layers) config.intermediate_size = config_field::size(root, "intermediate_size");
+  check_total_size(root, config);
+  parse_special_tokens(root, config);
+  return config;
+}
+
+}  // namespace
+
+ModelConfig load_config_file(const std::filesystem::path& file) { return parse_config(JsonDocument::read(file, limits).root()); }
+
+ModelConfig load_config(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(folder, ignored);
+  if (!std::filesystem::exists(status)) fail(Status::io, "{}: expected a model's folder, found nothing of that name", folder.string());
+  if (!std::filesystem::is_directory(status)) fail(Status::invalid_argument, "{}: expected a model's folder, found a file", folder.string());
+  const std::filesystem::path file = folder / "config.json", generation = folder / "generation_config.json";
+  if (!std::filesystem::exists(file, ignored)) fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
+  ModelConfig config = load_config_file(file);
+  if (std::filesystem::exists(generation, ignored)) parse_eos(JsonDocument::read(generation, limits).root().as_object(), config);
+  return config;
+}
+
+}  // namespace cermet
