@@ -28,7 +28,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
-  virtual std::string name() const = 0;  ///< "cpu (2 threads, avx512_bf16)"
+  virtual std::string name() const = 0;  ///< "cpu (AMD EPYC 9655, 2 cores)"
   /// 64-byte aligned memory. Throws Error(out_of_memory) naming the size.
   virtual DeviceBuffer allocate(std::int64_t bytes) = 0;
   /// Whether kernels are launched; false on the null device, which goes through the motions of everything else.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "op/operator.hpp"
@@ -39,6 +40,9 @@ struct Node {
   std::string scope;      ///< where it stands in the model: "layers.3.attention"
 };
 
+/// The operand whose memory a result of the node shares, and thereby overwrites; ValueId{} when the result has memory of its own.
+ValueId overwritten_by(const Node& node, std::size_t output);
+
 /// A result of the graph under a name of its own.
 struct GraphOutput {
   std::string name;
@@ -57,11 +61,14 @@ class Graph {
   ValueId add_constant(std::string_view value_name, TensorType type);
   /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are named after the scope and
   /// operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error naming scope and operand.
+  /// Names that are given stand as they are, without the scope.
   std::vector<ValueId> apply_all(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, const std::vector<std::string>& names = {});
   /// The same for an operator of one output.
   ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view value_name = {});
-  /// Marks a value as a result.
+  /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId value);
+  /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it holds together.
+  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs);
 
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
@@ -90,6 +97,7 @@ class Graph {
  private:
   ValueId add_value(std::string value_name, TensorType type, ValueKind kind);
   std::string fresh_name(std::string_view base) const;
+  std::vector<std::string> output_names(const OpDefinition& op, std::size_t count, const std::vector<std::string>& names) const;
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;

@@ -121,6 +121,17 @@ Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorTyp
   return problem;
 }
 
+namespace {
+
+/// Bytes of a dense tensor at the symbols' maximum. Not TensorType::bytes(): dimensions may hold several symbols.
+double bytes_of(const TensorType& type, const SymbolValues& maximum) {
+  double bytes = static_cast<double>(size_of(type.dtype));
+  for (const Dim& d : type.dims) bytes *= static_cast<double>(d.value(maximum));
+  return bytes;
+}
+
+}  // namespace
+
 int dense_dims_of(const Problem& problem) { return problem.op->dense_dims ? problem.op->dense_dims(problem) : 1; }
 
 Cost cost_of(const Problem& problem) {
@@ -131,8 +142,8 @@ Cost cost_of(const Problem& problem) {
     return cost;
   }
   for (const auto& input : problem.inputs)
-    if (input) cost.bytes += static_cast<double>(input->bytes().value(problem.maximum));
-  for (const TensorType& output : problem.outputs) cost.bytes += static_cast<double>(output.bytes().value(problem.maximum));
+    if (input) cost.bytes += bytes_of(*input, problem.maximum);
+  for (const TensorType& output : problem.outputs) cost.bytes += bytes_of(output, problem.maximum);
   return cost;
 }
 

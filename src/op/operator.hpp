@@ -56,7 +56,7 @@ struct Problem {
   SymbolValues maximum;               ///< largest value each symbol may take
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
-  bool is_constant(std::size_t i) const { return (constant_inputs >> i) & 1u; }
+  bool is_constant(std::size_t i) const { return i < 64 && ((constant_inputs >> i) & 1u); }
   /// Type of a given operand; asserts that it is there.
   const TensorType& input(std::size_t i) const;
   /// Dimension `axis` of operand i (negative counts from the end), at the symbols' maximum.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "graph/pass_runner.hpp"
 #include "runtime/executable.hpp"
 
 namespace cermet {
@@ -11,17 +13,22 @@ namespace cermet {
 struct CompileOptions {
   SymbolValues maximum;           ///< largest value of each symbol: sizes the arena and picks kernels
   std::vector<std::string> skip;  ///< names of optional steps to leave out
-  std::string dump_after;         ///< step after which the graph's text goes to the log; empty for none
+  std::string dump_after;         ///< step after which the graph's text goes to the log, at level info; empty for none
 };
 
 /// What a compile step did: shown by `cermet inspect` and in tests.
-struct CompileStep {
-  std::string name;
-  double seconds = 0;
-  std::string note;  ///< "412 nodes", "arena 3.1 MiB (sum of values 40.2 MiB)"
-};
+using CompileStep = PassReport;
 
-/// Compiles a graph for a device. Throws Error naming node and reason where no kernel fits.
+/// A step of the list, for readers: its name, what it does, and whether it may be skipped.
+struct CompileStepInfo {
+  std::string_view name, summary;
+  bool optional;
+};
+/// The steps in the order in which compile() takes them.
+std::vector<CompileStepInfo> compile_steps();
+
+/// Compiles a graph for a device; the weight store and the pool must outlive the result. Throws Error naming node and reason where no kernel fits,
+/// a symbol without a maximum, or a rule that the graph breaks. On the null device no weight is read.
 Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options,
                    std::vector<CompileStep>* report = nullptr);
 

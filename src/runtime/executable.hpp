@@ -18,6 +18,7 @@ namespace cermet {
 struct StepInfo {
   std::string scope;
   std::string kernel;
+  std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
   Problem problem;
   double seconds = 0;  ///< total over all runs since reset_timers(); 0 unless timing is on
   std::int64_t runs = 0;

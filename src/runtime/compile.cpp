@@ -1,0 +1,218 @@
+#include "runtime/compile.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.hpp"
+#include "graph/verify.hpp"
+#include "runtime/executable_state.hpp"
+#include "select/select.hpp"
+
+namespace cermet {
+
+/// Everything between a graph and its executable; each step fills a part.
+class Compiler {
+ public:
+  Compiler(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options)
+      : device_(device), weights_(weights), pool_(pool), options_(options), state_(std::make_unique<Executable::State>()) {
+    state_->graph = std::move(graph);
+  }
+  Executable run(std::vector<CompileStep>* report);
+  static std::span<const Pass<Compiler>> steps();
+
+ private:
+  struct Choice {
+    Problem problem;
+    const Kernel* kernel;
+  };
+
+  std::string verify_graph();
+  std::string plan_groups();
+  std::string select_kernels();
+  std::string load_weights();
+  std::string plan_arena();
+  std::string bind();
+
+  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups_[step].nodes.front())]; }
+  const Graph& graph() const { return state_->graph; }
+  void bind_inputs();
+  void bind_step(std::size_t step);
+  std::size_t add_operand(ValueId id);
+
+  Device& device_;
+  WeightStore& weights_;
+  ThreadPool& pool_;
+  const CompileOptions& options_;
+  std::unique_ptr<Executable::State> state_;
+  std::vector<FusionGroup> groups_;              ///< step i runs groups_[i]
+  std::vector<Choice> choices_;                  ///< by step
+  std::vector<std::vector<TensorView>> loaded_;  ///< by step and operand: weights in the layout that the kernel wants
+};
+
+std::span<const Pass<Compiler>> Compiler::steps() {
+  static constexpr Pass<Compiler> list[] = {
+      {"verify", "checks the graph against the rules", false, [](Compiler& c) { return c.verify_graph(); }},
+      {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
+      {"select-kernels", "chooses a kernel for every group", false, [](Compiler& c) { return c.select_kernels(); }},
+      {"load-weights", "reads weights and packs them for their kernels", false, [](Compiler& c) { return c.load_weights(); }},
+      {"plan-memory", "gives every intermediate value a place in one arena", false, [](Compiler& c) { return c.plan_arena(); }},
+      {"bind", "resolves operands and attributes of every launch", false, [](Compiler& c) { return c.bind(); }},
+  };
+  return list;
+}
+
+Executable Compiler::run(std::vector<CompileStep>* report) {
+  PassOptions options{options_.skip, options_.dump_after, {}, {}};
+  options.verify_after = [&](std::string_view step) {
+    if (const auto broken = find_violation(graph())) fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
+  };
+  std::vector<PassReport> reports = run_passes(steps(), *this, options);
+  if (report) *report = std::move(reports);
+  return Executable(std::move(state_));
+}
+
+std::string Compiler::verify_graph() {
+  verify(graph());
+  std::set<SymbolId> used;
+  for (const Value& value : graph().values())
+    for (const Dim& d : value.type.dims)
+      if (!d.is_constant()) used.insert(d.symbol());
+  for (const SymbolId id : used)
+    require(options_.maximum.value[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", symbol_name(id),
+            options_.maximum.value[id]);
+  state_->used_symbols.assign(used.begin(), used.end());
+  state_->maximum = options_.maximum;
+  return fmt::format("{} nodes, {} values", graph().nodes().size(), graph().values().size());
+}
+
+std::string Compiler::plan_groups() {
+  groups_ = plan_fusion(graph());
+  return fmt::format("{} nodes in {} groups", graph().nodes().size(), groups_.size());
+}
+
+std::string Compiler::select_kernels() {
+  std::set<std::string_view> names;
+  for (std::size_t step = 0; step < groups_.size(); ++step) {
+    const Node& node = node_of(step);
+    try {
+      Problem problem = graph().problem_of(node, options_.maximum);
+      const Kernel& kernel = select_kernel(problem);
+      names.insert(kernel.name);
+      choices_.push_back({std::move(problem), &kernel});
+    } catch (const Error& error) {
+      if (node.scope.empty()) throw;
+      throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
+    }
+  }
+  return fmt::format("{} launches of {} kernels", choices_.size(), names.size());
+}
+
+std::string Compiler::load_weights() {
+  const std::int64_t before = weights_.bytes();
+  for (std::size_t step = 0; step < choices_.size(); ++step) {
+    const Node& node = node_of(step);
+    std::vector<TensorView>& views = loaded_.emplace_back(node.inputs.size());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!choices_[step].problem.has(i) || graph().value(node.inputs[i]).kind != ValueKind::constant) continue;
+      const Value& value = graph().value(node.inputs[i]);
+      const WeightLayout* layout = choices_[step].kernel->weight_layout(choices_[step].problem, i);
+      views[i] = device_.computes() ? weights_.get(value.name, value.type, layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
+    }
+  }
+  return fmt::format("{:.1f} MiB", static_cast<double>(weights_.bytes() - before) / (1 << 20));
+}
+
+std::string Compiler::plan_arena() {
+  state_->memory = plan_memory(graph(), groups_, options_.maximum);
+  std::int64_t workspace = 0;
+  for (const Choice& choice : choices_) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, pool_.size()));
+  state_->arena = device_.allocate(state_->memory.bytes + workspace);
+  state_->workspace = workspace ? state_->arena.data() + state_->memory.bytes : nullptr;
+  const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  return fmt::format("{:.2f} MiB for values that take {:.2f} MiB side by side (lower bound {:.2f}), {:.2f} MiB of workspace", mib(state_->memory.bytes),
+                     mib(state_->memory.total), mib(state_->memory.lower_bound), mib(workspace));
+}
+
+std::string Compiler::bind() {
+  state_->computes = device_.computes();
+  state_->pool = &pool_;
+  bind_inputs();
+  for (std::size_t step = 0; step < choices_.size(); ++step) bind_step(step);
+  return fmt::format("{} operands, {} of them symbolic", state_->operands.size(), state_->symbolic_operands.size());
+}
+
+/// Resolves where every value is: inputs by binding, intermediates by place, and constants only where they are results.
+void Compiler::bind_inputs() {
+  Executable::State& s = *state_;
+  const std::vector<Value>& values = graph().values();
+  s.views.resize(values.size());
+  s.input_of_value.assign(values.size(), -1);
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].kind != ValueKind::input) continue;
+    s.input_of_value[v] = static_cast<std::int32_t>(s.inputs.size());
+    s.inputs.push_back({ValueId{static_cast<std::int32_t>(v)}, 1, {}});
+  }
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].kind != ValueKind::intermediate) continue;
+    s.input_of_value[v] = s.input_of_value[static_cast<std::size_t>(s.memory.root[v])];
+    if (s.input_of_value[v] >= 0) continue;
+    if (values[v].type.is_constant()) s.views[v] = TensorView(s.arena.data() + s.memory.offset[v], values[v].type.dtype, cermet::bind(values[v].type.dims, {}));
+    else s.symbolic_values.push_back(static_cast<std::int32_t>(v));
+  }
+  for (const GraphOutput& output : graph().outputs()) {
+    const Value& value = graph().value(output.value);
+    if (value.kind == ValueKind::constant && device_.computes())
+      s.views[static_cast<std::size_t>(output.value.index)] = weights_.get(value.name, value.type, nullptr);
+  }
+}
+
+/// Appends an operand of the step that is being bound and notes what makes it change.
+std::size_t Compiler::add_operand(ValueId id) {
+  Executable::State& s = *state_;
+  const std::size_t position = s.operands.size();
+  s.operands.emplace_back();
+  s.operand_value.push_back(id.index);
+  if (!id) return position;
+  const auto v = static_cast<std::size_t>(id.index);
+  s.operands.back() = s.views[v];
+  if (s.input_of_value[v] >= 0) s.bound_operands.push_back(position);
+  else if (graph().value(id).kind == ValueKind::intermediate && !graph().type(id).is_constant()) s.symbolic_operands.push_back(position);
+  return position;
+}
+
+void Compiler::bind_step(std::size_t step) {
+  Executable::State& s = *state_;
+  const Node& node = node_of(step);
+  const Choice& choice = choices_[step];
+  s.steps.push_back({choice.kernel->bind(choice.problem), s.operands.size(), node.inputs.size(), node.outputs.size(), false});
+  const int dense_dims = dense_dims_of(choice.problem);
+  std::vector<std::string_view> layouts;
+  const auto note_dense_dims = [&](ValueId id) {
+    if (const std::int32_t input = id ? s.input_of_value[static_cast<std::size_t>(id.index)] : -1; input >= 0)
+      s.inputs[static_cast<std::size_t>(input)].dense_dims = std::max(s.inputs[static_cast<std::size_t>(input)].dense_dims, dense_dims);
+  };
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::size_t position = add_operand(node.inputs[i]);
+    note_dense_dims(node.inputs[i]);
+    if (!loaded_[step][i].present) continue;
+    s.operands[position] = loaded_[step][i];
+    if (const WeightLayout* layout = choice.kernel->weight_layout(choice.problem, i)) layouts.push_back(layout->name);
+  }
+  for (const ValueId id : node.outputs) {
+    add_operand(id);
+    note_dense_dims(id);
+  }
+  s.infos.push_back({node.scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem, 0, 0});
+}
+
+std::vector<CompileStepInfo> compile_steps() {
+  std::vector<CompileStepInfo> list;
+  for (const auto& step : Compiler::steps()) list.push_back({step.name, step.summary, step.optional});
+  return list;
+}
+
+Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options, std::vector<CompileStep>* report) {
+  return Compiler(std::move(graph), device, weights, pool, options).run(report);
+}
+
+}  // namespace cermet

@@ -1,0 +1,148 @@
+#include "runtime/executable.hpp"
+
+#include <chrono>
+
+#include "runtime/executable_state.hpp"
+
+namespace cermet {
+namespace {
+
+/// Whether the last `dims` dimensions are dense among themselves; strides of single elements do not matter.
+bool trailing_dense(const TensorView& view, int dims) {
+  std::int64_t step = 1;
+  for (int axis = view.shape.rank() - 1; axis >= std::max(0, view.shape.rank() - dims); --axis) {
+    if (view.shape[axis] != 1 && view.strides[axis] != step) return view.elements() == 0;
+    step *= view.shape[axis];
+  }
+  return true;
+}
+
+bool fits(const TensorView& view, const TensorType& type) {
+  if (view.dtype != type.dtype || view.shape.rank() != type.rank()) return false;
+  for (int axis = 0; axis < type.rank(); ++axis) {
+    const Dim& d = type.dims[static_cast<std::size_t>(axis)];
+    if (view.shape[axis] < 0 || (d.is_constant() && d.constant() != view.shape[axis])) return false;
+  }
+  return true;
+}
+
+bool same_shape(const Shape& shape, const Dims& dims, const SymbolValues& symbols) {
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != dims[static_cast<std::size_t>(axis)].value(symbols)) return false;
+  return true;
+}
+
+}  // namespace
+
+Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+Executable::~Executable() = default;
+
+void Executable::bind(std::string_view input, const TensorView& memory) {
+  const ValueId id = state_->graph.find(input);
+  require(id && state_->graph.value(id).kind == ValueKind::input, "input '{}': expected an input of graph '{}', found none of that name", input,
+          state_->graph.name);
+  InputBinding& binding = state_->inputs[static_cast<std::size_t>(state_->input_of_value[static_cast<std::size_t>(id.index)])];
+  const TensorType& type = state_->graph.type(id);
+  require(memory.present, "input '{}': expected memory of type {}, found none", input, type.to_string());
+  require(fits(memory, type), "input '{}': expected {}, found {}", input, type.to_string(), memory.type().to_string());
+  require(trailing_dense(memory, binding.dense_dims), "input '{}': expected the last {} dimensions to be dense, found dimensions {} with strides {}", input,
+          binding.dense_dims, memory.shape.to_string(), memory.strides.to_string());
+  require(memory.data || memory.elements() == 0 || !state_->computes, "input '{}': expected memory, found a null pointer", input);
+  binding.memory = memory;
+  state_->rebound = true;
+}
+
+void Executable::State::check_symbols(const SymbolValues& values) const {
+  for (const SymbolId id : used_symbols) {
+    const std::int64_t value = values.value[id];
+    if (value < 0 || value > maximum.value[id])
+      fail(Status::invalid_argument, "symbol '{}': expected 0 to {}, found {}", symbol_name(id), maximum.value[id], value);
+  }
+}
+
+bool Executable::State::same_symbols(const SymbolValues& values) const {
+  return ran && std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return values.value[id] == symbols.value[id]; });
+}
+
+void Executable::State::refresh_inputs(const SymbolValues& values) {
+  for (const InputBinding& input : inputs) {
+    const Value& value = graph.value(input.value);
+    require(input.memory.present, "input '{}': expected memory of type {}, found none bound", value.name, value.type.to_string());
+    if (!same_shape(input.memory.shape, value.type.dims, values))
+      fail(Status::invalid_argument, "input '{}': expected {} = {}, found {}", value.name, value.type.to_string(),
+           cermet::bind(value.type.dims, values).to_string(), input.memory.shape.to_string());
+  }
+  for (std::size_t v = 0; v < views.size(); ++v)
+    if (input_of_value[v] >= 0) views[v] = inputs[static_cast<std::size_t>(input_of_value[v])].memory;
+  for (const std::size_t i : bound_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
+}
+
+void Executable::State::refresh_symbolic(const SymbolValues& values) {
+  for (const std::int32_t v : symbolic_values) {
+    const auto index = static_cast<std::size_t>(v);
+    const TensorType& type = graph.values()[index].type;
+    dense_bytes(type, values);
+    views[index] = TensorView(arena.data() + memory.offset[index], type.dtype, cermet::bind(type.dims, values));
+  }
+  for (const std::size_t i : symbolic_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
+  for (ExecutableStep& step : steps) {
+    const auto outputs = std::span(operands).subspan(step.first + step.inputs, step.outputs);
+    step.empty = std::all_of(outputs.begin(), outputs.end(), [](const TensorView& view) { return view.elements() == 0; });
+  }
+}
+
+void Executable::State::launch(std::size_t i) try {
+  const ExecutableStep& step = steps[i];
+  const std::span<const TensorView> all(operands);
+  const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool};
+  if (!timing) return step.launch(args);
+  const auto start = std::chrono::steady_clock::now();
+  step.launch(args);
+  infos[i].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++infos[i].runs;
+} catch (const Error& error) {
+  if (infos[i].scope.empty()) throw;
+  throw Error(error.status(), fmt::format("{}: {}", infos[i].scope, error.what()));
+}
+
+void Executable::run(const SymbolValues& symbols) {
+  State& s = *state_;
+  s.check_symbols(symbols);
+  const bool same = s.same_symbols(symbols);
+  // Until all of this has succeeded, nothing of an earlier run may be taken for valid.
+  if (!same || s.rebound) {
+    s.ran = false;
+    s.refresh_inputs(symbols);
+    if (!same) s.refresh_symbolic(symbols);
+    s.symbols = symbols;
+    s.rebound = false;
+    s.ran = true;
+  }
+  if (!s.computes) return;
+  for (std::size_t i = 0; i < s.steps.size(); ++i)
+    if (!s.steps[i].empty) s.launch(i);
+}
+
+TensorView Executable::output(std::string_view name) const {
+  for (const GraphOutput& output : state_->graph.outputs()) {
+    if (output.name != name) continue;
+    require(state_->ran, "output '{}': expected a run before it is read, found none", name);
+    return state_->views[static_cast<std::size_t>(output.value.index)];
+  }
+  fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name, state_->graph.name);
+}
+
+std::int64_t Executable::arena_bytes() const { return state_->arena.size(); }
+std::span<const StepInfo> Executable::steps() const { return state_->infos; }
+void Executable::set_timing(bool on) { state_->timing = on; }
+
+void Executable::reset_timers() {
+  for (StepInfo& info : state_->infos) {
+    info.seconds = 0;
+    info.runs = 0;
+  }
+}
+
+}  // namespace cermet

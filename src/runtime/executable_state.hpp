@@ -1,0 +1,55 @@
+// What an executable holds: the compiler fills it, run() walks it.
+#pragma once
+
+#include <vector>
+
+#include "runtime/executable.hpp"
+#include "runtime/memory_plan.hpp"
+
+namespace cermet {
+
+/// One launch: operands [first, first + inputs) are read and the `outputs` after them written.
+struct ExecutableStep {
+  Launcher launch;
+  std::size_t first = 0, inputs = 0, outputs = 0;
+  bool empty = false;  ///< no result has elements with the present symbols: nothing to launch
+};
+
+/// Memory that the caller bound to an input of the graph.
+struct InputBinding {
+  ValueId value;
+  int dense_dims = 1;  ///< trailing dimensions that the operators which read it need dense among themselves
+  TensorView memory;   ///< `present` once bound
+};
+
+struct Executable::State {
+  Graph graph;
+  SymbolValues maximum, symbols;  ///< symbols: of the last run
+  std::vector<SymbolId> used_symbols;
+  bool ran = false, rebound = true, timing = false, computes = true;
+  ThreadPool* pool = nullptr;
+
+  MemoryPlan memory;
+  DeviceBuffer arena;  ///< planned values, then the workspace that all steps share
+  std::byte* workspace = nullptr;
+
+  std::vector<InputBinding> inputs;
+  std::vector<std::int32_t> input_of_value;  ///< position in `inputs` of the root of a value; -1 for others
+  std::vector<TensorView> views;             ///< by value; of constants only those that are results of the graph
+  std::vector<std::int32_t> symbolic_values;
+
+  std::vector<ExecutableStep> steps;
+  std::vector<StepInfo> infos;  ///< one per step
+  std::vector<TensorView> operands;
+  std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
+  std::vector<std::size_t> symbolic_operands;  ///< to refresh when a symbol changes
+  std::vector<std::size_t> bound_operands;     ///< to refresh when memory is bound
+
+  void check_symbols(const SymbolValues& values) const;
+  bool same_symbols(const SymbolValues& values) const;
+  void refresh_inputs(const SymbolValues& values);
+  void refresh_symbolic(const SymbolValues& values);
+  void launch(std::size_t step);
+};
+
+}  // namespace cermet

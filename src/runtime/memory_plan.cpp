@@ -1,0 +1,125 @@
+#include "runtime/memory_plan.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/checked.hpp"
+
+namespace cermet {
+namespace {
+
+bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  const auto r = checked_add(a, b);
+  if (!r) fail(Status::out_of_memory, "memory plan: expected values of less than 2^63 bytes together, found more");
+  return *r;
+}
+
+/// Lowest offset of the smallest gap between `taken` (sorted by offset) that holds `bytes`; the end when none does.
+std::int64_t best_gap(const std::vector<std::pair<std::int64_t, std::int64_t>>& taken, std::int64_t bytes) {
+  std::int64_t end = 0, best = -1, best_size = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [offset, size] : taken) {
+    const std::int64_t gap = offset - end;
+    if (gap >= bytes && gap < best_size) {
+      best = end;
+      best_size = gap;
+    }
+    end = std::max(end, offset + size);
+  }
+  return best >= 0 ? best : end;
+}
+
+std::int64_t most_alive(std::span<const Lifetime> lifetimes, std::int64_t alignment) {
+  std::vector<std::pair<std::int32_t, std::int64_t>> events;  // a block ends before another begins at the next step
+  for (const Lifetime& l : lifetimes) {
+    events.emplace_back(l.first, round_up(l.bytes, alignment));
+    events.emplace_back(l.last + 1, -round_up(l.bytes, alignment));
+  }
+  std::sort(events.begin(), events.end());
+  std::int64_t alive = 0, most = 0;
+  for (const auto& [step, bytes] : events) most = std::max(most, alive = sum(alive, bytes));
+  return most;
+}
+
+}  // namespace
+
+Placement place(std::span<const Lifetime> lifetimes, std::int64_t alignment) {
+  Placement placement;
+  placement.offsets.assign(lifetimes.size(), 0);
+  placement.lower_bound = most_alive(lifetimes, alignment);
+  std::vector<std::size_t> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::vector<std::size_t> placed;
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+  for (const std::size_t i : order) {
+    const std::int64_t bytes = round_up(lifetimes[i].bytes, alignment);
+    if (bytes == 0) continue;
+    taken.clear();
+    for (const std::size_t other : placed)
+      if (overlap(lifetimes[i], lifetimes[other])) taken.emplace_back(placement.offsets[other], round_up(lifetimes[other].bytes, alignment));
+    std::sort(taken.begin(), taken.end());
+    placement.offsets[i] = best_gap(taken, bytes);
+    placement.bytes = std::max(placement.bytes, sum(placement.offsets[i], bytes));
+    placed.push_back(i);
+  }
+  return placement;
+}
+
+std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
+  std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  for (const Dim& d : type.dims) {
+    const std::int64_t size = d.value(symbols);
+    require(size >= 0, "dimension {} of {}: expected a non-negative size, found {}", d.to_string(), type.to_string(), size);
+    bytes = size == 0 ? 0 : bytes ? checked_mul(*bytes, size) : bytes;
+  }
+  constexpr std::int64_t largest = std::int64_t{1} << 62;
+  if (!bytes || *bytes > largest) fail(Status::out_of_memory, "{}: expected less than 2^62 bytes, found more", type.to_string());
+  return *bytes;
+}
+
+MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, const SymbolValues& maximum) {
+  MemoryPlan plan;
+  const std::size_t count = graph.values().size();
+  plan.root.resize(count);
+  std::iota(plan.root.begin(), plan.root.end(), 0);
+  plan.offset.assign(count, -1);
+  std::vector<Lifetime> lifetimes(count);
+  const auto last_step = static_cast<std::int32_t>(groups.size());
+  const auto use = [&](ValueId id, std::int32_t step) {
+    Lifetime& l = lifetimes[static_cast<std::size_t>(plan.root[static_cast<std::size_t>(id.index)])];
+    l.last = std::max(l.last, step);
+  };
+  for (std::int32_t step = 0; step < last_step; ++step) {
+    for (const std::int32_t n : groups[static_cast<std::size_t>(step)].nodes) {
+      const Node& node = graph.nodes()[static_cast<std::size_t>(n)];
+      for (const ValueId id : node.inputs)
+        if (id) use(id, step);
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const auto v = static_cast<std::size_t>(node.outputs[o].index);
+        if (const ValueId shared = overwritten_by(node, o)) plan.root[v] = plan.root[static_cast<std::size_t>(shared.index)];
+        else lifetimes[v] = {dense_bytes(graph.values()[v].type, maximum), step, step};
+      }
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) use(output.value, last_step);
+
+  std::vector<Lifetime> blocks;
+  std::vector<std::size_t> owners;
+  for (std::size_t v = 0; v < count; ++v) {
+    if (graph.values()[v].kind != ValueKind::intermediate || plan.root[v] != static_cast<std::int32_t>(v)) continue;
+    blocks.push_back(lifetimes[v]);
+    owners.push_back(v);
+    plan.total = sum(plan.total, round_up(lifetimes[v].bytes, 64));
+  }
+  const Placement placement = place(blocks);
+  plan.bytes = placement.bytes;
+  plan.lower_bound = placement.lower_bound;
+  for (std::size_t b = 0; b < blocks.size(); ++b) plan.offset[owners[b]] = placement.offsets[b];
+  for (std::size_t v = 0; v < count; ++v) plan.offset[v] = plan.offset[static_cast<std::size_t>(plan.root[v])];
+  return plan;
+}
+
+}  // namespace cermet

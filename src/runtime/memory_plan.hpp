@@ -1,0 +1,46 @@
+// Places in one arena for values that live for part of a run.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fuse/plan.hpp"
+#include "graph/graph.hpp"
+
+namespace cermet {
+
+/// A block of memory that is needed from step `first` to step `last`, both included.
+struct Lifetime {
+  std::int64_t bytes = 0;
+  std::int32_t first = 0, last = 0;
+};
+
+struct Placement {
+  std::vector<std::int64_t> offsets;  ///< one per lifetime, multiples of the alignment
+  std::int64_t bytes = 0;             ///< size of the arena
+  std::int64_t lower_bound = 0;       ///< most bytes that live at one step: no placement is smaller
+};
+
+/// Places blocks so that no two that live at the same step overlap: largest first, each in the smallest gap that holds it (greedy by size,
+/// Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+/// Throws Error(out_of_memory) when sizes add up beyond 2^63.
+Placement place(std::span<const Lifetime> lifetimes, std::int64_t alignment = 64);
+
+/// Where every value of a graph lives.
+struct MemoryPlan {
+  std::vector<std::int32_t> root;    ///< by value: the value whose memory it shares; itself when it has its own
+  std::vector<std::int64_t> offset;  ///< by value: byte offset in the arena of its root; -1 for inputs and constants
+  std::int64_t bytes = 0;            ///< of the arena
+  std::int64_t lower_bound = 0;      ///< see Placement
+  std::int64_t total = 0;            ///< bytes that values would take side by side
+};
+
+/// Plans intermediates at the symbols' maximum; step i runs groups[i]. Results of the graph live to the end, results of a node that nobody
+/// reads while it runs, and an output that shares its input's memory makes both live as one.
+MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, const SymbolValues& maximum);
+
+/// Bytes of a dense tensor with these symbols. Throws Error naming the dimensions when one is negative or the product exceeds 2^63.
+std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols);
+
+}  // namespace cermet
