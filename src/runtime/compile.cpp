@@ -28,6 +28,7 @@ class Compiler {
 
   std::string verify_graph();
   std::string plan_groups();
+  std::string fold_views();
   std::string select_kernels();
   std::string load_weights();
   std::string plan_arena();
@@ -45,6 +46,7 @@ class Compiler {
   const CompileOptions& options_;
   std::unique_ptr<Executable::State> state_;
   std::vector<FusionGroup> groups_;              ///< step i runs groups_[i]
+  std::vector<std::int32_t> views_;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices_;                  ///< by step
   std::vector<std::vector<TensorView>> loaded_;  ///< by step and operand: weights in the layout that the kernel wants
 };
@@ -53,6 +55,7 @@ std::span<const Pass<Compiler>> Compiler::steps() {
   static constexpr Pass<Compiler> list[] = {
       {"verify", "checks the graph against the rules", false, [](Compiler& c) { return c.verify_graph(); }},
       {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
+      {"fold-views", "lets reshapes share their operand's memory, so that nothing is copied", true, [](Compiler& c) { return c.fold_views(); }},
       {"select-kernels", "chooses a kernel for every group", false, [](Compiler& c) { return c.select_kernels(); }},
       {"load-weights", "reads weights and packs them for their kernels", false, [](Compiler& c) { return c.load_weights(); }},
       {"plan-memory", "gives every intermediate value a place in one arena", false, [](Compiler& c) { return c.plan_arena(); }},
@@ -90,6 +93,21 @@ std::string Compiler::plan_groups() {
   return fmt::format("{} nodes in {} groups", graph().nodes().size(), groups_.size());
 }
 
+/// Intermediates are dense, so their views cost nothing; inputs may be bound to strided memory and are copied.
+std::string Compiler::fold_views() {
+  std::vector<bool> owned(graph().values().size());  // by value: its memory is in the arena
+  for (const Node& node : graph().nodes()) {
+    const auto n = static_cast<std::int32_t>(&node - graph().nodes().data());
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId shared = overwritten_by(node, o);
+      owned[static_cast<std::size_t>(node.outputs[o].index)] = !shared || owned[static_cast<std::size_t>(shared.index)];
+    }
+    if (definition(node.op).is_view && owned[static_cast<std::size_t>(node.inputs[0].index)]) views_.push_back(n);
+  }
+  std::erase_if(groups_, [&](const FusionGroup& group) { return group.nodes.size() == 1 && std::binary_search(views_.begin(), views_.end(), group.nodes[0]); });
+  return fmt::format("{} views, {} launches left", views_.size(), groups_.size());
+}
+
 std::string Compiler::select_kernels() {
   std::set<std::string_view> names;
   for (std::size_t step = 0; step < groups_.size(); ++step) {
@@ -123,7 +141,7 @@ std::string Compiler::load_weights() {
 }
 
 std::string Compiler::plan_arena() {
-  state_->memory = plan_memory(graph(), groups_, options_.maximum);
+  state_->memory = plan_memory(graph(), groups_, views_, options_.maximum);
   std::int64_t workspace = 0;
   for (const Choice& choice : choices_) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, pool_.size()));
   state_->arena = device_.allocate(state_->memory.bytes + workspace);

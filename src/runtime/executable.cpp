@@ -26,10 +26,14 @@ bool fits(const TensorView& view, const TensorType& type) {
   return true;
 }
 
-bool same_shape(const Shape& shape, const Dims& dims, const SymbolValues& symbols) {
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    if (shape[axis] != dims[static_cast<std::size_t>(axis)].value(symbols)) return false;
-  return true;
+/// The part of bound memory that a run uses; nothing when its dimensions do not fit.
+std::optional<TensorView> used_part(const TensorView& memory, const Dims& dims, const SymbolValues& symbols) {
+  TensorView used = memory;
+  for (int axis = 0; axis < memory.shape.rank(); ++axis) {
+    used.shape[axis] = dims[static_cast<std::size_t>(axis)].value(symbols);
+    if (used.shape[axis] < 0 || (axis == 0 ? used.shape[0] > memory.shape[0] : used.shape[axis] != memory.shape[axis])) return {};
+  }
+  return used;
 }
 
 }  // namespace
@@ -70,12 +74,14 @@ void Executable::State::refresh_inputs(const SymbolValues& values) {
   for (const InputBinding& input : inputs) {
     const Value& value = graph.value(input.value);
     require(input.memory.present, "input '{}': expected memory of type {}, found none bound", value.name, value.type.to_string());
-    if (!same_shape(input.memory.shape, value.type.dims, values))
-      fail(Status::invalid_argument, "input '{}': expected {} = {}, found {}", value.name, value.type.to_string(),
+    const std::optional<TensorView> used = used_part(input.memory, value.type.dims, values);
+    if (!used)
+      fail(Status::invalid_argument, "input '{}': expected room for {} = {}, found {}", value.name, value.type.to_string(),
            cermet::bind(value.type.dims, values).to_string(), input.memory.shape.to_string());
+    views[static_cast<std::size_t>(input.value.index)] = *used;
   }
   for (std::size_t v = 0; v < views.size(); ++v)
-    if (input_of_value[v] >= 0) views[v] = inputs[static_cast<std::size_t>(input_of_value[v])].memory;
+    if (input_of_value[v] >= 0) views[v] = views[static_cast<std::size_t>(inputs[static_cast<std::size_t>(input_of_value[v])].value.index)];
   for (const std::size_t i : bound_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
 }
 

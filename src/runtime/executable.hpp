@@ -31,7 +31,8 @@ class Executable {
   ~Executable();
 
   /// Binds memory to an input of the graph; it stays bound until bound again. The view's element type must be the input's and its shape
-  /// must fit the input's dimensions when run() gives the symbols. Throws Error naming the input.
+  /// must fit the input's dimensions when run() gives the symbols: memory may be longer than needed along a symbolic first dimension, of which
+  /// a run reads the first rows, so that memory for the maximum is bound once. Throws Error naming the input.
   void bind(std::string_view input, const TensorView& memory);
   /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound.
   void run(const SymbolValues& symbols);

@@ -80,32 +80,53 @@ std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
   return *bytes;
 }
 
-MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, const SymbolValues& maximum) {
-  MemoryPlan plan;
-  const std::size_t count = graph.values().size();
-  plan.root.resize(count);
-  std::iota(plan.root.begin(), plan.root.end(), 0);
-  plan.offset.assign(count, -1);
-  std::vector<Lifetime> lifetimes(count);
-  const auto last_step = static_cast<std::int32_t>(groups.size());
+namespace {
+
+/// By value, the value whose memory it shares; nodes in order, so that chains end at their first value.
+std::vector<std::int32_t> roots_of(const Graph& graph, std::span<const std::int32_t> views) {
+  std::vector<std::int32_t> root(graph.values().size());
+  std::iota(root.begin(), root.end(), 0);
+  const auto share = [&](ValueId result, ValueId operand) { root[static_cast<std::size_t>(result.index)] = root[static_cast<std::size_t>(operand.index)]; };
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (const ValueId shared = overwritten_by(node, o)) share(node.outputs[o], shared);
+    if (std::find(views.begin(), views.end(), static_cast<std::int32_t>(n)) != views.end()) share(node.outputs[0], node.inputs[0]);
+  }
+  return root;
+}
+
+std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGroup> groups, const std::vector<std::int32_t>& root,
+                                   const SymbolValues& maximum) {
+  std::vector<Lifetime> lifetimes(graph.values().size());
   const auto use = [&](ValueId id, std::int32_t step) {
-    Lifetime& l = lifetimes[static_cast<std::size_t>(plan.root[static_cast<std::size_t>(id.index)])];
+    Lifetime& l = lifetimes[static_cast<std::size_t>(root[static_cast<std::size_t>(id.index)])];
     l.last = std::max(l.last, step);
   };
+  const auto last_step = static_cast<std::int32_t>(groups.size());
   for (std::int32_t step = 0; step < last_step; ++step) {
     for (const std::int32_t n : groups[static_cast<std::size_t>(step)].nodes) {
       const Node& node = graph.nodes()[static_cast<std::size_t>(n)];
       for (const ValueId id : node.inputs)
         if (id) use(id, step);
-      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-        const auto v = static_cast<std::size_t>(node.outputs[o].index);
-        if (const ValueId shared = overwritten_by(node, o)) plan.root[v] = plan.root[static_cast<std::size_t>(shared.index)];
-        else lifetimes[v] = {dense_bytes(graph.values()[v].type, maximum), step, step};
+      for (const ValueId id : node.outputs) {
+        if (root[static_cast<std::size_t>(id.index)] != id.index) use(id, step);
+        else lifetimes[static_cast<std::size_t>(id.index)] = {dense_bytes(graph.type(id), maximum), step, step};
       }
     }
   }
   for (const GraphOutput& output : graph.outputs()) use(output.value, last_step);
+  return lifetimes;
+}
 
+}  // namespace
+
+MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum) {
+  MemoryPlan plan;
+  const std::size_t count = graph.values().size();
+  plan.root = roots_of(graph, views);
+  plan.offset.assign(count, -1);
+  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, groups, plan.root, maximum);
   std::vector<Lifetime> blocks;
   std::vector<std::size_t> owners;
   for (std::size_t v = 0; v < count; ++v) {

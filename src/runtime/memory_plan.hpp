@@ -37,8 +37,9 @@ struct MemoryPlan {
 };
 
 /// Plans intermediates at the symbols' maximum; step i runs groups[i]. Results of the graph live to the end, results of a node that nobody
-/// reads while it runs, and an output that shares its input's memory makes both live as one.
-MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, const SymbolValues& maximum);
+/// reads while it runs, and an output that shares its input's memory makes both live as one. `views` lists nodes whose result is operand 0
+/// seen with other dimensions; no step runs them.
+MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum);
 
 /// Bytes of a dense tensor with these symbols. Throws Error naming the dimensions when one is negative or the product exceeds 2^63.
 std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols);
