@@ -96,6 +96,7 @@ OpDefinition define_add_rms_norm() {
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, weight_operand); },
       .cases = cases,
       .dense_dims = [](const Problem& p) { return trailing_dims(p, weight_operand); },
+      .in_place = {0, 1},
   };
 }
 

@@ -106,6 +106,9 @@ struct OpDefinition {
   std::function<int(const Problem&)> dense_dims = {};
   /// Output i shares the memory of the input that aliases[i] names; -1 for none. Shorter than outputs means none.
   std::vector<int> aliases = {};
+  /// Input that output i may coincide with exactly, because every kernel reads an element's row before it writes it; -1 for none. Operators whose
+  /// operands are all One-to-One need not say so.
+  std::vector<int> in_place = {};
   /// The result is operand 0 seen with other dimensions (reshape): where its memory is dense, a graph shares it and nothing is computed.
   bool is_view = false;
   bool associative = false, commutative = false, distributive = false;

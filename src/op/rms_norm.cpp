@@ -69,6 +69,7 @@ OpDefinition define_rms_norm() {
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(0, -1)) / 2 + 8; },
       .cases = cases,
       .dense_dims = [](const Problem& p) { return p.has(1) ? p.input(1).rank() : 1; },
+      .in_place = {0},
   };
 }
 

@@ -135,6 +135,7 @@ OpDefinition define_rope() {
           },
       .rounding_depth = [](const Problem&) { return 3.0; },
       .cases = cases,
+      .in_place = {0, 1},
   };
 }
 

@@ -45,8 +45,22 @@ void expect_same_bits_in_place(OpKind kind, const std::vector<std::size_t>& shar
   EXPECT_GT(compared, 5);
 }
 
-TEST(InPlace, AddRmsNorm) { expect_same_bits_in_place(OpKind::add_rms_norm, {0, 1}); }
-TEST(InPlace, Rope) { expect_same_bits_in_place(OpKind::rope, {0, 1}); }
+class InPlace : public testing::TestWithParam<const OpDefinition*> {};
+
+TEST_P(InPlace, GivesTheSameBits) {
+  std::vector<std::size_t> shared;
+  for (const int input : GetParam()->in_place) shared.push_back(static_cast<std::size_t>(input));
+  expect_same_bits_in_place(GetParam()->kind, shared);
+}
+
+std::vector<const OpDefinition*> operators_in_place() {
+  std::vector<const OpDefinition*> list;
+  for (const OpDefinition& op : all_operators())
+    if (!op.in_place.empty()) list.push_back(&op);
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, InPlace, testing::ValuesIn(operators_in_place()), [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet
