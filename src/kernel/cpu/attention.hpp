@@ -1,0 +1,55 @@
+// The attention family: a tile of queries against the keys of one sequence and key-value head, with float32 online softmax
+// (Milakov and Gimelshein 2018; tiling after FlashAttention, Dao et al. 2022; key ranges in parallel after Flash-Decoding, 2023).
+// Queries lie in the lanes of a vector, so that maxima, sums and masks need no step across lanes, and keys and values are used as they lie in memory.
+#pragma once
+
+#include "base/checked.hpp"
+#include "base/function_ref.hpp"
+#include "base/thread_pool.hpp"
+#include "kernel/cpu/convert.hpp"
+#include "op/attention.hpp"
+
+namespace cermet::cpu {
+
+/// Keys or values of one sequence and head: `length` elements each, in pages or in one run.
+struct KeyRows {
+  const std::byte* data = nullptr;
+  std::int64_t page_step = 0, row_step = 0;  ///< bytes
+  const std::int32_t* table = nullptr;       ///< page of every `block` tokens; null: token j is row j of page 0
+  std::int64_t block = 1;
+  const float* scale = nullptr;                          ///< of codes; null for none
+  std::int64_t scale_page_step = 0, scale_row_step = 0;  ///< elements; both 0 where the head has one scale
+};
+
+/// Consecutive queries of one sequence with all heads that share a key-value head.
+struct AttentionTask {
+  const std::byte* q = nullptr;  ///< first token and head
+  std::byte* o = nullptr;
+  float* lse = nullptr;                            ///< first token and head; null for none
+  const float *sinks = nullptr, *alibi = nullptr;  ///< of the first head; null for none
+  std::int64_t tokens = 0, position = 0;           ///< number of queries; place of the first among the keys, may be negative
+  std::int64_t keys = 0;                           ///< 0 .. keys - 1 exist
+  KeyRows k = {}, v = {};
+};
+
+/// What all tasks of a launch share. Steps are in bytes, that of lse in elements.
+struct AttentionShape {
+  std::int64_t head_size, value_size, group;
+  std::int64_t q_token_step, q_head_step, o_token_step, o_head_step, lse_head_step = 0;
+  RunConverter q_to_float, k_to_float, v_to_float, o_from_float;
+};
+
+/// Queries of one task: at most this many tokens, so that about 64 rows share each key that is loaded.
+std::int64_t attention_tile_tokens(std::int64_t group);
+
+/// Converter of a cache's element type to float32, without scales.
+RunConverter key_converter(DType dtype);
+
+/// Workspace of run_attention for tasks of at most `tokens` queries.
+std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size, std::int64_t value_size, int threads);
+
+/// Runs all tasks on the pool. Few tasks with many keys are split by key range and merged in order; the result does not depend on the number of threads.
+void run_attention(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
+                   std::byte* workspace, ThreadPool& pool);
+
+}  // namespace cermet::cpu

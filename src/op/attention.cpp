@@ -1,0 +1,117 @@
+#include "op/attention.hpp"
+
+#include "op/infer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+/// Scores of the visible keys, -infinity for the others, and the bound on |terms| that made them.
+struct Scores {
+  std::vector<double> value;
+  double magnitude = 0;
+  std::int64_t visible = 0;
+};
+
+Scores score(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query, const ReferenceKeys& keys, double slope) {
+  Scores scores{std::vector<double>(static_cast<std::size_t>(keys.count), -INFINITY)};
+  const std::int64_t head_size = call.inputs[0].shape.back();
+  for (std::int64_t j = 0; j < keys.count; ++j) {
+    const std::int64_t distance = keys.position - j;
+    if ((s.causal && distance < 0) || (s.window > 0 && std::abs(distance) >= s.window)) continue;
+    double dot = 0, terms = 0;
+    for (std::int64_t d = 0; d < head_size; ++d) {
+      const double product = load(call.inputs[0], query.q_index + d) * keys.key(j, d);
+      dot += product;
+      terms += std::abs(product);
+    }
+    dot *= s.scale;
+    if (s.softcap > 0) dot = s.softcap * std::tanh(dot / s.softcap);
+    const double bias = -slope * static_cast<double>(std::abs(distance));
+    scores.value[static_cast<std::size_t>(j)] = dot + bias;
+    scores.magnitude = std::max(scores.magnitude, terms * std::abs(s.scale) + std::abs(bias) + s.softcap);
+    ++scores.visible;
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::vector<AttributeSpec> attention_attributes() {
+  return {{"scale", 0.0, "factor of the dot products; 0 means 1 / sqrt(D)"},
+          {"causal", true, "a query sees no key behind its own position"},
+          {"window", std::int64_t{0}, "a query sees only keys less than this many positions away; 0 means all"},
+          {"softcap", 0.0, "scores become softcap * tanh(score / softcap); 0 means they stay"},
+          {"out_dtype", std::string(), "element type of o; that of q where empty"},
+          {"return_lse", false, "also give the logarithm of each query's denominator"}};
+}
+
+AttentionSettings::AttentionSettings(const Attributes& a, std::int64_t head_size)
+    : scale(a.number("scale")), softcap(a.number("softcap")), window(a.integer("window")), causal(a.flag("causal")), return_lse(a.flag("return_lse")) {
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(head_size));
+}
+
+std::int64_t constant_dim(const Problem& p, std::size_t operand, int axis, std::int64_t low, std::int64_t high) {
+  const Dim dim = dim_of(p, operand, axis);
+  if (!dim.is_constant() || dim.constant() < low || dim.constant() > high)
+    bad_operand(p, operand, fmt::format("dimension {} to be a number from {} to {}", axis, low, high), p.input(operand).to_string());
+  return dim.constant();
+}
+
+std::vector<TensorType> infer_attention(const Problem& p, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
+  constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
+  expect_rank(p, 0, 3);
+  expect_dim(p, 0, 2, head_size, "head size of the keys");
+  constant_dim(p, 0, 2, 1, largest_head);
+  const std::int64_t q_heads = constant_dim(p, 0, 1, 1, most_heads);
+  if (!heads.is_constant() || heads.constant() < 1 || q_heads % heads.constant() != 0)
+    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", heads.to_string()), p.input(0).to_string());
+  if (!value_size.is_constant() || value_size.constant() < 1 || value_size.constant() > largest_head)
+    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name, largest_head, value_size.to_string());
+  for (const std::size_t operand : {sinks, alibi})
+    if (p.has(operand)) expect_dims(p, operand, {dim_of(p, 0, 1)}, "heads of q");
+  for (const char* name : {"scale", "softcap"})
+    if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name))) bad_attribute(p, name, "a finite number, not negative");
+  if (p.attributes.integer("window") < 0) bad_attribute(p, "window", "a number of keys, or 0");
+  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
+  if (p.attributes.flag("return_lse")) outputs.push_back({DType::f32, {dim_of(p, 0, 1), dim_of(p, 0, 0)}});
+  return outputs;
+}
+
+void reference_attention(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query, const ReferenceKeys& keys, std::size_t sinks,
+                         std::size_t alibi) {
+  const TensorView& o = call.outputs[0];
+  const double slope = call.has(alibi) ? load(call.inputs[alibi], query.head) : 0;
+  const double sink = call.has(sinks) ? load(call.inputs[sinks], query.head) : -INFINITY;
+  const Scores scores = score(call, s, query, keys, slope);
+  double largest = sink, denominator = 0;
+  bool poisoned = std::isnan(sink);
+  for (const double value : scores.value) {
+    if (value > largest) largest = value;
+    poisoned |= std::isnan(value);
+  }
+  std::vector<double> sum(static_cast<std::size_t>(o.shape.back())), magnitude(sum.size());
+  for (std::size_t j = 0; j < scores.value.size(); ++j) {
+    if (scores.value[j] == -INFINITY) continue;
+    const double weight = std::exp(scores.value[j] - largest);  // NaN for NaN, and for infinite scores
+    denominator += weight;
+    for (std::size_t d = 0; d < sum.size(); ++d) {
+      const double term = weight * keys.value(static_cast<std::int64_t>(j), static_cast<std::int64_t>(d));
+      sum[d] += term;
+      magnitude[d] += std::abs(term);
+    }
+  }
+  const bool empty = scores.visible == 0 && !poisoned;
+  if (sink > -INFINITY) denominator += std::exp(sink - largest);
+  for (std::size_t d = 0; d < sum.size(); ++d) {
+    const std::int64_t index = query.o_index + static_cast<std::int64_t>(d);
+    store(o, index, empty ? 0 : poisoned ? NAN : sum[d] / denominator);
+    note_magnitude(call, 0, index, empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude));
+  }
+  if (!s.return_lse) return;
+  const double lse = poisoned ? NAN : largest + std::log(denominator);
+  store(call.outputs[1], query.lse_index, denominator == 0 ? -INFINITY : lse);
+  note_magnitude(call, 1, query.lse_index, 1 + scores.magnitude + std::abs(lse));
+}
+
+}  // namespace cermet
