@@ -1,7 +1,6 @@
 #include "op/axes.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "op/infer.hpp"
 
@@ -18,22 +17,27 @@ int axis_attribute(const Problem& problem, std::string_view name, int rank) {
   return wrap_axis(axis, rank);
 }
 
-std::vector<int> axes_attribute(const Problem& problem, std::string_view name, int rank) {
+std::vector<int> axes_in_order(const Problem& problem, std::string_view name, int rank) {
   const Ints& axes = problem.attributes.integers(name);
-  for (const std::int64_t axis : axes)
+  std::vector<int> wrapped;
+  for (const std::int64_t axis : axes) {
     if (axis < -rank || axis >= rank) bad_attribute(problem, name, fmt::format("axes in [{}, {})", -rank, rank));
-  std::vector<int> wrapped = wrap_axes(axes, rank);
-  if (std::adjacent_find(wrapped.begin(), wrapped.end()) != wrapped.end()) bad_attribute(problem, name, "each axis at most once");
-  return wrapped;
+    wrapped.push_back(wrap_axis(axis, rank));
+    if (std::count(wrapped.begin(), wrapped.end(), wrapped.back()) > 1) bad_attribute(problem, name, "each axis at most once");
+  }
+  return wrapped.empty() ? wrap_axes(axes, rank) : wrapped;
+}
+
+std::vector<int> axes_attribute(const Problem& problem, std::string_view name, int rank) {
+  std::vector<int> axes = axes_in_order(problem, name, rank);
+  std::sort(axes.begin(), axes.end());
+  return axes;
 }
 
 std::vector<int> wrap_axes(const Ints& axes, int rank) {
-  std::vector<int> wrapped;
-  for (const std::int64_t axis : axes) wrapped.push_back(wrap_axis(axis, rank));
+  std::vector<int> wrapped(axes.empty() ? static_cast<std::size_t>(rank) : axes.size());
+  for (std::size_t i = 0; i < wrapped.size(); ++i) wrapped[i] = axes.empty() ? static_cast<int>(i) : wrap_axis(axes[i], rank);
   std::sort(wrapped.begin(), wrapped.end());
-  if (!wrapped.empty()) return wrapped;
-  wrapped.resize(static_cast<std::size_t>(rank));
-  std::iota(wrapped.begin(), wrapped.end(), 0);
   return wrapped;
 }
 

@@ -13,7 +13,9 @@ int wrap_axis(std::int64_t axis, int rank);
 int axis_attribute(const Problem& problem, std::string_view name, int rank);
 /// Value of an attribute as distinct axes, in rising order; an empty list means every axis. Throws Error naming the attribute.
 std::vector<int> axes_attribute(const Problem& problem, std::string_view name, int rank);
-/// The same of a list that axes_attribute has accepted before.
+/// The same, in the order of the attribute.
+std::vector<int> axes_in_order(const Problem& problem, std::string_view name, int rank);
+/// In rising order, the axes of a list that axes_attribute has accepted before.
 std::vector<int> wrap_axes(const Ints& axes, int rank);
 
 /// Coordinates of a dense (row-major) index.

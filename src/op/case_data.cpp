@@ -124,7 +124,9 @@ std::string compare(const Problem& problem, const Expected& expected, const std:
         agrees =
             std::abs(code_rank(found.dtype, expected.outputs[o].view, i) - code_rank(found.dtype, found, i)) <= bound || (std::isnan(want) && std::isnan(got));
       }
-      if (!agrees) return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o, problem.op->outputs[o].name, i, want, got, bound);
+      if (!agrees)
+        return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o,
+                           problem.op->outputs[std::min(o, problem.op->outputs.size() - 1)].name, i, want, got, bound);
     }
   }
   return "";

@@ -28,6 +28,7 @@ const OperandSpec& input_spec(const OpDefinition& op, std::size_t i) {
 void check_inputs(const OpDefinition& op, const std::vector<std::optional<TensorType>>& inputs) {
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
   require(variadic || inputs.size() <= op.inputs.size(), "{}: expected at most {} operands, found {}", op.name, op.inputs.size(), inputs.size());
+  require(inputs.size() <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} operands, found {}", op.name, max_variadic, inputs.size());
   for (std::size_t i = 0; i < std::max(inputs.size(), op.inputs.size()); ++i) {
     const OperandSpec& spec = input_spec(op, i);
     if (i >= inputs.size() || !inputs[i]) {

@@ -33,7 +33,7 @@ struct OperandSpec {
   std::string_view doc;
   Mapping mapping = Mapping::one_to_one;
   bool optional = false;
-  bool variadic = false;  ///< the last input only: one or more operands of this kind
+  bool variadic = false;  ///< the last input or the last output only: one or more of this kind
 };
 
 /// One attribute with its default. `choices`, where given, lists the accepted strings.
@@ -43,6 +43,9 @@ struct AttributeSpec {
   std::string_view doc;
   std::vector<std::string_view> choices = {};
 };
+
+/// Most operands, and most results, that one call may have.
+inline constexpr int max_variadic = 64;
 
 struct OpDefinition;
 

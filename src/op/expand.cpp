@@ -1,0 +1,71 @@
+#include "op/axes.hpp"
+#include "op/infer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<TensorType> infer(const Problem& p) {
+  const TensorType& x = p.input(0);
+  const Ints& shape = p.attributes.integers("shape");
+  if (shape.size() > Shape::max_rank || static_cast<int>(shape.size()) < x.rank())
+    bad_attribute(p, "shape", fmt::format("{} to {} dimensions", x.rank(), Shape::max_rank));
+  const std::size_t lead = shape.size() - x.dims.size();
+  Dims dims;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Dim from = i < lead ? Dim(1) : x.dims[i - lead];
+    if (shape[i] < -1) bad_attribute(p, "shape", "non-negative dimensions, or -1 to keep one");
+    if (shape[i] != -1 && from != Dim(1) && from != Dim(shape[i])) bad_attribute(p, "shape", fmt::format("dimensions that {} broadcasts to", x.to_string()));
+    dims.push_back(shape[i] == -1 ? from : Dim(shape[i]));
+  }
+  return {{x.dtype, std::move(dims)}};
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const int lead = y.shape.rank() - x.shape.rank();
+  for (std::int64_t i = 0; i < y.elements(); ++i) {
+    const Shape to = coordinates(y.shape, i);
+    Shape from = x.shape;
+    for (int a = 0; a < from.rank(); ++a) from[a] = x.shape[a] == 1 ? 0 : to[a + lead];
+    copy_element(x, dense_index(x.shape, from), y, i);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
+    list.push_back({std::string(name_of(t)), {CaseOperand{{t, {1, 33}}, integers(0, 1)}}, {{"shape", Ints{7, 33}}}});
+  list.push_back({"columns", {CaseOperand{{DType::f32, {9, 1}}}}, {{"shape", Ints{9, 129}}}});
+  list.push_back({"heads", {CaseOperand{{DType::bf16, {3, 2, 1, 16}}}}, {{"shape", Ints{-1, -1, 4, -1}}}});
+  list.push_back({"new_axes", {CaseOperand{{DType::f32, {5}}}}, {{"shape", Ints{2, 3, 5}}}});
+  list.push_back({"scalar", {CaseOperand{{DType::f32, {}}}}, {{"shape", Ints{3, 70}}}});
+  list.push_back({"scalar_to_scalar", {CaseOperand{{DType::f32, {}}}}, {{"shape", Ints{}}}});
+  list.push_back({"outer_and_inner", {CaseOperand{{DType::f32, {1, 6, 1}}}}, {{"shape", Ints{4, 6, 5}}}});
+  list.push_back({"strided", {CaseOperand{{DType::f32, {4, 1, 6}}, normal(), 3}}, {{"shape", Ints{4, 3, 6}}}});
+  list.push_back({"to_nothing", {CaseOperand{{DType::f32, {1, 5}}}}, {{"shape", Ints{0, 5}}}});
+  list.push_back({"nan", {CaseOperand{{DType::f32, {2, 1}}, values({NAN, -0.0})}}, {{"shape", Ints{2, 3}}}});
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_expand() {
+  return {
+      .category = "Data movement",
+      .summary = "Repeats a tensor along axes of length 1",
+      .semantics =
+          "y has the dimensions `shape`; those of x are lined up with its last ones, and each is equal or 1 (then it is repeated), bit for bit. -1 keeps the "
+          "dimension of x, symbolic or not.",
+      .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_many}},
+      .outputs = {{"y", dtypes::any, "[..]", "repeated elements"}},
+      .attributes = {{"shape", Ints{}, "dimensions of y; -1 keeps that of x"}},
+      .infer = infer,
+      .reference = reference,
+      .operations = [](const Problem&) { return 0.0; },
+      .rounding_depth = [](const Problem&) { return 0.0; },
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet
