@@ -71,4 +71,11 @@ inline void store_element(void* data, DType dtype, std::int64_t index, double va
   }
 }
 
+/// The value as it reads back after being stored as `dtype`.
+inline double rounded_to(DType dtype, double value) {
+  std::uint64_t bits = 0;
+  store_element(&bits, dtype, 0, value);
+  return load_element(&bits, dtype, 0);
+}
+
 }  // namespace cermet::format

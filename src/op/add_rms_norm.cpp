@@ -20,9 +20,7 @@ double sum_at(const ReferenceCall& call, std::int64_t i, bool round_sum) {
   const double x = load(call.inputs[x_operand], i), residual = load(call.inputs[residual_operand], i);
   if (!round_sum) return x + residual;
   const float sum = static_cast<float>(x) + static_cast<float>(residual);
-  double rounded = 0;
-  format::store_element(&rounded, call.inputs[residual_operand].dtype, 0, sum);
-  return format::load_element(&rounded, call.inputs[residual_operand].dtype, 0);
+  return format::rounded_to(call.inputs[residual_operand].dtype, sum);
 }
 
 void reference(const ReferenceCall& call) {
