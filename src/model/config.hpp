@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "op/rope_table.hpp"
 
 namespace cermet {
 
@@ -15,21 +16,6 @@ enum class Architecture : std::uint8_t {
 #define X(name) name,
 #include "model/arch/architectures.inc"
 #undef X
-};
-
-enum class RopeType : std::uint8_t { plain, linear, dynamic, yarn, llama3 };
-
-/// Rotary embedding parameters; fields that a type does not use keep their defaults.
-struct RopeConfig {
-  RopeType type = RopeType::plain;
-  double theta = 10000;
-  double factor = 1;
-  double low_freq_factor = 1, high_freq_factor = 4;                ///< llama3
-  std::int64_t original_max_position_embeddings = 0;               ///< 0: max_position_embeddings
-  std::optional<double> attention_factor, mscale, mscale_all_dim;  ///< yarn
-  double beta_fast = 32, beta_slow = 1;                            ///< yarn
-  bool truncate = true;                                            ///< yarn: round the correction range to whole dimensions
-  std::int64_t rotary_dim = 0;                                     ///< dimensions of a head that rotate
 };
 
 struct ModelConfig {
@@ -40,7 +26,7 @@ struct ModelConfig {
   std::int64_t intermediate_size = 0;  ///< of dense feed-forward layers
   std::int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
-  RopeConfig rope;
+  RopeParameters rope;
   std::vector<std::int64_t> window;  ///< per layer: keys a query sees, itself included; 0 = all
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool qk_norm = false;  ///< RMSNorm over each head of q and k before rotation

@@ -52,7 +52,7 @@ TEST(Config, ReadsLlama) {
   EXPECT_EQ(config.intermediate_size, 160);
   EXPECT_EQ(config.max_position_embeddings, 512);
   EXPECT_EQ(config.rms_norm_eps, 1e-6);
-  EXPECT_EQ(config.rope.type, RopeType::plain);
+  EXPECT_EQ(config.rope.scaling, RopeScaling::plain);
   EXPECT_EQ(config.rope.theta, 10000);
   EXPECT_EQ(config.rope.rotary_dim, 16);
   EXPECT_EQ(config.window, (Windows{0, 0, 0}));
@@ -98,26 +98,26 @@ TEST(Config, ReadsWindows) {
 }
 
 TEST(Config, ReadsRotaryScaling) {
-  const RopeConfig llama3 = reference("llama-rope-scaled-bf16").rope;
-  EXPECT_EQ(llama3.type, RopeType::llama3);
+  const RopeParameters llama3 = reference("llama-rope-scaled-bf16").rope;
+  EXPECT_EQ(llama3.scaling, RopeScaling::llama3);
   EXPECT_EQ(llama3.theta, 500000);
   EXPECT_EQ(llama3.factor, 8);
   EXPECT_EQ(llama3.low_freq_factor, 1);
   EXPECT_EQ(llama3.high_freq_factor, 4);
   EXPECT_EQ(llama3.original_max_position_embeddings, 64);
-  const RopeConfig yarn = good("llama-yarn-bf16").rope;
-  EXPECT_EQ(yarn.type, RopeType::yarn);
+  const RopeParameters yarn = good("llama-yarn-bf16").rope;
+  EXPECT_EQ(yarn.scaling, RopeScaling::yarn);
   EXPECT_EQ(yarn.factor, 4);
   EXPECT_EQ(yarn.attention_factor, 0.9);
   EXPECT_EQ(yarn.beta_fast, 16);
   EXPECT_EQ(yarn.beta_slow, 2);
   EXPECT_FALSE(yarn.mscale.has_value());
-  EXPECT_EQ(good("llama-rope-linear2-f32").rope.type, RopeType::linear);
-  EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.type, RopeType::dynamic);
+  EXPECT_EQ(good("llama-rope-linear2-f32").rope.scaling, RopeScaling::linear);
+  EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.scaling, RopeScaling::dynamic);
   EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.factor, 2);
 }
 
-bool same(const RopeConfig& a, const RopeConfig& b) {
+bool same(const RopeParameters& a, const RopeParameters& b) {
   return a.type == b.type && a.theta == b.theta && a.factor == b.factor && a.low_freq_factor == b.low_freq_factor && a.high_freq_factor == b.high_freq_factor &&
          a.original_max_position_embeddings == b.original_max_position_embeddings && a.attention_factor == b.attention_factor && a.mscale == b.mscale &&
          a.mscale_all_dim == b.mscale_all_dim && a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow && a.truncate == b.truncate &&
@@ -185,7 +185,7 @@ TEST(Config, ReadsPartialRotation) {
 }
 
 TEST(Config, YarnTakesItsFactorFromTheLengthsWhereItHasNone) {
-  const RopeConfig rope =
+  const RopeParameters rope =
       parse(llama_with(R"("max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":null,"original_max_position_embeddings":1024})")).rope;
   EXPECT_EQ(rope.factor, 4);
   EXPECT_EQ(rope.original_max_position_embeddings, 1024);

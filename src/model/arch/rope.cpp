@@ -10,18 +10,18 @@ namespace {
 
 constexpr double largest_theta = 1e15, largest_factor = 1e6;
 
-constexpr std::array<std::pair<std::string_view, RopeType>, 5> rope_types{{
-    {"default", RopeType::plain},
-    {"linear", RopeType::linear},
-    {"dynamic", RopeType::dynamic},
-    {"yarn", RopeType::yarn},
-    {"llama3", RopeType::llama3},
+constexpr std::array<std::pair<std::string_view, RopeScaling>, 5> rope_types{{
+    {"default", RopeScaling::plain},
+    {"linear", RopeScaling::linear},
+    {"dynamic", RopeScaling::dynamic},
+    {"yarn", RopeScaling::yarn},
+    {"llama3", RopeScaling::llama3},
 }};
 
-RopeType parse_type(Json parameters) {
+RopeScaling parse_type(Json parameters) {
   std::optional<Json> field = parameters.find("rope_type");
   if (!field) field = parameters.find("type");
-  if (!field) return RopeType::plain;
+  if (!field) return RopeScaling::plain;
   for (const auto& [name, type] : rope_types) {
     if (field->as_string() == name) return type;
   }
@@ -58,7 +58,7 @@ std::int64_t parse_rotary_dim(double factor, std::int64_t head_dim, Json where) 
   where.refuse(fmt::format("expected an even number of rotary dimensions, found {} of head_dim {}", dim, head_dim));
 }
 
-void parse_yarn(Json parameters, RopeConfig& rope, const ModelConfig& config) {
+void parse_yarn(Json parameters, RopeParameters& rope, const ModelConfig& config) {
   const double implied = static_cast<double>(config.max_position_embeddings) / static_cast<double>(rope.original_max_position_embeddings);
   rope.factor = config_field::number(parameters, "factor", implied, 1, largest_factor);
   rope.attention_factor = optional_number(parameters, "attention_factor", 0);
@@ -70,7 +70,7 @@ void parse_yarn(Json parameters, RopeConfig& rope, const ModelConfig& config) {
   rope.truncate = config_field::flag(parameters, "truncate", true);
 }
 
-void parse_llama3(Json parameters, RopeConfig& rope) {
+void parse_llama3(Json parameters, RopeParameters& rope) {
   rope.factor = required(parameters, "factor", 1, largest_factor);
   rope.low_freq_factor = required(parameters, "low_freq_factor", 1e-6, largest_factor);
   rope.high_freq_factor = required(parameters, "high_freq_factor", 1e-6, largest_factor);
@@ -81,30 +81,30 @@ void parse_llama3(Json parameters, RopeConfig& rope) {
 
 }  // namespace
 
-RopeConfig parse_rope(Json root, const ArchitectureDefinition& definition, const ModelConfig& config) {
-  RopeConfig rope;
+RopeParameters parse_rope(Json root, const ArchitectureDefinition& definition, const ModelConfig& config) {
+  RopeParameters rope;
   const std::optional<Json> found = parameters_of(root);
   const Json parameters = found.value_or(root);  // without an object, its fields are looked for where the oldest spelling has them
   const double theta = config_field::number(root, "rope_theta", definition.rope_theta, 1.0001, largest_theta);
   rope.theta = config_field::number(parameters, "rope_theta", theta, 1.0001, largest_theta);
   const double partial = config_field::number(root, "partial_rotary_factor", 1, 0, 1);
   rope.rotary_dim = parse_rotary_dim(config_field::number(parameters, "partial_rotary_factor", partial, 0, 1), config.head_dim, root);
-  rope.original_max_position_embeddings = config.max_position_embeddings;
+  rope.original_max_position_embeddings = rope.max_position_embeddings = config.max_position_embeddings;
   if (!found) return rope;
 
-  rope.type = parse_type(parameters);
+  rope.scaling = parse_type(parameters);
   std::optional<std::int64_t> original = config_field::optional_size(root, "original_max_position_embeddings");
   if (!original) original = config_field::optional_size(parameters, "original_max_position_embeddings");
   rope.original_max_position_embeddings = original.value_or(config.max_position_embeddings);
-  switch (rope.type) {
-    case RopeType::plain: break;
-    case RopeType::linear: rope.factor = required(parameters, "factor", 1, largest_factor); break;
-    case RopeType::dynamic:
+  switch (rope.scaling) {
+    case RopeScaling::plain: break;
+    case RopeScaling::linear: rope.factor = required(parameters, "factor", 1, largest_factor); break;
+    case RopeScaling::dynamic:
       rope.factor = required(parameters, "factor", 1, largest_factor);
       if (rope.rotary_dim < 4) parameters.refuse(fmt::format("expected at least 4 rotary dimensions for the type dynamic, found {}", rope.rotary_dim));
       break;
-    case RopeType::yarn: parse_yarn(parameters, rope, config); break;
-    case RopeType::llama3: parse_llama3(parameters, rope); break;
+    case RopeScaling::yarn: parse_yarn(parameters, rope, config); break;
+    case RopeScaling::llama3: parse_llama3(parameters, rope); break;
   }
   return rope;
 }

@@ -1,0 +1,23 @@
+#include "model/rotary.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cermet {
+
+RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions) : parameters_(config.rope), positions_(positions) {
+  if (frequencies != DType::f32) parameters_.round_frequencies_to = frequencies;
+  table_ = make_rope_table(parameters_, positions);
+}
+
+void RotaryTables::cover(std::int64_t context) {
+  const std::int64_t needed = std::max(context, parameters_.max_position_embeddings);
+  if (parameters_.scaling != RopeScaling::dynamic || needed == std::max(parameters_.sequence_length, parameters_.max_position_embeddings)) return;
+  parameters_.sequence_length = context;
+  const RopeTable made = make_rope_table(parameters_, positions_);
+  // The executables hold the tables' addresses, so their memory stays.
+  std::memcpy(table_.cos.view.data, made.cos.view.data, static_cast<std::size_t>(made.cos.memory.size()));
+  std::memcpy(table_.sin.view.data, made.sin.view.data, static_cast<std::size_t>(made.sin.memory.size()));
+}
+
+}  // namespace cermet
