@@ -14,6 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
+namespace {
 
 /// sums[i] = sum over k of x[i * length + k] * w[k] for `rows` <= 4 rows; the weight is widened once for all of them.
 template <class W>
@@ -72,6 +73,8 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, con
 }
 
 TensorView optional_input(const LaunchArgs& args, std::size_t i) { return args.has(i) ? args.inputs[i] : TensorView(); }
+
+}  // namespace
 
 void linear_plain(const LaunchArgs& args) {
   float* const wide = reinterpret_cast<float*>(args.workspace);

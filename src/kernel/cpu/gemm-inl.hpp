@@ -1,0 +1,142 @@
+// Products of float32 rows with packed panels (panels.hpp), compiled once per instruction set: include after <hwy/foreach_target.h>.
+// A result is one chain of fused multiply-adds over k in rising order, so it does not depend on the number of rows, threads or lanes.
+#if defined(CERMET_GEMM_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CERMET_GEMM_INL
+#undef CERMET_GEMM_INL
+#else
+#define CERMET_GEMM_INL
+#endif
+
+#include <hwy/cache_control.h>
+
+#include <array>
+#include <utility>
+
+#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Most rows of one block: two vectors of accumulators for each, and room for weights in the 32 (16) vector registers.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int block_rows = 14;
+#else
+inline constexpr int block_rows = 6;
+#endif
+inline constexpr int accumulators = 2 * block_rows;
+
+/// Weights of reduction step `part` of a unit, widened to float32; `unit` points at the first of lanes() columns.
+template <int part>
+HWY_INLINE Floats panel_weights(const float* unit) {
+  return load(unit);
+}
+template <int part>
+HWY_INLINE Floats panel_weights(const format::f16* unit) {
+  return load(unit);
+}
+template <int part>
+HWY_INLINE Floats panel_weights(const format::bf16* unit) {
+  const hn::RebindToUnsigned<FloatTag> wide;
+  const auto pairs = hn::LoadU(wide, reinterpret_cast<const std::uint32_t*>(unit));
+  if constexpr (part == 0) return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pairs));
+  return hn::BitCast(FloatTag(), hn::And(pairs, hn::Set(wide, 0xffff0000u)));
+}
+
+template <class W>
+inline constexpr int unit_of = std::is_same_v<W, format::bf16> ? 2 : 1;
+
+/// One reduction step: accumulators[r][v] += rows[r] * weights.
+template <int R, int V, int part, class W>
+HWY_INLINE void multiply_step(const float* rows, const W* unit, Floats (&sums)[R][V]) {
+  Floats weights[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) weights[v] = panel_weights<part>(unit + v * static_cast<int>(hn::MaxLanes(FloatTag())) * unit_of<W>);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const Floats x = hn::Set(FloatTag(), rows[r]);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sums[r][v] = hn::MulAdd(x, weights[v], sums[r][v]);
+  }
+}
+
+/// tile[r][c] = sum over k of rows[k][r] * panel[k][c] for V vectors of columns. rows: [units * unit][R]; panel: [units][32][unit]; tile: [R][32].
+template <int R, int V, class W>
+HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t units, float* tile) {
+  constexpr int step = static_cast<int>(panel_columns) * unit_of<W>;
+  Floats sums[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sums[r][v] = hn::Zero(FloatTag());
+  for (std::int64_t u = 0; u < units; ++u) {
+    if constexpr (R <= 4) {  // bound by the stream of weights: a page ahead is further than the hardware prefetcher goes
+      constexpr int distance = 2048 / static_cast<int>(sizeof(W));
+      hwy::Prefetch(panel + distance);
+      if constexpr (step * sizeof(W) > 64) hwy::Prefetch(panel + distance + step / 2);
+    }
+    multiply_step<R, V, 0>(rows, panel, sums);
+    if constexpr (unit_of<W> == 2) multiply_step<R, V, 1>(rows + R, panel, sums);
+    rows += R * unit_of<W>;
+    panel += step;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) hn::StoreU(sums[r][v], FloatTag(), tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
+}
+
+/// All 32 columns of a panel for a block of R rows.
+template <int R, class W>
+void multiply_panel(const float* rows, const void* panel, std::int64_t units, float* tile) {
+  constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag())), vectors = static_cast<int>(panel_columns) / lane_count;
+  constexpr int V = R * vectors <= accumulators ? vectors : 2;
+  for (int v = 0; v < vectors; v += V) multiply_columns<R, V>(rows, static_cast<const W*>(panel) + v * lane_count * unit_of<W>, units, tile + v * lane_count);
+}
+
+using MultiplyPanel = void (*)(const float* rows, const void* panel, std::int64_t units, float* tile);
+
+template <class W, std::size_t... R>
+constexpr std::array<MultiplyPanel, sizeof...(R)> multiply_panel_table(std::index_sequence<R...>) {
+  return {multiply_panel<static_cast<int>(R) + 1, W>...};
+}
+
+/// The product of a block of `rows` rows, 1 <= rows <= block_rows, with a panel of weights of this type.
+inline MultiplyPanel multiply_panel_for(DType weights, std::int64_t rows) {
+  constexpr std::make_index_sequence<block_rows> counts;
+  static constexpr auto f32 = multiply_panel_table<float>(counts);
+  static constexpr auto bf16 = multiply_panel_table<format::bf16>(counts);
+  static constexpr auto f16 = multiply_panel_table<format::f16>(counts);
+  const auto& table = weights == DType::f32 ? f32 : weights == DType::bf16 ? bf16 : f16;
+  return table[static_cast<std::size_t>(rows - 1)];
+}
+
+/// Rows [first, last) in blocks of at most block_rows, as even as possible.
+struct RowBlocks {
+  std::int64_t first, last;
+  std::int64_t count() const { return div_up(last - first, block_rows); }
+  std::int64_t begin(std::int64_t block) const { return first + (last - first) * block / count(); }
+};
+
+/// Packs rows [first, last) of x as float32 [k][row], k padded with zeros to `length`.
+template <class T>
+void pack_block(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t length, float* packed) {
+  constexpr std::int64_t chunk = 64;
+  const std::int64_t rows = last - first;
+  for (std::int64_t k = 0; k < length; k += chunk)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      alignas(64) float wide[chunk];
+      const std::int64_t count = std::min(chunk, x.length() - k), padded = std::min(chunk, length - k);
+      const T* const from = reinterpret_cast<const T*>(x.row(first + r)) + k;
+      for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store(load_n(from + i, n), wide + i); });
+      for (std::int64_t i = count; i < padded; ++i) wide[i] = 0;
+      float* const to = packed + k * rows + r;
+      for (std::int64_t i = 0; i < padded; ++i) to[i * rows] = wide[i];
+    }
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
