@@ -9,6 +9,9 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
+#include <cmath>
+#include <limits>
+
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,11 +47,67 @@ HWY_INLINE Real maximum(Real a, Real b) { return select(a != a, a, select(b != b
 /// The smaller; NaN where either is.
 HWY_INLINE Real minimum(Real a, Real b) { return select(a != a, a, select(b != b, b, hn::Min(a.v, b.v))); }
 
+HWY_INLINE Real sqrt(Real x) { return hn::Sqrt(x.v); }
+HWY_INLINE Real floor(Real x) { return hn::Floor(x.v); }
+HWY_INLINE Real ceil(Real x) { return hn::Ceil(x.v); }
+HWY_INLINE Real nearest(Real x) { return hn::Round(x.v); }  ///< half to even
+HWY_INLINE Real with_sign_of(Real magnitude, Real sign) { return hn::CopySign(magnitude.v, sign.v); }
+
+/// c[0] + c[1] x + ... + c[n - 1] x^(n - 1)
+template <std::size_t n>
+HWY_INLINE Real polynomial(Real x, const float (&c)[n]) {
+  auto sum = hn::Set(FloatTag(), c[n - 1]);
+  for (std::size_t i = n - 1; i-- > 0;) sum = hn::MulAdd(sum, x.v, hn::Set(FloatTag(), c[i]));
+  return sum;
+}
+
+/// Calls a scalar function for each lane: for what is rare or has no short vector form.
+template <class Function>
+HWY_INLINE Real per_lane(Real a, Real b, Function function) {
+  HWY_ALIGN float x[hn::MaxLanes(FloatTag())], y[hn::MaxLanes(FloatTag())];
+  hn::Store(a.v, FloatTag(), x);
+  hn::Store(b.v, FloatTag(), y);
+  for (std::size_t i = 0; i < lanes(); ++i) x[i] = function(x[i], y[i]);
+  return hn::Load(FloatTag(), x);
+}
+
 /// e^x; 0 below about -104, infinity above 88.72.
 HWY_INLINE Real exp(Real x) {
   const FloatTag d;
   const auto y = hn::Exp(d, hn::Min(hn::Max(x.v, hn::Set(d, -105.0f)), hn::Set(d, 104.0f)));
   return select(x == x, y, x);
+}
+
+/// e^x - 1, for x <= 88.
+HWY_INLINE Real expm1(Real x) {
+  const FloatTag d;
+  return select(x == x, hn::Expm1(d, hn::Min(hn::Max(x.v, hn::Set(d, -105.0f)), hn::Set(d, 88.0f))), x);
+}
+
+HWY_INLINE Real log(Real x) {
+  const Real infinity = std::numeric_limits<float>::infinity();
+  const Real edge = select(x == 0, -infinity, select(x == infinity, infinity, Real(std::numeric_limits<float>::quiet_NaN())));
+  return select(x > 0, select(x < infinity, hn::Log(FloatTag(), x.v), edge), edge);
+}
+
+/// log(1 + x) for 0 <= x <= 1, and NaN.
+HWY_INLINE Real log1p(Real x) { return select(x == x, hn::Log1p(FloatTag(), x.v), x); }
+
+HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), x.v), x); }
+
+/// Beyond this the three-part reduction by pi loses bits; the C library takes over.
+inline constexpr float largest_reduced_angle = 8192;
+
+HWY_INLINE Real sin(Real x) {
+  if (HWY_LIKELY(hn::AllTrue(FloatTag(), hn::Le(hn::Abs(x.v), hn::Set(FloatTag(), largest_reduced_angle))))) return hn::Sin(FloatTag(), x.v);
+  return per_lane(x, x, [](float v, float) { return std::sin(v); });
+}
+HWY_INLINE Real cos(Real x) {
+  if (HWY_LIKELY(hn::AllTrue(FloatTag(), hn::Le(hn::Abs(x.v), hn::Set(FloatTag(), largest_reduced_angle))))) return hn::Cos(FloatTag(), x.v);
+  return per_lane(x, x, [](float v, float) { return std::cos(v); });
+}
+HWY_INLINE Real pow(Real a, Real b) {
+  return per_lane(a, b, [](float x, float y) { return std::pow(x, y); });
 }
 
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
@@ -58,6 +117,31 @@ HWY_INLINE Real sigmoid(Real x) {
 }
 
 HWY_INLINE Real silu(Real x) { return x * sigmoid(x); }
+
+/// e^(t^2) erfc(t) for t >= 0: a minimax polynomial in u = 1 / (1 + t / 2) times u (own fit, relative error 2.0e-8 on [0, 10.1]).
+HWY_INLINE Real scaled_erfc(Real t) {
+  static constexpr float c[] = {0.28206521f, 0.28284222f, 0.23877624f, 0.22489293f,  -0.09634748f,
+                                0.41744947f, -0.6652596f, 0.42524850f, -0.12164925f, 0.01198171f};
+  const Real u = Real(1) / (1 + t * 0.5);
+  return u * polynomial(u, c);
+}
+
+/// Error function: x P(x^2) near zero (own fit, relative error 1.2e-9 on [0, 1]), 1 - erfc beyond.
+HWY_INLINE Real erf(Real x) {
+  static constexpr float c[] = {1.1283791f, -0.37612626f, 0.11283585f, -0.026853813f, 0.0051883277f, -0.00080101937f, 7.8538607e-05f};
+  const Real t = abs(x), square = t * t;
+  const Real far = with_sign_of(1 - exp(-square) * scaled_erfc(t), x);
+  return select(t < 1, x * polynomial(square, c), select(x == x, far, x));
+}
+
+/// Probability that a standard normal variable is at most x.
+HWY_INLINE Real normal_cdf(Real x) {
+  const Real tail = 0.5 * exp(x * x * -0.5) * scaled_erfc(abs(x) * 0.70710678118654752);
+  return select(x < 0, tail, 1 - tail);
+}
+
+/// sqrt(2 / pi) (x + 0.044715 x^3)
+HWY_INLINE Real gelu_tanh_argument(Real x) { return x * (0.79788456080286536 + 0.035677408136300125 * (x * x)); }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
