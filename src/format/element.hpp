@@ -49,19 +49,31 @@ T saturate(double value) {
   return static_cast<T>(rounded);
 }
 
-/// Writes `value` with one rounding (to nearest even; integers saturate). A double passes through float on its way to the small formats.
+/// The float next to `value` towards zero with its last bit set, or `value` where it is a float: rounding it once more, to a format of at most 22 bits of
+/// precision, gives what one rounding of `value` would ("round to odd": Boldo and Melquiond, 2008).
+template <class Wide>
+float round_to_odd(Wide value) {
+  const float nearest = static_cast<float>(value);
+  if (static_cast<Wide>(nearest) == value || value != value) return nearest;
+  cermet_u32 bits = float_bits(nearest);
+  const bool too_large = value > 0 ? static_cast<Wide>(nearest) > value : static_cast<Wide>(nearest) < value;
+  if (too_large) --bits;  // towards zero, whatever the sign
+  return float_from_bits(bits | 1u);
+}
+
+/// Writes `value` with one rounding (to nearest even; integers saturate).
 inline void store_element(void* data, DType dtype, std::int64_t index, double value) {
   const auto write = [&](auto element) { std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof element), &element, sizeof element); };
   switch (dtype) {
     case DType::boolean: return write(static_cast<std::uint8_t>(value != 0));
     case DType::u8: return write(saturate<std::uint8_t>(value));
     case DType::i8: return write(saturate<std::int8_t>(value));
-    case DType::f8_e4m3: return write(to_e4m3(static_cast<float>(value)));
-    case DType::f8_e5m2: return write(to_e5m2(static_cast<float>(value)));
+    case DType::f8_e4m3: return write(to_e4m3(round_to_odd(value)));
+    case DType::f8_e5m2: return write(to_e5m2(round_to_odd(value)));
     case DType::u16: return write(saturate<std::uint16_t>(value));
     case DType::i16: return write(saturate<std::int16_t>(value));
-    case DType::f16: return write(to_f16(static_cast<float>(value)));
-    case DType::bf16: return write(to_bf16(static_cast<float>(value)));
+    case DType::f16: return write(to_f16(round_to_odd(value)));
+    case DType::bf16: return write(to_bf16(round_to_odd(value)));
     case DType::u32: return write(saturate<std::uint32_t>(value));
     case DType::i32: return write(saturate<std::int32_t>(value));
     case DType::f32: return write(static_cast<float>(value));

@@ -31,8 +31,15 @@ HWY_INLINE Floats load(const format::bf16* p) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(p)))));
 }
 HWY_INLINE Floats load(const format::f16* p) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  // Highway's portable promotion makes numbers of infinity and NaN.
+  HWY_ALIGN float buffer[hn::MaxLanes(FloatTag())];
+  for (std::size_t i = 0; i < hn::Lanes(FloatTag()); ++i) buffer[i] = format::to_float(p[i]);
+  return hn::Load(FloatTag(), buffer);
+#else
   const hn::Rebind<hwy::float16_t, FloatTag> half;
   return hn::PromoteTo(FloatTag(), hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(p)));
+#endif
 }
 
 /// Stores lanes() elements, rounded to nearest even.

@@ -1,0 +1,123 @@
+#include <cmath>
+#include <limits>
+
+#include "op/infer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<TensorType> infer(const Problem& p) {
+  if (p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", dtypes::any.to_string());
+  return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::any), p.input(0).dims}};
+}
+
+/// Exact whatever the type: a long double holds every 64-bit integer on x86 and ARM.
+long double load_exactly(const TensorView& x, std::int64_t i) {
+  if (x.dtype == DType::i64) return static_cast<long double>(x.as<const std::int64_t>()[element_offset(x, i)]);
+  if (x.dtype == DType::u64) return static_cast<long double>(x.as<const std::uint64_t>()[element_offset(x, i)]);
+  return load(x, i);
+}
+
+template <class T>
+T clamped(long double whole) {
+  if (std::isnan(whole)) return 0;
+  if (whole >= static_cast<long double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  if (whole <= static_cast<long double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  return static_cast<T>(whole);
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const bool to_zero = call.attributes.text("rounding") == "zero";
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    const long double value = load_exactly(x, i), whole = to_zero ? std::trunc(value) : std::nearbyint(value);
+    if (x.dtype == y.dtype) copy_element(x, i, y, i);
+    else if (y.dtype == DType::i64) y.as<std::int64_t>()[element_offset(y, i)] = clamped<std::int64_t>(whole);
+    else if (y.dtype == DType::u64) y.as<std::uint64_t>()[element_offset(y, i)] = clamped<std::uint64_t>(whole);
+    else store(y, i, static_cast<double>(is_integer(y.dtype) ? whole : value));
+  }
+}
+
+constexpr DType every_type[] = {DType::boolean, DType::u8,  DType::i8,  DType::f8_e4m3, DType::f8_e5m2, DType::u16, DType::i16, DType::f16,
+                                DType::bf16,    DType::u32, DType::i32, DType::f32,     DType::u64,     DType::i64, DType::f64};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  const Fill hostile = values({0,
+                               -0.0,
+                               0.5,
+                               1.5,
+                               2.5,
+                               -0.5,
+                               -1.5,
+                               2.75,
+                               -2.75,
+                               127,
+                               127.5,
+                               128,
+                               -128.5,
+                               -129,
+                               255.5,
+                               256,
+                               448,
+                               464,
+                               480,
+                               57344,
+                               65504,
+                               65520,
+                               70000,
+                               1e-8,
+                               -1e-8,
+                               3e9,
+                               -3e9,
+                               1e19,
+                               -1e19,
+                               2e38,
+                               1e300,
+                               1e-300,
+                               NAN,
+                               INFINITY,
+                               -INFINITY,
+                               1 + 0x1p-9 + 0x1p-40,
+                               1.0625 + 0x1p-30});
+  for (DType from : every_type)
+    for (DType to : every_type)
+      list.push_back({fmt::format("{}_to_{}", name_of(from), name_of(to)), {CaseOperand{{from, {3, 37}}, hostile}}, {{"out_dtype", std::string(name_of(to))}}});
+  for (DType to : {DType::i8, DType::u8, DType::i32, DType::i64})
+    list.push_back({fmt::format("nearest_{}", name_of(to)),
+                    {CaseOperand{{DType::f32, {37}}, hostile}},
+                    {{"out_dtype", std::string(name_of(to))}, {"rounding", "nearest"}}});
+  list.push_back({"strided", {CaseOperand{{DType::f32, {4, 33}}, normal(40), 7}}, {{"out_dtype", "i8"}}});
+  list.push_back({"strided_same", {CaseOperand{{DType::bf16, {4, 33}}, normal(40), 7}}, {{"out_dtype", "bf16"}}});
+  list.push_back({"long_rows", {CaseOperand{{DType::f32, {3, 1000}}, normal(100)}}, {{"out_dtype", "f8_e4m3"}}});
+  list.push_back({"scalar", {CaseOperand{{DType::f32, {}}}}, {{"out_dtype", "f16"}}});
+  list.push_back({"empty", {CaseOperand{{DType::f32, {0, 5}}}}, {{"out_dtype", "i8"}}});
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_cast() {
+  return {
+      .category = "Data movement",
+      .summary = "Conversion to another element type",
+      .semantics =
+          "To a floating type: one rounding to nearest even. f32, bf16, f16 and f8_e5m2 overflow as IEEE says, but finite values saturate in both fp8 types; "
+          "f8_e4m3 "
+          "turns infinities into NaN, having none. To an integer type: rounded as the attribute says (`zero` drops the fraction, as C, ONNX and PyTorch do; "
+          "`nearest` "
+          "takes half to even), then clamped to the type's range; NaN gives 0. To bool: whether the element differs from 0, so NaN is true. From bool: 0 or 1.",
+      .inputs = {{"x", dtypes::any, "[..]", "elements"}},
+      .outputs = {{"y", dtypes::any, "[..]", "the same values in the other type"}},
+      .attributes = {{"out_dtype", std::string(), "element type of y; must be given"},
+                     {"rounding", std::string("zero"), "from floating to integer types", {"zero", "nearest"}}},
+      .infer = infer,
+      .reference = reference,
+      .operations = [](const Problem&) { return 0.0; },
+      .rounding_depth = [](const Problem&) { return 0.0; },
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet
