@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 
 namespace cermet {
 namespace {
@@ -79,6 +80,53 @@ std::string quote(std::string_view text, std::size_t longest) {
     i += unit.size;
   }
   return out + '"';
+}
+
+std::string escape(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\t': out += "\\t"; break;
+      case '\r': out += "\\r"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::optional<std::string> unescape(std::string_view quoted, std::size_t& size) {
+  if (!quoted.starts_with('"')) return {};
+  std::string out;
+  for (std::size_t i = 1; i < quoted.size(); ++i) {
+    if (quoted[i] == '"') {
+      size = i + 1;
+      return out;
+    }
+    if (quoted[i] != '\\') {
+      out += quoted[i];
+      continue;
+    }
+    if (++i == quoted.size()) return {};
+    if (quoted[i] == 'x') {
+      unsigned byte = 0;
+      const std::string_view digits = quoted.substr(i + 1, 2);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+      if (error != std::errc() || end != digits.data() + 2) return {};
+      out += static_cast<char>(byte);
+      i += 2;
+      continue;
+    }
+    static constexpr std::string_view letters = "\"\\ntr", meant = "\"\\\n\t\r";
+    const std::size_t known = letters.find(quoted[i]);
+    if (known == std::string_view::npos) return {};
+    out += meant[known];
+  }
+  return {};
 }
 
 }  // namespace cermet

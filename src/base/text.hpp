@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,10 @@ void append_utf8(std::string& out, char32_t code_point);
 
 /// Text in double quotes for a message: one line of valid UTF-8, control and broken bytes escaped, cut after `longest` bytes.
 std::string quote(std::string_view text, std::size_t longest = 80);
+
+/// Text in double quotes with the escapes \" \\ \n \t \r and \xHH (other control bytes): nothing is lost, and it stays on one line.
+std::string escape(std::string_view text);
+/// The text that escape() put at the start of `quoted`, and in `size` how many bytes of it that took; nothing when it is not one.
+std::optional<std::string> unescape(std::string_view quoted, std::size_t& size);
 
 }  // namespace cermet

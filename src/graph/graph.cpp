@@ -19,13 +19,6 @@ std::vector<std::optional<TensorType>> types_of(const Graph& graph, const std::v
 
 }  // namespace
 
-ValueId overwritten_by(const Node& node, std::size_t output) {
-  const std::vector<int>& aliases = definition(node.op).aliases;
-  if (output >= aliases.size() || aliases[output] < 0) return {};
-  const auto input = static_cast<std::size_t>(aliases[output]);
-  return input < node.inputs.size() ? node.inputs[input] : ValueId{};
-}
-
 ValueId Graph::add_value(std::string value_name, TensorType type, ValueKind kind) {
   require(!value_name.empty(), "graph '{}': expected a name for every value, found an empty one", name);
   const auto at = name_position(by_name_, value_name);

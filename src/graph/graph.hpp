@@ -40,9 +40,6 @@ struct Node {
   std::string scope;      ///< where it stands in the model: "layers.3.attention"
 };
 
-/// The operand whose memory a result of the node shares, and thereby overwrites; ValueId{} when the result has memory of its own.
-ValueId overwritten_by(const Node& node, std::size_t output);
-
 /// A result of the graph under a name of its own.
 struct GraphOutput {
   std::string name;

@@ -1,7 +1,8 @@
 #include "graph/verify.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "graph/memory.hpp"
 
 namespace cermet {
 namespace {
@@ -146,19 +147,8 @@ Violation constants_never_written(const Graph& graph) {
   });
 }
 
-/// By value, the value whose memory it may share: operands that are updated in place, and views of them.
-std::vector<std::int32_t> memory_of(const Graph& graph) {
-  std::vector<std::int32_t> memory(graph.values().size());
-  std::iota(memory.begin(), memory.end(), 0);
-  for (const Node& node : graph.nodes())
-    for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (const ValueId shared = definition(node.op).is_view ? node.inputs.at(0) : overwritten_by(node, o))
-        memory[static_cast<std::size_t>(node.outputs[o].index)] = memory[static_cast<std::size_t>(shared.index)];
-  return memory;
-}
-
 Violation no_use_after_overwrite(const Graph& graph) {
-  const std::vector<std::int32_t> memory = memory_of(graph);
+  const std::vector<std::int32_t> memory = memory_roots(graph);
   std::vector<std::int32_t> overwriter(graph.values().size(), -1);
   const auto made_before = [&](std::size_t v, std::size_t n) { return graph.values()[v].producer < static_cast<std::int32_t>(n); };
   const Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {

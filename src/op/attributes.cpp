@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace cermet {
 namespace {
@@ -32,7 +33,7 @@ std::string to_string(const AttributeValue& value) {
     case 0: return std::get<bool>(value) ? "true" : "false";
     case 1: return std::to_string(std::get<std::int64_t>(value));
     case 2: return number_text(std::get<double>(value));
-    case 3: return fmt::format("\"{}\"", std::get<std::string>(value));
+    case 3: return escape(std::get<std::string>(value));
     default: return list_text(std::get<Ints>(value));
   }
 }

@@ -55,16 +55,13 @@ class Reader {
     at_ = static_cast<std::size_t>(end - text_.data());
     return value;
   }
-  /// Everything up to the closing quote, whose opening one was taken.
-  std::string_view until_quote() {
-    const std::size_t end = text_.find('"', at_);
-    if (end == std::string_view::npos) {
-      at_ = text_.size();
-      expected("a closing '\"'");
-    }
-    const std::string_view inside = text_.substr(at_, end - at_);
-    at_ = end + 1;
-    return inside;
+  /// A string in quotes, as escape() writes it.
+  std::string quoted() {
+    std::size_t size = 0;
+    const auto text = unescape(text_.substr(at_), size);
+    if (!text) expected("a string in quotes with its closing one, in which a backslash comes before one of \" \\\\ n t r xHH");
+    at_ += size;
+    return *text;
   }
   template <class Accepts>
   std::string_view run(Accepts accepts) {
@@ -128,7 +125,7 @@ AttributeValue read_number(Reader& reader) {
 }
 
 AttributeValue read_value(Reader& reader) {
-  if (reader.take('"')) return std::string(reader.until_quote());
+  if (reader.peek() == '"') return reader.quoted();
   if (reader.take('[')) {
     Ints list;
     if (reader.take(']')) return list;

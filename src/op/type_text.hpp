@@ -15,7 +15,7 @@ namespace cermet {
 Dim parse_dim(std::string_view text);
 /// "bf16[T, 4096]", "f32[]".
 TensorType parse_tensor_type(std::string_view text);
-/// true, 8, 1e-05, "silu" (no escapes), [1, 2].
+/// true, 8, 1e-05, "silu", [1, 2].
 AttributeValue parse_attribute_value(std::string_view text);
 
 /// An operator call before it is validated.

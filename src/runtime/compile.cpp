@@ -4,6 +4,10 @@
 #include <set>
 
 #include "base/log.hpp"
+#include "graph/common_subexpressions.hpp"
+#include "graph/dead_code.hpp"
+#include "graph/memory.hpp"
+#include "graph/text.hpp"
 #include "graph/verify.hpp"
 #include "runtime/executable_state.hpp"
 #include "select/select.hpp"
@@ -27,6 +31,8 @@ class Compiler {
   };
 
   std::string verify_graph();
+  std::string remove_dead_code();
+  std::string merge_common_subexpressions();
   std::string plan_groups();
   std::string fold_views();
   std::string select_kernels();
@@ -35,6 +41,7 @@ class Compiler {
   std::string bind();
 
   const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups_[step].nodes.front())]; }
+  std::string replace_graph(Graph smaller);
   const Graph& graph() const { return state_->graph; }
   void bind_inputs();
   void bind_step(std::size_t step);
@@ -54,6 +61,8 @@ class Compiler {
 std::span<const Pass<Compiler>> Compiler::steps() {
   static constexpr Pass<Compiler> list[] = {
       {"verify", "checks the graph against the rules", false, [](Compiler& c) { return c.verify_graph(); }},
+      {"dead-code", "leaves out nodes whose results nobody reads", true, [](Compiler& c) { return c.remove_dead_code(); }},
+      {"common-subexpressions", "computes once what several nodes compute", true, [](Compiler& c) { return c.merge_common_subexpressions(); }},
       {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
       {"fold-views", "lets reshapes share their operand's memory, so that nothing is copied", true, [](Compiler& c) { return c.fold_views(); }},
       {"select-kernels", "chooses a kernel for every group", false, [](Compiler& c) { return c.select_kernels(); }},
@@ -69,6 +78,7 @@ Executable Compiler::run(std::vector<CompileStep>* report) {
   options.verify_after = [&](std::string_view step) {
     if (const auto broken = find_violation(graph())) fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
   };
+  options.dump = [&](std::string_view step) { log().info("graph after {}:\n{}", step, to_text(graph())); };
   std::vector<PassReport> reports = run_passes(steps(), *this, options);
   if (report) *report = std::move(reports);
   return Executable(std::move(state_));
@@ -87,6 +97,15 @@ std::string Compiler::verify_graph() {
   state_->maximum = options_.maximum;
   return fmt::format("{} nodes, {} values", graph().nodes().size(), graph().values().size());
 }
+
+std::string Compiler::replace_graph(Graph smaller) {
+  std::string note = fmt::format("{} of {} nodes left out", graph().nodes().size() - smaller.nodes().size(), graph().nodes().size());
+  state_->graph = std::move(smaller);
+  return note;
+}
+
+std::string Compiler::remove_dead_code() { return replace_graph(cermet::remove_dead_code(graph())); }
+std::string Compiler::merge_common_subexpressions() { return replace_graph(cermet::merge_common_subexpressions(graph())); }
 
 std::string Compiler::plan_groups() {
   groups_ = plan_fusion(graph());

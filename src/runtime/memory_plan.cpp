@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/checked.hpp"
+#include "graph/memory.hpp"
 
 namespace cermet {
 namespace {
@@ -82,20 +83,6 @@ std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
 
 namespace {
 
-/// By value, the value whose memory it shares; nodes in order, so that chains end at their first value.
-std::vector<std::int32_t> roots_of(const Graph& graph, std::span<const std::int32_t> views) {
-  std::vector<std::int32_t> root(graph.values().size());
-  std::iota(root.begin(), root.end(), 0);
-  const auto share = [&](ValueId result, ValueId operand) { root[static_cast<std::size_t>(result.index)] = root[static_cast<std::size_t>(operand.index)]; };
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.nodes()[n];
-    for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (const ValueId shared = overwritten_by(node, o)) share(node.outputs[o], shared);
-    if (std::find(views.begin(), views.end(), static_cast<std::int32_t>(n)) != views.end()) share(node.outputs[0], node.inputs[0]);
-  }
-  return root;
-}
-
 std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGroup> groups, const std::vector<std::int32_t>& root,
                                    const SymbolValues& maximum) {
   std::vector<Lifetime> lifetimes(graph.values().size());
@@ -124,7 +111,7 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGro
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum) {
   MemoryPlan plan;
   const std::size_t count = graph.values().size();
-  plan.root = roots_of(graph, views);
+  plan.root = memory_roots(graph, [&](std::int32_t n) { return std::binary_search(views.begin(), views.end(), n); });
   plan.offset.assign(count, -1);
   const std::vector<Lifetime> lifetimes = lifetimes_of(graph, groups, plan.root, maximum);
   std::vector<Lifetime> blocks;

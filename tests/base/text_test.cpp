@@ -12,6 +12,19 @@ TEST(Text, Quote) {
   EXPECT_EQ(quote("abcdef\u00e9", 8), "\"abcdef\u00e9\"");
 }
 
+TEST(Text, EscapeKeepsEveryByte) {
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
+  std::size_t size = 0;
+  const std::string escaped = escape(every);
+  EXPECT_EQ(unescape(escaped + "\"tail", size), every);
+  EXPECT_EQ(size, escaped.size());
+  EXPECT_EQ(escape("a\"b\\c\n\x01"), R"("a\"b\\c\n\x01")");
+  EXPECT_EQ(escape("é"), "\"é\"");
+  for (const std::string_view broken : {"", "abc", "\"", "\"a", "\"\\", "\"\\q\"", "\"\\x1\"", "\"\\x", "\"\\xg0\"", "\"a\\\""})
+    EXPECT_EQ(unescape(broken, size), std::nullopt) << broken;
+}
+
 TEST(Text, Utf8Units) {
   const auto shape = [](std::string_view text) {
     std::string out;

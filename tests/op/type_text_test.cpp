@@ -63,7 +63,8 @@ TEST(ParseAttributeValue, ReadsWhatToStringWrites) {
 }
 
 TEST(ParseAttributeValue, NamesWhatIsWrong) {
-  EXPECT_NE(message_of([] { parse_attribute_value("\"open"); }).find("expected a closing '\"' at column 6, found the end"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_attribute_value("\"open"); }).find("expected a string in quotes with its closing one"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_attribute_value("\"a\\q\""); }).find("in which a backslash comes before one of"), std::string::npos);
   EXPECT_NE(message_of([] { parse_attribute_value("[1, x]"); }).find("expected an integer at column 5"), std::string::npos);
   EXPECT_NE(message_of([] { parse_attribute_value("maybe"); }).find("expected true, false, a number"), std::string::npos);
   EXPECT_NE(message_of([] { parse_attribute_value(""); }).find("found the end"), std::string::npos);

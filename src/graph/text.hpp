@@ -1,0 +1,29 @@
+// A graph as text: one line for each value or node, in order.
+//
+//   graph demo {
+//     input %x : bf16[T, 64]
+//     constant %norm.weight : bf16[64]
+//     %layers.0.norm = rms_norm(%x, %norm.weight) {eps = 1e-05} : bf16[T, 64]  // layers.0
+//     output y = %layers.0.norm
+//   }
+//
+// An operand that is not given is "-"; attributes are those that were given; the scope follows the type. Names of letters, digits and _.:/-
+// stand as they are, others in quotes with escape()'s escapes. Lines that are empty or start with "//" mean nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "graph/graph.hpp"
+
+namespace cermet {
+
+/// The text of a graph. Parsing it gives the same graph: names, types, attributes, scopes and order.
+std::string to_text(const Graph& graph);
+
+/// The graph of a text, verified. Throws Error(invalid_argument) naming the line, or the broken rule.
+Graph parse_graph(std::string_view text);
+/// The same without verification, for tests of the verifier. A result that is defined twice is one value with two producers.
+Graph parse_unverified_graph(std::string_view text);
+
+}  // namespace cermet
