@@ -51,8 +51,10 @@ std::vector<std::string> Graph::output_names(const OpDefinition& op, std::size_t
   for (int n = 1;; ++n) {
     const std::string base = n == 1 ? joined(scope_, op.name) : fmt::format("{}.{}", joined(scope_, op.name), n);
     made.clear();
-    for (std::size_t o = 0; o < count; ++o)
-      made.push_back(fmt::format("{}.{}", base, o < op.outputs.size() ? std::string(op.outputs[o].name) : std::to_string(o)));
+    for (std::size_t o = 0; o < count; ++o) {
+      const bool named = o < op.outputs.size() && !op.outputs[o].variadic;
+      made.push_back(fmt::format("{}.{}", base, named ? std::string(op.outputs[o].name) : std::to_string(o)));
+    }
     if (std::none_of(made.begin(), made.end(), [&](const std::string& m) { return static_cast<bool>(find(m)); })) return made;
   }
 }
