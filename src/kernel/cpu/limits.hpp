@@ -1,0 +1,23 @@
+// What this machine can do at most: the numbers that kernels are held against. `cermet limits` prints them, benchmarks divide by them.
+#pragma once
+
+#include "base/thread_pool.hpp"
+
+namespace cermet::cpu {
+
+/// Rates of all threads of a pool together. A multiplication and an addition count as two operations.
+struct Limits {
+  double read_bytes_per_second = 0;  ///< streaming through memory that no cache holds
+  double f32_flops = 0;              ///< fused multiply-add on float32 in registers
+  double bf16_flops = 0;             ///< bf16 dot product instruction; 0 where there is none
+  double int8_ops = 0;               ///< int8 dot product instruction; 0 where there is none
+
+  /// The faster of the two ways to multiply bf16: its own instruction, or float32 once widened.
+  double bf16_products() const { return bf16_flops > f32_flops ? bf16_flops : f32_flops; }
+};
+
+/// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs disturb little.
+/// Takes up to 1 GiB of memory, an eighth of what is free at most.
+Limits measure_limits(ThreadPool& pool, double seconds);
+
+}  // namespace cermet::cpu
