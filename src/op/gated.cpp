@@ -64,7 +64,7 @@ OpDefinition define_gated(GatedActivation activation) {
       .attributes = std::move(attributes),
       .infer = infer,
       .reference =
-          [apply = activation.apply](const ReferenceCall& call) {
+          [apply = activation.apply, sensitivity = activation.sensitivity](const ReferenceCall& call) {
             const TensorView &x = call.inputs[0], &y = call.outputs[0];
             const std::int64_t features = y.shape.back();
             const GatedLayout layout(call.attributes, features);
@@ -74,7 +74,7 @@ OpDefinition define_gated(GatedActivation activation) {
               const double result = apply(gate, up, call.attributes);
               store(y, i, result);
               // A float32 activation below 2^-126 is subnormal and keeps fewer bits.
-              note_magnitude(call, 0, i, std::abs(result) + 0x1p-126 * std::abs(gate * up));
+              note_magnitude(call, 0, i, (sensitivity ? sensitivity(gate, call.attributes) : 1) * std::abs(result) + 0x1p-126 * std::abs(gate * up));
             }
           },
       .operations = [count = activation.operations](const Problem& p) { return count * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },

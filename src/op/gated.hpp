@@ -24,6 +24,8 @@ struct GatedActivation {
   std::vector<AttributeSpec> attributes;
   double (*apply)(double gate, double up, const Attributes& attributes);
   double operations;
+  /// Factor of the error bound for a gate: how much the activation magnifies the rounding of its argument; 1 where null.
+  double (*sensitivity)(double gate, const Attributes& attributes);
   std::vector<Case> extra_cases;
 };
 OpDefinition define_gated(GatedActivation activation);

@@ -13,6 +13,7 @@ OpDefinition define_silu_and_mul() {
       .attributes = {},
       .apply = [](double gate, double up, const Attributes&) { return gate / (1 + std::exp(-gate)) * up; },
       .operations = 5,
+      .sensitivity = nullptr,
       .extra_cases = {},
   });
 }

@@ -11,8 +11,10 @@
 #ifndef CERMET_GATED_ONCE
 #define CERMET_GATED_ONCE
 namespace cermet::cpu {
+enum class GateFunction { silu, gelu, gelu_tanh, gelu_quick, clamped };
 /// Attributes of a gated activation, read when it is bound.
 struct Gated {
+  GateFunction function;
   bool gate_first, interleaved;
   float alpha = 0, limit = 0, up_offset = 0;  ///< of the clamped SwiGLU
 };
@@ -57,9 +59,31 @@ struct GatedTile {
   }
 };
 
+template <class Function>
+HWY_INLINE void activate(const GatedTile& tile, float* result, std::size_t n, Function function) {
+  for_vectors(n, [&](std::size_t i, std::size_t count)
+                     HWY_ATTR { store_n(function(Real(load_n(tile.gate + i, count)), Real(load_n(tile.up + i, count))).v, result + i, count); });
+}
+
+void activate(const GatedTile& tile, float* result, std::size_t n, const Gated& parameters) {
+  switch (parameters.function) {
+    case GateFunction::silu: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return silu(gate) * up; });
+    case GateFunction::gelu: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * normal_cdf(gate) * up; });
+    case GateFunction::gelu_tanh:
+      return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(2 * gelu_tanh_argument(gate)) * up; });
+    case GateFunction::gelu_quick: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(1.702 * gate) * up; });
+    case GateFunction::clamped: {
+      const Real alpha(parameters.alpha), limit(parameters.limit), offset(parameters.up_offset);
+      return activate(tile, result, n, [&](Real gate, Real up) HWY_ATTR {
+        const Real g = minimum(gate, limit), u = minimum(maximum(up, -limit), limit);
+        return g * sigmoid(alpha * g) * (u + offset);
+      });
+    }
+  }
+}
+
 /// Tiles of all rows, spread over threads: few long rows use them as well as many short ones.
-template <class Activation>
-void gated(const LaunchArgs& args, const Gated& parameters, Activation activation) {
+void gated(const LaunchArgs& args, const Gated& parameters) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y);
   const auto features = static_cast<std::size_t>(to.length());
@@ -71,16 +95,10 @@ void gated(const LaunchArgs& args, const Gated& parameters, Activation activatio
       const std::size_t first = static_cast<std::size_t>(item % tiles) * tile_size, n = HWY_MIN(tile_size, features - first);
       tile.read({from.row(item / tiles), x.dtype}, features, first, n, parameters);
       const RowOut out{to.row(item / tiles), y.dtype};
-      float* result = out.tile(first, y_buffer);
-      for_vectors(n, [&](std::size_t i, std::size_t count)
-                         HWY_ATTR { store_n(activation(Real(load_n(tile.gate + i, count)), Real(load_n(tile.up + i, count))).v, result + i, count); });
+      activate(tile, out.tile(first, y_buffer), n, parameters);
       out.commit(first, n, y_buffer);
     }
   });
-}
-
-void silu_and_mul(const LaunchArgs& args, const Gated& parameters) {
-  gated(args, parameters, [](Real gate, Real up) HWY_ATTR { return silu(gate) * up; });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -88,22 +106,34 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace cermet::cpu {
+
+HWY_EXPORT(gated);
+
 namespace {
 
-Gated read_attributes(const Problem& p) { return {p.attributes.text("gate") == "first", p.attributes.flag("interleaved")}; }
+GateFunction gelu_form(const std::string& approximate) {
+  return approximate == "tanh" ? GateFunction::gelu_tanh : approximate == "quick" ? GateFunction::gelu_quick : GateFunction::gelu;
+}
+
+Launcher bind_gated(const Problem& p) {
+  Gated parameters{GateFunction::silu, p.attributes.text("gate") == "first", p.attributes.flag("interleaved")};
+  if (p.op->kind == OpKind::gelu_and_mul) parameters.function = gelu_form(p.attributes.text("approximate"));
+  if (p.op->kind == OpKind::swiglu_clamped) {
+    parameters.function = GateFunction::clamped;
+    parameters.alpha = static_cast<float>(p.attributes.number("alpha"));
+    parameters.limit = static_cast<float>(p.attributes.number("limit"));
+    parameters.up_offset = static_cast<float>(p.attributes.number("up_offset"));
+  }
+  return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(gated)(args, parameters); };
+}
+
+constexpr std::string_view summary = "tiles of all rows spread over threads";
 
 }  // namespace
 
-HWY_EXPORT(silu_and_mul);
-
-extern const Kernel pointwise_silu_and_mul{
-    .name = "pointwise.silu_and_mul",
-    .op = OpKind::silu_and_mul,
-    .summary = "tiles of all rows spread over threads",
-    .bind = [](const Problem& p) -> Launcher {
-      return [parameters = read_attributes(p)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(silu_and_mul)(args, parameters); };
-    },
-};
+extern const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind_gated};
+extern const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind_gated};
+extern const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind_gated};
 
 }  // namespace cermet::cpu
 #endif
