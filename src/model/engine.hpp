@@ -22,7 +22,10 @@ enum class RopeFrequencies : std::uint8_t { stored, exact };
 
 struct EngineOptions {
   std::string device = "cpu";
-  std::optional<DType> dtype;           ///< operand type of matrix products: f32, bf16 or f16; the checkpoint's where absent
+  /// Type of the KV cache and, in passes of more than 32 tokens, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
+  /// where absent. Everything else, and passes of up to 32 tokens, is float32.
+  std::optional<DType> dtype;
+  std::optional<DType> weights;         ///< storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded
   int threads = 0;                      ///< 0: one for each core
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
@@ -49,6 +52,7 @@ class Engine {
   DType dtype() const;
   std::string device_name() const;
   int threads() const;
+  std::int64_t max_batch_tokens() const;  ///< tokens of one forward pass
 
   /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
   /// (`all`), or of each sequence's last one. Several sequences of uneven length run as one batch, at most max_batch_tokens tokens in all.

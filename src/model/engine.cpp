@@ -1,0 +1,276 @@
+#include "model/engine.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "model/checkpoint.hpp"
+#include "model/decoder.hpp"
+#include "model/paged_cache.hpp"
+#include "model/rotary.hpp"
+#include "model/weight_loader.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::int64_t block_size = 16;         // tokens of a cache page
+constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
+constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
+
+DType operand_type(const EngineOptions& options, DType stored) {
+  const DType dtype = options.dtype.value_or(stored);
+  require(dtypes::real.contains(dtype), "dtype: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
+  return dtype;
+}
+
+/// Weights are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
+DType weight_type(const EngineOptions& options, DType stored) {
+  const DType dtype = options.weights.value_or(stored);
+  require(dtypes::real.contains(dtype), "weights: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
+  return dtype;
+}
+
+std::int64_t context_for(const EngineOptions& options, const ModelConfig& config) {
+  require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
+  const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
+  require(wanted <= (std::int64_t{1} << 30), "max_context: expected at most {} tokens, found {}", std::int64_t{1} << 30, wanted);
+  return round_up(wanted, block_size);
+}
+
+void check_counts(const EngineOptions& options) {
+  require(options.max_sequences >= 1 && options.max_sequences <= 65536, "max_sequences: expected 1 to 65536, found {}", options.max_sequences);
+  require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
+          options.max_batch_tokens);
+}
+
+/// int32 memory for one input of the graph, as long as a pass can need.
+struct IndexInput {
+  std::vector<std::int32_t> values;
+  explicit IndexInput(std::int64_t count) : values(static_cast<std::size_t>(count)) {}
+  std::int32_t& operator[](std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
+  TensorView view(std::initializer_list<std::int64_t> shape) { return {values.data(), DType::i32, Shape(shape)}; }
+};
+
+}  // namespace
+
+struct Engine::State {
+  EngineOptions options;
+  Checkpoint checkpoint;
+  DType operands;
+  std::int64_t context, pages;
+  ThreadPool pool;
+  std::unique_ptr<Device> device;
+  std::optional<WeightStore> weights;
+  std::array<std::optional<Executable>, 2> executables;  ///< few tokens, many tokens
+  std::array<std::int64_t, 2> max_tokens{};
+  PagedCache cache;
+  std::vector<DeviceBuffer> cache_memory;
+  RotaryTables rotary;
+  IndexInput ids, positions, slots, block_tables, context_lens, query_starts, logit_rows;
+  std::vector<float> null_logits;  ///< what a device that computes nothing answers
+  std::int64_t loaded_bytes = 0;
+
+  State(Checkpoint opened, const EngineOptions& given, DType stored)
+      : options(given),
+        checkpoint(std::move(opened)),
+        operands(operand_type(given, stored)),
+        context(context_for(given, checkpoint.config())),
+        pages(context / block_size + given.max_sequences - 1),
+        pool(given.threads),
+        device(make_device(given.device)),
+        cache(pages, block_size, given.max_sequences, context / block_size),
+        rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context),
+        ids(given.max_batch_tokens),
+        positions(given.max_batch_tokens),
+        slots(given.max_batch_tokens),
+        block_tables(given.max_sequences * (context / block_size)),
+        context_lens(given.max_sequences),
+        query_starts(given.max_sequences + 1),
+        logit_rows(given.max_batch_tokens) {
+    compile_graphs(weight_type(options, stored));
+  }
+
+  const ModelConfig& config() const { return checkpoint.config(); }
+
+  /// Few tokens take float32 operands, which cost nothing while weights stream; many take the operand type that was asked for.
+  void compile_graphs(DType weight_dtype) {
+    const DecoderState sizes{pages, block_size, context / block_size, context};
+    const std::array<DType, 2> operand_types{DType::f32, operands};
+    max_tokens = {std::min(options.max_batch_tokens, std::max(few_tokens, options.max_sequences)), options.max_batch_tokens};
+    allocate_cache(operands);
+    for (std::size_t i = 0; i < executables.size(); ++i) {
+      DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_types[i], operands}, sizes);
+      if (!weights) weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool);
+      CompileOptions compile_options;
+      compile_options.maximum.set(symbol_id("T"), max_tokens[i]);
+      compile_options.maximum.set(symbol_id("R"), max_tokens[i]);
+      compile_options.maximum.set(symbol_id("B"), std::min(options.max_sequences, max_tokens[i]));
+      executables[i] = compile(std::move(decoder.graph), *device, *weights, pool, compile_options);
+      bind_inputs(*executables[i], operands);
+    }
+    if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
+  }
+
+  void report_loaded(std::int64_t bytes) {
+    loaded_bytes += bytes;
+    if (options.on_load) options.on_load(std::min(loaded_bytes, checkpoint.total_bytes()), checkpoint.total_bytes());
+  }
+
+  Shape cache_shape() const { return {pages, config().kv_heads, block_size, config().head_dim}; }
+
+  void allocate_cache(DType dtype) {
+    const std::int64_t bytes = cache_shape().elements() * static_cast<std::int64_t>(size_of(dtype));
+    for (std::int64_t i = 0; i < 2 * config().layers; ++i) cache_memory.push_back(device->allocate(bytes));
+  }
+
+  void bind_inputs(Executable& executable, DType cache_type) {
+    executable.bind(decoder_io::ids, ids.view({options.max_batch_tokens}));
+    executable.bind(decoder_io::positions, positions.view({options.max_batch_tokens}));
+    executable.bind(decoder_io::slots, slots.view({options.max_batch_tokens}));
+    executable.bind(decoder_io::block_tables, block_tables.view({options.max_sequences, context / block_size}));
+    executable.bind(decoder_io::context_lens, context_lens.view({options.max_sequences}));
+    executable.bind(decoder_io::query_starts, query_starts.view({options.max_sequences + 1}));
+    executable.bind(decoder_io::logit_rows, logit_rows.view({options.max_batch_tokens}));
+    executable.bind(decoder_io::rope_cos, rotary.cos());
+    executable.bind(decoder_io::rope_sin, rotary.sin());
+    for (std::int64_t layer = 0; layer < config().layers; ++layer) {
+      const auto memory = [&](std::int64_t i) { return TensorView(cache_memory[static_cast<std::size_t>(2 * layer + i)].data(), cache_type, cache_shape()); };
+      executable.bind(decoder_io::key_cache(layer), memory(0));
+      executable.bind(decoder_io::value_cache(layer), memory(1));
+    }
+  }
+
+  /// Throws before anything changes: a refused batch leaves every sequence as it was.
+  std::int64_t check_batch(std::span<const SequenceTokens> batch) const {
+    require(!batch.empty() && static_cast<std::int64_t>(batch.size()) <= options.max_sequences, "batch: expected 1 to {} sequences, found {}",
+            options.max_sequences, batch.size());
+    std::int64_t tokens = 0, new_pages = 0;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      check_sequence(batch[i].sequence);
+      for (std::size_t j = 0; j < i; ++j)
+        require(batch[j].sequence != batch[i].sequence, "batch: expected each sequence once, found {} twice", batch[i].sequence);
+      const auto count = static_cast<std::int64_t>(batch[i].tokens.size());
+      require(count > 0, "sequence {}: expected at least one token, found none", batch[i].sequence);
+      require(count <= cache.room(batch[i].sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", batch[i].sequence,
+              cache.room(batch[i].sequence), context, count);
+      for (const std::int32_t id : batch[i].tokens)
+        require(id >= 0 && id < config().vocab_size, "token id: expected 0 to {}, found {}", config().vocab_size - 1, id);
+      new_pages += div_up(cache.length(batch[i].sequence) + count, block_size) - static_cast<std::int64_t>(cache.pages(batch[i].sequence).size());
+      tokens += count;
+    }
+    require(tokens <= options.max_batch_tokens, "batch: expected at most {} tokens, found {}", options.max_batch_tokens, tokens);
+    require(new_pages <= cache.free_pages(), "batch: expected room for {} more cache pages, found {}", new_pages, cache.free_pages());
+    return tokens;
+  }
+
+  void check_sequence(int sequence) const {
+    require(sequence >= 0 && sequence < options.max_sequences, "sequence: expected 0 to {}, found {}", options.max_sequences - 1, sequence);
+  }
+
+  /// Appends the batch to the cache's books and fills the graph's index inputs. Returns the number of logit rows.
+  std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which) {
+    std::int64_t t = 0, rows = 0;
+    for (std::int64_t b = 0; b < static_cast<std::int64_t>(batch.size()); ++b) {
+      const SequenceTokens& part = batch[static_cast<std::size_t>(b)];
+      const std::int64_t start = cache.length(part.sequence);
+      cache.append(part.sequence, static_cast<std::int64_t>(part.tokens.size()));
+      query_starts[b] = static_cast<std::int32_t>(t);
+      for (std::size_t i = 0; i < part.tokens.size(); ++i, ++t) {
+        const std::int64_t position = start + static_cast<std::int64_t>(i);
+        ids[t] = part.tokens[i];
+        positions[t] = static_cast<std::int32_t>(position);
+        slots[t] = cache.slot(part.sequence, position);
+        if (which == Logits::all || i + 1 == part.tokens.size()) logit_rows[rows++] = static_cast<std::int32_t>(t);
+      }
+      context_lens[b] = static_cast<std::int32_t>(cache.length(part.sequence));
+      const auto table = cache.pages(part.sequence);
+      std::copy(table.begin(), table.end(), block_tables.values.begin() + b * (context / block_size));
+    }
+    query_starts[static_cast<std::int64_t>(batch.size())] = static_cast<std::int32_t>(t);
+    return rows;
+  }
+
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which) {
+    const std::int64_t tokens = check_batch(batch);
+    std::int64_t longest = 0;
+    for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
+    rotary.cover(longest);
+    const std::int64_t rows = fill_inputs(batch, which);
+    SymbolValues symbols;
+    symbols.set(symbol_id("T"), tokens);
+    symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
+    symbols.set(symbol_id("R"), rows);
+    Executable& executable = *executables[tokens <= max_tokens[0] ? 0 : 1];
+    executable.run(symbols);
+    if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
+    return executable.output(decoder_io::logits);
+  }
+};
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& options) {
+  check_counts(options);
+  Checkpoint checkpoint = Checkpoint::open(folder);
+  const DType stored = storage_type(checkpoint);
+  return Engine(std::make_unique<State>(std::move(checkpoint), options, stored));
+}
+
+const ModelConfig& Engine::config() const { return state_->config(); }
+DType Engine::dtype() const { return state_->operands; }
+std::string Engine::device_name() const { return state_->device->name(); }
+int Engine::threads() const { return state_->pool.size(); }
+std::int64_t Engine::max_batch_tokens() const { return state_->options.max_batch_tokens; }
+
+TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which) { return state_->forward(batch, which); }
+
+TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens) {
+  state_->check_sequence(sequence);
+  require(!tokens.empty(), "sequence {}: expected at least one token, found none", sequence);
+  require(static_cast<std::int64_t>(tokens.size()) <= room(sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", sequence,
+          room(sequence), state_->context, tokens.size());
+  TensorView logits;
+  const auto chunk = static_cast<std::size_t>(state_->options.max_batch_tokens);
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const SequenceTokens part{sequence, tokens.subspan(begin, std::min(chunk, tokens.size() - begin))};
+    logits = state_->forward({&part, 1}, Logits::last);
+  }
+  return logits;
+}
+
+void Engine::reset(int sequence) {
+  state_->check_sequence(sequence);
+  state_->cache.release(sequence);
+}
+
+std::int64_t Engine::length(int sequence) const {
+  state_->check_sequence(sequence);
+  return state_->cache.length(sequence);
+}
+
+std::int64_t Engine::room(int sequence) const {
+  state_->check_sequence(sequence);
+  return state_->cache.room(sequence);
+}
+
+std::int64_t Engine::weight_bytes() const { return state_->weights->bytes(); }
+
+std::int64_t Engine::cache_bytes() const {
+  std::int64_t bytes = 0;
+  for (const DeviceBuffer& buffer : state_->cache_memory) bytes += buffer.size();
+  return bytes;
+}
+
+std::span<const StepInfo> Engine::steps(bool prefill) const { return state_->executables[prefill ? 1 : 0]->steps(); }
+
+void Engine::set_timing(bool on) {
+  for (auto& executable : state_->executables) {
+    executable->set_timing(on);
+    executable->reset_timers();
+  }
+}
+
+ThreadPool& Engine::pool() { return state_->pool; }
+
+}  // namespace cermet

@@ -1,0 +1,125 @@
+#include "model/generate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "model/sampler.hpp"
+
+namespace cermet {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+bool is_cancelled(const std::atomic<bool>* flag) { return flag && flag->load(std::memory_order_relaxed); }
+
+/// Negative log-likelihood of `target` under a row of logits.
+double surprise(const float* logits, std::int64_t vocab_size, std::int32_t target) {
+  float highest = logits[0];
+  for (std::int64_t i = 1; i < vocab_size; ++i) highest = std::max(highest, logits[i]);
+  double sum = 0;
+  for (std::int64_t i = 0; i < vocab_size; ++i) sum += static_cast<double>(std::exp(logits[i] - highest));
+  return std::log(sum) + static_cast<double>(highest) - static_cast<double>(logits[target]);
+}
+
+/// Sums behind a perplexity and its standard error.
+struct Tally {
+  double sum = 0, squares = 0;
+  std::int64_t tokens = 0;
+
+  void add(double s) {
+    sum += s;
+    squares += s * s;
+    ++tokens;
+  }
+
+  Perplexity result(double seconds) const {
+    const double n = static_cast<double>(tokens), mean = sum / n, value = std::exp(mean);
+    const double variance = tokens > 1 ? std::max(0.0, (squares - n * mean * mean) / (n - 1)) : 0;
+    return {value, value * std::sqrt(variance / n), tokens, seconds};
+  }
+};
+
+/// Scores every token of a window but the first, in a fresh context.
+void score_window(Engine& engine, std::span<const std::int32_t> tokens, Tally& tally) {
+  engine.reset(0);
+  const auto chunk = static_cast<std::size_t>(engine.max_batch_tokens());
+  std::vector<double> surprises(std::min(chunk, tokens.size()));
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const SequenceTokens part{0, tokens.subspan(begin, std::min(chunk, tokens.size() - begin))};
+    const TensorView logits = engine.forward({&part, 1}, Engine::Logits::all);
+    const Rows rows(logits);
+    const auto scored = static_cast<std::int64_t>(std::min(part.tokens.size(), tokens.size() - 1 - begin));  // the last token predicts nothing
+    engine.pool().parallel_for(scored, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+        surprises[static_cast<std::size_t>(i)] =
+            surprise(reinterpret_cast<const float*>(rows.row(i)), rows.length(), tokens[begin + static_cast<std::size_t>(i) + 1]);
+    });
+    for (std::int64_t i = 0; i < scored; ++i) tally.add(surprises[static_cast<std::size_t>(i)]);
+  }
+}
+
+}  // namespace
+
+double Generation::prefill_tokens_per_second() const { return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0; }
+
+double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }
+
+Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
+  require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
+  require(!prompt.empty(), "prompt: expected at least one token, found none");
+  Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool());
+  Generation result;
+  result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
+  const Stopwatch prefill;
+  TensorView logits = engine.prefill(0, prompt);
+  result.prefill_seconds = prefill.seconds();
+  sampler.remember(prompt);
+  const Stopwatch decode;
+  for (std::int64_t made = 0; made < options.max_new_tokens; ++made) {
+    if (is_cancelled(options.cancelled)) {
+      result.end = Generation::End::cancelled;
+      break;
+    }
+    const std::int32_t id = sampler.next(logits);
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) {
+      result.end = Generation::End::stop;
+      break;
+    }
+    result.ids.push_back(id);
+    if (made == 0) result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
+    if (on_token) on_token(id);
+    if (made + 1 == options.max_new_tokens) break;
+    if (engine.room(0) == 0) {
+      result.end = Generation::End::context;
+      break;
+    }
+    const SequenceTokens step{0, {&result.ids.back(), 1}};
+    logits = engine.forward({&step, 1}, Engine::Logits::last);
+  }
+  result.decode_seconds += decode.seconds();
+  return result;
+}
+
+Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window, const std::atomic<bool>* cancelled,
+                    const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
+  require(window >= 2, "window: expected at least 2 tokens, found {}", window);
+  const std::int64_t windows = static_cast<std::int64_t>(ids.size()) / window;
+  require(windows > 0, "text: expected at least one window of {} tokens, found {} tokens", window, ids.size());
+  const Stopwatch watch;
+  Tally tally;
+  for (std::int64_t w = 0; w < windows; ++w) {
+    if (is_cancelled(cancelled)) fail(Status::cancelled, "evaluation: cancelled after {} of {} windows", w, windows);
+    score_window(engine, ids.subspan(static_cast<std::size_t>(w * window), static_cast<std::size_t>(window)), tally);
+    if (on_progress) on_progress(w + 1, windows);
+  }
+  return tally.result(watch.seconds());
+}
+
+}  // namespace cermet

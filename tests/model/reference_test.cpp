@@ -1,0 +1,127 @@
+// Every reference checkpoint against the logits and greedy tokens that transformers computed for it in float32.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "model/generate.hpp"
+#include "model/json_file.hpp"
+
+namespace cermet {
+namespace {
+
+const std::filesystem::path folder = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
+
+struct Reference {
+  std::vector<std::int32_t> input_ids, greedy_ids;
+  std::vector<double> greedy_margins;
+  std::vector<std::vector<double>> logits;
+};
+
+Reference read_reference(const std::filesystem::path& model) {
+  const JsonDocument document = JsonDocument::read(model / "reference.json");
+  Reference r;
+  for (const Json id : document.root().at("input_ids")) r.input_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
+  for (const Json id : document.root().at("greedy_ids")) r.greedy_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
+  for (const Json margin : document.root().at("greedy_margins")) r.greedy_margins.push_back(margin.as_number());
+  for (const Json row : document.root().at("logits")) {
+    r.logits.emplace_back();
+    for (const Json value : row) r.logits.back().push_back(value.as_number());
+  }
+  return r;
+}
+
+Engine load(const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512) {
+  EngineOptions options;
+  options.dtype = dtype;
+  options.threads = 2;
+  options.max_context = 512;
+  options.max_sequences = 3;
+  options.max_batch_tokens = max_batch_tokens;
+  return Engine::load(model, options);
+}
+
+/// Largest difference of a row, relative to the row's largest magnitude.
+double row_error(const std::vector<double>& expected, const float* found) {
+  double magnitude = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    magnitude = std::max(magnitude, std::abs(expected[i]));
+    error = std::max(error, std::abs(expected[i] - static_cast<double>(found[i])));
+  }
+  return error / magnitude;
+}
+
+class References : public testing::TestWithParam<std::string> {
+ protected:
+  std::filesystem::path model() const { return folder / GetParam(); }
+};
+
+TEST_P(References, Float32LogitsAreWithin2e4) {
+  const Reference reference = read_reference(model());
+  Engine engine = load(model(), DType::f32);
+  const SequenceTokens all{0, reference.input_ids};
+  const Rows rows(engine.forward({&all, 1}, Engine::Logits::all));
+  ASSERT_EQ(rows.count(), static_cast<std::int64_t>(reference.logits.size()));
+  for (std::int64_t r = 0; r < rows.count(); ++r)
+    EXPECT_LE(row_error(reference.logits[static_cast<std::size_t>(r)], reinterpret_cast<const float*>(rows.row(r))), 2e-4) << "position " << r;
+}
+
+TEST_P(References, Float32GreedyTokensAreIdentical) {
+  const Reference reference = read_reference(model());
+  Engine engine = load(model(), DType::f32);
+  GenerateOptions options;
+  options.max_new_tokens = static_cast<std::int64_t>(reference.greedy_ids.size());
+  EXPECT_EQ(generate(engine, reference.input_ids, options).ids, reference.greedy_ids);
+}
+
+/// Follows the reference's tokens, so that one disputed choice does not end the comparison.
+void expect_greedy_above_margin(const std::filesystem::path& model, DType dtype) {
+  const Reference reference = read_reference(model);
+  Engine engine = load(model, dtype);
+  TensorView logits = engine.prefill(0, reference.input_ids);
+  for (std::size_t i = 0; i < reference.greedy_ids.size(); ++i) {
+    const float* row = logits.as<const float>();
+    const auto best = static_cast<std::int32_t>(std::max_element(row, row + engine.config().vocab_size) - row);
+    if (reference.greedy_margins[i] > 0.05) {
+      EXPECT_EQ(best, reference.greedy_ids[i]) << "token " << i << ", margin " << reference.greedy_margins[i];
+    }
+    logits = engine.prefill(0, {&reference.greedy_ids[i], 1});
+  }
+}
+
+TEST_P(References, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(model(), DType::bf16); }
+TEST_P(References, F16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(model(), DType::f16); }
+
+/// Chunks, batches of uneven length and single steps see the same context, so they give the same logits.
+TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
+  const Reference reference = read_reference(model());
+  Engine engine = load(model(), DType::f32, 7);
+  const std::span<const std::int32_t> ids(reference.input_ids);
+  const TensorView chunked = engine.prefill(1, ids);
+  EXPECT_LE(row_error(reference.logits.back(), chunked.as<const float>()), 2e-4) << "in chunks of 7";
+  engine.prefill(0, ids.first(9));
+  engine.prefill(2, ids.first(3));
+  engine.reset(1);
+  const SequenceTokens batch[] = {{2, ids.subspan(3, 2)}, {0, ids.subspan(9, 1)}, {1, ids.first(4)}};
+  const Rows rows(engine.forward(batch, Engine::Logits::last));
+  ASSERT_EQ(rows.count(), 3);
+  const std::size_t last[] = {4, 9, 3};
+  for (std::int64_t r = 0; r < 3; ++r)
+    EXPECT_LE(row_error(reference.logits[last[r]], reinterpret_cast<const float*>(rows.row(r))), 2e-4) << "sequence " << r << " of the batch";
+}
+
+std::vector<std::string> reference_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, References, testing::ValuesIn(reference_models()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace cermet
