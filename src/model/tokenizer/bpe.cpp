@@ -101,33 +101,43 @@ void Bpe::encode(std::string_view piece, Workspace& workspace, std::vector<std::
   workspace.seen.emplace(std::string(piece), range);
 }
 
-/// Puts the merge of the symbol at `position` with its right neighbour on the heap, where there is one.
-void Bpe::propose(Workspace& workspace, std::int32_t position) const {
+/// Appends the merge of the symbol at `position` with its right neighbour to the list, where there is one.
+bool Bpe::propose(const Workspace& workspace, std::int32_t position, std::vector<std::uint64_t>& candidates) const {
   const Workspace::Symbol& left = workspace.symbols[static_cast<std::size_t>(position)];
-  if (left.next < 0) return;
+  if (left.next < 0) return false;
   const auto found = ranks_.find(pair_key(left.id, workspace.symbols[static_cast<std::size_t>(left.next)].id));
-  if (found == ranks_.end()) return;
-  workspace.candidates.push_back(static_cast<std::uint64_t>(found->second) << 32 | static_cast<std::uint32_t>(position));
+  if (found == ranks_.end()) return false;
+  candidates.push_back(static_cast<std::uint64_t>(found->second) << 32 | static_cast<std::uint32_t>(position));
+  return true;
 }
 
 void Bpe::merge(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const {
   auto& symbols = workspace.symbols;
-  auto& candidates = workspace.candidates;
+  auto& first = workspace.first_candidates;
+  auto& later = workspace.later_candidates;
   const auto count = static_cast<std::int32_t>(piece.size());
   symbols.clear();
-  candidates.clear();
+  first.clear();
+  later.clear();
   for (std::int32_t i = 0; i < count; ++i) {
     const auto byte = static_cast<unsigned char>(piece[static_cast<std::size_t>(i)]);
     if (byte_ids_[byte] < 0) fail(Status::invalid_argument, "text: expected bytes that the vocabulary has, found 0x{:02x}", byte);
     symbols.push_back({byte_ids_[byte], i - 1, i + 1 < count ? i + 1 : -1});
   }
-  for (std::int32_t i = 0; i + 1 < count; ++i) propose(workspace, i);
-  std::make_heap(candidates.begin(), candidates.end(), std::greater<>());
-  while (!candidates.empty()) {
-    std::pop_heap(candidates.begin(), candidates.end(), std::greater<>());
-    const Merge& merge = merges_[candidates.back() >> 32];
-    const auto position = static_cast<std::int32_t>(candidates.back() & 0xFFFFFFFFu);
-    candidates.pop_back();
+  for (std::int32_t i = 0; i + 1 < count; ++i) propose(workspace, i, first);
+  std::sort(first.begin(), first.end());
+  const auto lower_first = std::greater<>();  // turns the library's heap around
+  for (std::size_t done = 0; done < first.size() || !later.empty();) {
+    std::uint64_t candidate = 0;
+    if (later.empty() || (done < first.size() && first[done] < later.front())) {
+      candidate = first[done++];
+    } else {
+      candidate = later.front();
+      std::pop_heap(later.begin(), later.end(), lower_first);
+      later.pop_back();
+    }
+    const Merge& merge = merges_[candidate >> 32];
+    const auto position = static_cast<std::int32_t>(candidate & 0xFFFFFFFFu);
     // A candidate is stale once either of its symbols took part in another merge.
     Workspace::Symbol& left = symbols[static_cast<std::size_t>(position)];
     if (left.id != merge.left || left.next < 0) continue;
@@ -138,10 +148,7 @@ void Bpe::merge(std::string_view piece, Workspace& workspace, std::vector<std::i
     left.next = right.next;
     if (right.next >= 0) symbols[static_cast<std::size_t>(right.next)].previous = position;
     for (const std::int32_t start : {left.previous, position}) {
-      if (start < 0) continue;
-      const std::size_t before = candidates.size();
-      propose(workspace, start);
-      if (candidates.size() > before) std::push_heap(candidates.begin(), candidates.end(), std::greater<>());
+      if (start >= 0 && propose(workspace, start, later)) std::push_heap(later.begin(), later.end(), lower_first);
     }
   }
   for (std::int32_t i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next) ids.push_back(symbols[static_cast<std::size_t>(i)].id);

@@ -27,8 +27,10 @@ class Bpe {
       std::uint32_t begin, size;
     };
     std::vector<Symbol> symbols;
-    std::vector<std::uint64_t> candidates;  ///< a heap of rank << 32 | position
-    StringMap<Range> seen;                  ///< pieces to ranges of `ids`
+    /// Possible merges as rank << 32 | position: those of the piece's bytes, sorted, and a heap of those that merging adds. Two lists, because a long
+    /// piece has most candidates at the start, and a heap of millions misses the cache at every step.
+    std::vector<std::uint64_t> first_candidates, later_candidates;
+    StringMap<Range> seen;  ///< pieces to ranges of `ids`
     std::vector<std::int32_t> ids;
   };
 
@@ -51,7 +53,7 @@ class Bpe {
   void read_merges(Json merges, const Vocabulary& vocabulary);
   void add_merge(std::string_view left, std::string_view right, Json at, const Vocabulary& vocabulary);
   void merge(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const;
-  void propose(Workspace& workspace, std::int32_t position) const;
+  bool propose(const Workspace& workspace, std::int32_t position, std::vector<std::uint64_t>& candidates) const;
 
   std::array<std::int32_t, 256> byte_ids_{};                ///< -1: no token
   std::vector<Merge> merges_;                               ///< by rank
