@@ -57,7 +57,8 @@ void Bpe::read_merges(Json merges, const Vocabulary& vocabulary) {
   for (Json merge : merges) {
     if (merge.is(JsonKind::array)) {
       if (merge.size() != 2) merge.unexpected("two tokens");
-      add_merge(merge.at(std::size_t{0}).as_string(), merge.at(1).as_string(), merge, vocabulary);
+      const std::string_view left = merge.at(std::size_t{0}).as_string();
+      add_merge(left, merge.at(1).as_string(), merge, vocabulary);
       continue;
     }
     const std::string_view text = merge.as_string();
