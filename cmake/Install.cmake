@@ -1,0 +1,14 @@
+# What `cmake --install` puts in place: the command, the library, its headers, and what find_package(cermet) reads.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/cermet)
+install(TARGETS cermet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS cermet_shared EXPORT cermet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cermet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(EXPORT cermet_targets NAMESPACE cermet:: FILE cermet-targets.cmake DESTINATION ${package_folder})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cermet-config.cmake.in ${PROJECT_BINARY_DIR}/cermet-config.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cermet-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cermet-config.cmake ${PROJECT_BINARY_DIR}/cermet-config-version.cmake DESTINATION ${package_folder})

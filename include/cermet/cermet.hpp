@@ -1,0 +1,345 @@
+// Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type cermet::error.
+//
+//   cermet::tensor a({2, 3}, {1, 2, 3, 4, 5, 6}), b({3, 2}, {1, 0, 0, 1, 1, 1});
+//   auto f = cermet::get_op("matmul", {a, b});  // validates, infers, chooses a kernel
+//   auto y = f({a, b});                         // runs it
+#ifndef CERMET_CERMET_HPP_
+#define CERMET_CERMET_HPP_
+
+#include <cermet/cermet.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cermet {
+
+/// What every function below throws: the library's one-line message and its status.
+class error : public std::runtime_error {
+ public:
+  error(cermet_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  cermet_status status() const { return status_; }
+
+ private:
+  cermet_status status_;
+};
+
+namespace face {
+
+inline void check(cermet_status status) {
+  if (status != CERMET_OK) throw error(status, cermet_last_error_message());
+}
+
+}  // namespace face
+
+/// Element types.
+enum class dtype { f32, bf16, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, f8_e4m3, f8_e5m2, boolean };
+
+namespace face {
+
+struct dtype_row {
+  const char* name;
+  std::uint8_t code, bits;
+};
+
+inline const dtype_row& row_of(dtype type) {
+  static constexpr dtype_row rows[] = {{"f32", kDLFloat, 32}, {"bf16", kDLBfloat, 16}, {"f16", kDLFloat, 16},   {"f64", kDLFloat, 64},   {"i8", kDLInt, 8},
+                                       {"u8", kDLUInt, 8},    {"i16", kDLInt, 16},     {"u16", kDLUInt, 16},    {"i32", kDLInt, 32},     {"u32", kDLUInt, 32},
+                                       {"i64", kDLInt, 64},   {"u64", kDLUInt, 64},    {"f8_e4m3", kDLUInt, 8}, {"f8_e5m2", kDLUInt, 8}, {"bool", kDLUInt, 8}};
+  return rows[static_cast<std::size_t>(type)];
+}
+
+inline dtype dtype_of(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(dtype::boolean); ++i)
+    if (name == row_of(static_cast<dtype>(i)).name) return static_cast<dtype>(i);
+  throw error(CERMET_INVALID_ARGUMENT, "element type: expected one that Cermet knows, found '" + name + "'");
+}
+
+}  // namespace face
+
+/// A tensor in host memory: owned and shared between copies, or a view of memory of the caller. Strides count elements; the last dimension is contiguous
+/// for every operator. A tensor made by tensor() stands for an optional operand that is not given.
+class tensor {
+ public:
+  tensor() = default;
+  /// Zeroed memory, 64-byte aligned.
+  explicit tensor(std::vector<std::int64_t> shape, dtype type = dtype::f32) : tensor(nullptr, std::move(shape), type) {
+    const std::size_t bytes = static_cast<std::size_t>(size()) * element_bytes();
+    owner_ = std::shared_ptr<void>(::operator new(bytes + 1, alignment), [](void* p) { ::operator delete(p, alignment); });
+    data_ = owner_.get();
+    std::memset(data_, 0, bytes);
+  }
+  /// Dense float32 values in row-major order.
+  tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) : tensor(std::move(shape), dtype::f32) {
+    if (static_cast<std::int64_t>(values.size()) != size())
+      throw error(CERMET_INVALID_ARGUMENT, "tensor: expected " + std::to_string(size()) + " values, found " + std::to_string(values.size()));
+    std::memcpy(data_, values.data(), values.size() * sizeof(float));
+  }
+  /// A view of memory that outlives it; dense where no strides are given.
+  static tensor view(void* data, std::vector<std::int64_t> shape, dtype type, std::vector<std::int64_t> strides = {}) {
+    tensor t(data, std::move(shape), type);
+    if (!strides.empty()) t.strides_ = std::move(strides);
+    if (t.strides_.size() != t.shape_.size()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected as many strides as dimensions");
+    return t;
+  }
+  /// A view of a DLPack tensor. For fp8 and bool, which DLPack 0.6 carries as bytes, say the element type.
+  static tensor view(const DLTensor& source) { return view(source, dtype_in(source)); }
+  static tensor view(const DLTensor& source, dtype type) {
+    const std::size_t rank = static_cast<std::size_t>(source.ndim);
+    if (source.device.device_type != kDLCPU) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected host memory (kDLCPU), found another device");
+    tensor t(static_cast<std::byte*>(source.data) + source.byte_offset, {source.shape, source.shape + rank}, type);
+    if (source.strides) t.strides_.assign(source.strides, source.strides + rank);
+    return t;
+  }
+  /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes.
+  static tensor from_dlpack(DLManagedTensor* source) {
+    std::shared_ptr<void> owner(source, [](void* p) {
+      auto* managed = static_cast<DLManagedTensor*>(p);
+      if (managed->deleter) managed->deleter(managed);
+    });
+    tensor t = view(source->dl_tensor);
+    t.owner_ = std::move(owner);
+    return t;
+  }
+  /// Hands the memory on; the receiver calls the deleter. The memory lives until then, where the tensor owns it.
+  DLManagedTensor* to_dlpack() const {
+    struct Handed {
+      tensor kept;
+      DLManagedTensor managed{};
+    };
+    auto handed = std::make_unique<Handed>();
+    handed->kept = *this;
+    handed->managed = {handed->kept.dl(), handed.get(), [](DLManagedTensor* m) { delete static_cast<Handed*>(m->manager_ctx); }};
+    return &handed.release()->managed;
+  }
+
+  explicit operator bool() const { return present_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  const std::vector<std::int64_t>& strides() const { return strides_; }
+  dtype type() const { return type_; }
+  /// Number of elements.
+  std::int64_t size() const { return std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>()); }
+  std::size_t element_bytes() const { return face::row_of(type_).bits / 8u; }
+  void* data() const { return data_; }
+  /// The memory as elements of a C++ type; throws where its size is another.
+  template <class T>
+  T* data() const {
+    if (sizeof(T) != element_bytes()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected elements of " + std::to_string(sizeof(T)) + " bytes");
+    return static_cast<T*>(data_);
+  }
+  /// The tensor as DLPack has it; points into this object.
+  DLTensor dl() const {
+    const auto& row = face::row_of(type_);
+    auto* shape = const_cast<std::int64_t*>(shape_.data());
+    auto* strides = const_cast<std::int64_t*>(strides_.data());
+    return {data_, {kDLCPU, 0}, static_cast<int>(shape_.size()), {row.code, row.bits, 1}, shape, strides, 0};
+  }
+
+  /// A copy with another element type, rounded to nearest even.
+  tensor to(dtype type) const;
+  /// The elements in row-major order, as float32.
+  std::vector<float> values() const;
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+
+  tensor(void* data, std::vector<std::int64_t> shape, dtype type)
+      : data_(data), shape_(std::move(shape)), strides_(shape_.size()), type_(type), present_(true) {
+    std::int64_t step = 1;
+    for (std::size_t axis = shape_.size(); axis-- > 0;) {
+      if (shape_[axis] < 0) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected non-negative dimensions, found " + std::to_string(shape_[axis]));
+      strides_[axis] = step;
+      if (__builtin_mul_overflow(step, shape_[axis] == 0 ? 1 : shape_[axis], &step) || step > (std::int64_t{1} << 58))
+        throw error(CERMET_INVALID_ARGUMENT, "tensor: expected fewer than 2^58 elements, found more");
+    }
+  }
+
+  static dtype dtype_in(const DLTensor& source) {
+    for (int i = 0; i <= static_cast<int>(dtype::u64); ++i) {
+      const auto& row = face::row_of(static_cast<dtype>(i));
+      if (source.dtype.code == row.code && source.dtype.bits == row.bits && source.dtype.lanes == 1) return static_cast<dtype>(i);
+    }
+    throw error(CERMET_INVALID_ARGUMENT, "tensor: expected an element type that Cermet knows, found DLPack code " + std::to_string(source.dtype.code) +
+                                             " with " + std::to_string(source.dtype.bits) + " bits");
+  }
+
+  std::shared_ptr<void> owner_;
+  void* data_ = nullptr;
+  std::vector<std::int64_t> shape_, strides_;
+  dtype type_ = dtype::f32;
+  bool present_ = false;
+};
+
+/// A device and its threads. Operators and models keep what they need of it.
+class handle {
+ public:
+  /// `device`: "cpu" or "null". `threads` 0: one for each core.
+  explicit handle(const char* device = "cpu", std::int32_t threads = 0) {
+    cermet_handle* made = nullptr;
+    face::check(cermet_create(device, threads, &made));
+    handle_.reset(made);
+  }
+  cermet_handle* get() const { return handle_.get(); }
+  std::int32_t threads() const { return cermet_threads(get()); }
+  std::string device() const { return cermet_device(get()); }
+
+ private:
+  struct destroy {
+    void operator()(cermet_handle* h) const { cermet_destroy(h); }
+  };
+  std::unique_ptr<cermet_handle, destroy> handle_;
+};
+
+/// The CPU with a thread for each core; made at the first use.
+inline handle& default_handle() {
+  static handle shared;
+  return shared;
+}
+
+/// Name and value of an attribute: {"eps", 1e-5}, {"causal", true}, {"out_dtype", "bf16"}, {"shape", {2, 3}}.
+class attribute {
+ public:
+  template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
+  attribute(std::string name, T value) : attribute(std::move(name), CERMET_INT) {
+    integer_ = static_cast<std::int64_t>(value);
+  }
+  attribute(std::string name, bool value) : attribute(std::move(name), CERMET_BOOL) { integer_ = value; }
+  attribute(std::string name, double value) : attribute(std::move(name), CERMET_FLOAT) { number_ = value; }
+  attribute(std::string name, const char* value) : attribute(std::move(name), CERMET_STRING) { string_ = value; }
+  attribute(std::string name, std::string value) : attribute(std::move(name), CERMET_STRING) { string_ = std::move(value); }
+  attribute(std::string name, std::vector<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = std::move(value); }
+  attribute(std::string name, std::initializer_list<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = value; }
+  /// As the C interface has it; points into this object.
+  cermet_attribute get() const { return {name_.c_str(), kind_, integer_, number_, string_.c_str(), integers_.data(), integers_.size()}; }
+
+ private:
+  attribute(std::string name, cermet_attribute_kind kind) : name_(std::move(name)), kind_(kind) {}
+  std::string name_;
+  cermet_attribute_kind kind_;
+  std::int64_t integer_ = 0;
+  double number_ = 0;
+  std::string string_;
+  std::vector<std::int64_t> integers_;
+};
+
+/// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the form that the kernel likes best.
+class descriptor {
+ public:
+  descriptor() = default;                                                                                          ///< an optional operand that is not given
+  descriptor(const tensor& like) : type_(like.type()), shape_(like.shape()), present_(static_cast<bool>(like)) {}  // NOLINT: a tensor describes itself
+  descriptor(dtype type, std::vector<std::int64_t> shape) : type_(type), shape_(std::move(shape)), present_(true) {}
+  friend descriptor weight(const tensor& value);
+
+  /// As the C interface has it; points into this object.
+  cermet_descriptor get() const {
+    return {present_ ? face::row_of(type_).name : nullptr, static_cast<std::int32_t>(shape_.size()), shape_.data(), nullptr, weight_ ? 1 : 0};
+  }
+  /// The weight's value; empty for other operands.
+  const tensor& value() const { return weight_; }
+
+ private:
+  dtype type_ = dtype::f32;
+  std::vector<std::int64_t> shape_;
+  tensor weight_;
+  bool present_ = false;
+};
+
+/// An operand that is known now: get_op("linear", {x, weight(w)}) packs w once, and runs take x alone.
+inline descriptor weight(const tensor& value) {
+  descriptor d(value);
+  d.weight_ = value;
+  return d;
+}
+
+/// An operator for operands of given types, bound to a kernel.
+class operation {
+ public:
+  operation(const handle& on, const std::string& name, const std::vector<descriptor>& inputs, const std::vector<attribute>& attributes = {}) {
+    std::vector<cermet_descriptor> c_inputs;
+    std::vector<cermet_attribute> c_attributes;
+    for (const descriptor& d : inputs) c_inputs.push_back(d.get());
+    for (const attribute& a : attributes) c_attributes.push_back(a.get());
+    cermet_op* made = nullptr;
+    face::check(cermet_op_create(on.get(), name.c_str(), c_inputs.data(), c_inputs.size(), c_attributes.data(), c_attributes.size(), &made));
+    op_.reset(made);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].value()) set_weight(i, inputs[i].value());
+  }
+
+  /// Runs and returns the first result.
+  tensor operator()(const std::vector<tensor>& inputs) { return all(inputs).front(); }
+  /// Runs and returns every result. A result that shares an operand's memory (state updated in place) is that operand.
+  std::vector<tensor> all(const std::vector<tensor>& inputs) {
+    std::vector<tensor> outputs;
+    for (std::size_t i = 0; i < cermet_op_output_count(get()); ++i) {
+      const std::int32_t shared = cermet_op_output_alias(get(), i);
+      if (shared >= 0 && static_cast<std::size_t>(shared) < inputs.size()) {
+        outputs.push_back(inputs[static_cast<std::size_t>(shared)]);
+        continue;
+      }
+      cermet_descriptor d{};
+      face::check(cermet_op_output(get(), i, &d));
+      outputs.emplace_back(std::vector<std::int64_t>(d.shape, d.shape + d.ndim), face::dtype_of(d.dtype));
+    }
+    run(inputs, outputs);
+    return outputs;
+  }
+  /// Runs into memory of the caller. `workspace` as cermet_op_run has it.
+  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, void* workspace = nullptr, std::size_t workspace_size = 0) {
+    std::vector<DLTensor> tensors;
+    tensors.reserve(inputs.size() + outputs.size());
+    std::vector<DLTensor*> pointers;
+    for (const auto* list : {&inputs, &outputs})
+      for (const tensor& t : *list) {
+        tensors.push_back(t.dl());
+        pointers.push_back(t ? &tensors.back() : nullptr);
+      }
+    face::check(cermet_op_run(get(), pointers.data(), inputs.size(), pointers.data() + inputs.size(), outputs.size(), workspace, workspace_size, nullptr));
+  }
+  /// Replaces the value of a weight.
+  void set_weight(std::size_t input, const tensor& value) {
+    const DLTensor dl = value.dl();
+    face::check(cermet_op_set_constant(get(), input, &dl));
+  }
+  std::string kernel() const { return cermet_op_kernel(get()); }
+  std::size_t workspace_size() const { return cermet_op_workspace_size(get()); }
+  cermet_op* get() const { return op_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(cermet_op* op) const { cermet_op_destroy(op); }
+  };
+  std::unique_ptr<cermet_op, destroy> op_;
+};
+
+/// An operator for operands like these, on the default handle.
+inline operation get_op(const std::string& name, const std::vector<descriptor>& inputs, const std::vector<attribute>& attributes = {}) {
+  return operation(default_handle(), name, inputs, attributes);
+}
+
+inline tensor tensor::to(dtype type) const { return get_op("cast", {*this}, {{"dtype", face::row_of(type).name}})({*this}); }
+
+inline std::vector<float> tensor::values() const {
+  if (type_ != dtype::f32) return to(dtype::f32).values();
+  std::vector<float> list(static_cast<std::size_t>(size()));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::int64_t offset = 0, rest = static_cast<std::int64_t>(i);
+    for (std::size_t axis = shape_.size(); axis-- > 0; rest /= shape_[axis]) offset += rest % shape_[axis] * strides_[axis];
+    list[i] = static_cast<const float*>(data_)[offset];
+  }
+  return list;
+}
+
+}  // namespace cermet
+
+#endif  // CERMET_CERMET_HPP_

@@ -1,0 +1,107 @@
+#include "api/dlpack.hpp"
+
+#include "base/checked.hpp"
+#include "base/error.hpp"
+
+namespace cermet::api {
+namespace {
+
+// Codes that DLPack gained after 0.6.
+constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e5m2 = 12;
+
+std::uint8_t code_of(DType dtype) {
+  if (dtype == DType::bf16) return kDLBfloat;
+  if (dtype == DType::boolean || dtypes::fp8.contains(dtype)) return kDLUInt;
+  if (is_floating(dtype)) return kDLFloat;
+  return name_of(dtype).front() == 'u' ? kDLUInt : kDLInt;
+}
+
+std::uint8_t newer_code_of(DType dtype) {
+  if (dtype == DType::boolean) return dl_bool;
+  return dtype == DType::f8_e4m3 ? dl_f8_e4m3 : dtype == DType::f8_e5m2 ? dl_f8_e5m2 : code_of(dtype);
+}
+
+bool is_dtype(DLDataType found, DType dtype) {
+  return found.lanes == 1 && found.bits == 8 * size_of(dtype) && (found.code == code_of(dtype) || found.code == newer_code_of(dtype));
+}
+
+std::string text_of(DLDataType type) {
+  static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
+  const std::string kind = type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
+  return fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
+}
+
+[[noreturn]] void refuse(const Expectation& e, std::string_view expected, std::string_view found) {
+  fail(Status::invalid_argument, "{}: {} {} ({}): expected {}, found {}", e.op, e.role, e.index, e.operand, expected, found);
+}
+
+Shape shape_of(const DLTensor& tensor, const Expectation& e) {
+  Shape shape;
+  if (tensor.ndim != e.type->rank()) refuse(e, e.type->to_string(), fmt::format("{} dimensions", tensor.ndim));
+  if (tensor.ndim > 0 && !tensor.shape) refuse(e, "a shape", "NULL");
+  for (int axis = 0; axis < tensor.ndim; ++axis) shape.push_back(tensor.shape[axis]);
+  for (int axis = 0; axis < tensor.ndim; ++axis)
+    if (shape[axis] != e.type->dims[static_cast<std::size_t>(axis)].constant()) refuse(e, e.type->to_string(), shape.to_string());
+  return shape;
+}
+
+bool same_strides(const Shape& shape, const Shape& a, const Shape& b) {
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1 && a[axis] != b[axis]) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string_view stride_fault(const Shape& shape, const Shape& strides, int dense_dims, bool is_output) {
+  if (shape.elements() == 0) return "";
+  std::int64_t dense = 1, covered = 1;  // elements that the axes to the right take: packed, and with their strides
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] != 1) {
+      if (strides[axis] < 0) return "no negative stride";
+      if (shape.rank() - axis <= dense_dims && strides[axis] != dense) return "contiguous trailing dimensions";
+      if (is_output && strides[axis] < covered) return "strides that keep elements apart";
+      const auto extent = checked_mul(strides[axis], shape[axis]);
+      const auto sum = extent ? checked_add(*extent, covered) : std::nullopt;
+      if (!sum || !checked_mul(*sum, 8)) return "strides that stay below 2^63 bytes";
+      covered = is_output ? *extent : *sum;
+    }
+    dense *= shape[axis];
+  }
+  return "";
+}
+
+ByteRange range_of(const TensorView& view) {
+  const auto* begin = view.as<const std::byte>();
+  if (!view.present || view.elements() == 0) return {begin, begin};
+  std::int64_t last = 0;
+  for (int axis = 0; axis < view.shape.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
+  return {begin, begin + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
+}
+
+bool coincide(const TensorView& a, const TensorView& b) {
+  return a.data == b.data && a.shape == b.shape && size_of(a.dtype) == size_of(b.dtype) && same_strides(a.shape, a.strides, b.strides);
+}
+
+TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
+  const DType dtype = e.type->dtype;
+  const int device = static_cast<int>(tensor.device.device_type);
+  if (device != kDLCPU) refuse(e, "a tensor in host memory (kDLCPU)", fmt::format("device type {}", device));
+  if (!is_dtype(tensor.dtype, dtype)) refuse(e, name_of(dtype), text_of(tensor.dtype));
+  const Shape shape = shape_of(tensor, e);
+  Shape strides = dense_strides(shape);
+  if (tensor.strides)
+    for (int axis = 0; axis < tensor.ndim; ++axis) strides[axis] = tensor.strides[axis];
+  const bool is_empty = shape.elements() == 0;
+  if (e.strides && !is_empty && !same_strides(shape, strides, *e.strides))
+    refuse(e, fmt::format("strides {} as at creation", e.strides->to_string()), strides.to_string());
+  if (const std::string_view fault = stride_fault(shape, strides, e.dense_dims, e.is_output); !fault.empty())
+    refuse(e, fault, fmt::format("strides {} for {}", strides.to_string(), e.type->to_string()));
+  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", e.type->bytes().constant()), "NULL");
+  auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address % size_of(dtype) != 0 && !is_empty) refuse(e, fmt::format("an address aligned to {} bytes", size_of(dtype)), fmt::format("{:#x}", address));
+  return TensorView(data, dtype, shape, strides);
+}
+
+}  // namespace cermet::api

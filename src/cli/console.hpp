@@ -1,0 +1,63 @@
+// Where a verb's results go: text or one JSON value on standard output; everything else on standard error.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cermet::cli {
+
+/// Keys keep the order in which they were set.
+using Json = nlohmann::ordered_json;
+
+class Console {
+ public:
+  explicit Console(bool json) : json_(json) {}
+  /// Whether the verb prints JSON in place of text.
+  bool json() const { return json_; }
+
+  /// Writes to standard output.
+  void write(std::string_view text);
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    write(fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// Writes one JSON value and a newline to standard output.
+  void write_json(const Json& value);
+  /// Writes to standard error.
+  void note(std::string_view text);
+  /// Makes everything written so far visible. Throws Error(io) where standard output cannot take it (a full disk).
+  void flush();
+
+ private:
+  bool json_;
+};
+
+/// Whether standard error is a terminal, so that a progress bar has a reader.
+bool is_progress_wanted();
+/// Text as one line: control bytes and line breaks become spaces.
+std::string one_line(std::string_view text);
+
+/// Rows of cells as text with aligned columns, each row indented by two spaces.
+class Table {
+ public:
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  std::string to_string() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// "3.1 MiB": bytes for a reader.
+std::string bytes_text(double bytes);
+/// "12.3 G": a count with an SI prefix.
+std::string count_text(double count);
+/// "1.24 ms": a duration for a reader.
+std::string seconds_text(double seconds);
+
+}  // namespace cermet::cli

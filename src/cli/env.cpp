@@ -1,0 +1,80 @@
+// cermet env: what this build and this machine are, and every environment variable.
+#include "base/env.hpp"
+
+#include <fmt/core.h>
+#include <hwy/highway.h>
+#include <sched.h>
+#include <spdlog/version.h>
+
+#include <thread>
+
+#include "base/thread_pool.hpp"
+#include "cermet/cermet.h"
+#include "cli/verb.hpp"
+#include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/kernels.hpp"
+
+namespace cermet::cli {
+namespace {
+
+Json versions() {
+  return {{"cermet", cermet_version()},
+          {"compiler", __VERSION__},
+          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+          {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
+          {"highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH)},
+          {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          {"cli11", CLI11_VERSION}};
+}
+
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+Json instruction_sets() {
+  Json list = Json::array();
+  for (const cpu::Isa isa : cpu::supported_isas()) list.push_back(cpu::name_of(isa));
+  return list;
+}
+
+Json variables() {
+  Json list = Json::array();
+  for (const env::Variable& v : env::all())
+    list.push_back({{"name", v.name}, {"value", v.value}, {"default", v.fallback}, {"set", v.is_set}, {"meaning", v.meaning}});
+  return list;
+}
+
+void print_text(Console& console, const Json& all) {
+  Table table;
+  for (const auto& [name, version] : all["versions"].items()) table.row({name, version.get<std::string>()});
+  console.print("versions\n{}", table.to_string());
+  Table machine;
+  machine.row({"instruction sets", fmt::format("{} (in use: {})", fmt::join(all["instruction_sets"].get<std::vector<std::string>>(), ", "),
+                                               all["instruction_set"].get<std::string>())});
+  machine.row({"cores", fmt::format("{}", all["cores"].get<int>())});
+  machine.row({"devices", fmt::format("{}", fmt::join(all["devices"].get<std::vector<std::string>>(), ", "))});
+  machine.row({"operators", fmt::format("{}, CPU kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>())});
+  console.print("machine\n{}", machine.to_string());
+  Table variables;
+  for (const Json& v : all["variables"])
+    variables.row({v["name"], fmt::format("\"{}\"{}", v["value"].get<std::string>(), v["set"] ? "" : " (default)"), v["meaning"]});
+  console.print("environment variables\n{}", variables.to_string());
+}
+
+void show(Console& console) {
+  const Json all{
+      {"versions", versions()},     {"instruction_sets", instruction_sets()}, {"instruction_set", cpu::name_of(cpu::active_isa())}, {"cores", cores()},
+      {"devices", {"cpu", "null"}}, {"operators", all_operators().size()},    {"cpu_kernels", cpu::all_kernels().size()},           {"variables", variables()}};
+  if (console.json()) console.write_json(all);
+  else print_text(console, all);
+}
+
+}  // namespace
+
+Verb env_verb() {
+  return {"env", "versions, instruction sets, devices and every environment variable with its value", "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json",
+          [](CLI::App&) -> Action { return show; }};
+}
+
+}  // namespace cermet::cli

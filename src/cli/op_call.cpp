@@ -1,0 +1,131 @@
+#include "cli/op_call.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "kernel/cpu/kernels.hpp"
+#include "op/type_text.hpp"
+
+namespace cermet::cli {
+namespace {
+
+/// Words separated by spaces that stand outside brackets and quotes.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  int depth = 0;
+  bool quoted_part = false;
+  for (const char c : text) {
+    if (c == '"') quoted_part = !quoted_part;
+    if (!quoted_part) depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ' ' && depth <= 0 && !quoted_part) words.emplace_back();
+    else words.back() += c;
+  }
+  std::erase(words, "");
+  return words;
+}
+
+class Parser {
+ public:
+  explicit Parser(const OpDefinition& op) : op_(op) {}
+
+  void word(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) return operand(next_++, text);
+    const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+    if (const auto input = find_input(name)) return operand(*input, value);
+    const auto spec = std::find_if(op_.attributes.begin(), op_.attributes.end(), [&](const AttributeSpec& s) { return s.name == name; });
+    if (spec == op_.attributes.end())
+      fail(Status::invalid_argument, "{}: expected an operand or attribute ({}), found {}", op_.name, fmt::join(names(), ", "), quote(name));
+    attributes_.set(name,
+                    std::holds_alternative<std::string>(spec->fallback) && !value.starts_with('"') ? AttributeValue(value) : parse_attribute_value(value));
+  }
+
+  Problem problem() { return make_problem(op_, std::move(types_), attributes_); }
+
+ private:
+  /// Position of the operand of this name; another one each time for a variadic name.
+  std::optional<std::size_t> find_input(std::string_view name) {
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i)
+      if (op_.inputs[i].name == name) return op_.inputs[i].variadic ? std::max(i, types_.size()) : i;
+    return std::nullopt;
+  }
+
+  void operand(std::size_t i, const std::string& type) {
+    const bool variadic = !op_.inputs.empty() && op_.inputs.back().variadic;
+    require(variadic || i < op_.inputs.size(), "{}: expected at most {} operands, found also {}", op_.name, op_.inputs.size(), quote(type));
+    if (types_.size() <= i) types_.resize(i + 1);
+    require(!types_[i], "{}: operand {} ({}): expected it once, found it twice", op_.name, i, operand_name(op_, i));
+    if (type != "-") types_[i] = parse_tensor_type(type);
+    next_ = std::max(next_, i + 1);
+  }
+
+  std::vector<std::string_view> names() const {
+    std::vector<std::string_view> list;
+    for (const OperandSpec& spec : op_.inputs) list.push_back(spec.name);
+    for (const AttributeSpec& spec : op_.attributes) list.push_back(spec.name);
+    return list;
+  }
+
+  const OpDefinition& op_;
+  std::vector<std::optional<TensorType>> types_;
+  Attributes attributes_;
+  std::size_t next_ = 0;
+};
+
+void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValues& maximum, std::int64_t symbol_maximum) {
+  for (const auto& type : types) {
+    if (!type) continue;
+    for (const Dim& dim : type->dims)
+      if (!dim.is_constant()) maximum.set(dim.symbol(), symbol_maximum);
+    Dim bytes = static_cast<std::int64_t>(size_of(type->dtype));
+    for (const Dim& dim : type->dims) bytes = bytes * dim.value(maximum);  // throws where the size overflows
+  }
+}
+
+}  // namespace
+
+Problem parse_problem(const OpDefinition& op, std::string_view text, std::int64_t symbol_maximum) {
+  Parser parser(op);
+  for (const std::string& word : words_of(text)) parser.word(word);
+  Problem problem = parser.problem();
+  check_sizes(problem.inputs, problem.maximum, symbol_maximum);
+  check_sizes({problem.outputs.begin(), problem.outputs.end()}, problem.maximum, symbol_maximum);
+  return problem;
+}
+
+void mark_constants(Problem& problem, std::string_view names) {
+  problem.constant_inputs = 0;
+  if (names == "none") return;
+  if (names.empty()) {
+    Problem all = problem;
+    all.constant_inputs = ~std::uint64_t{0};
+    for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) {
+      if (kernel->declines(all)) continue;
+      for (std::size_t i = 0; i < std::min<std::size_t>(problem.inputs.size(), 64); ++i)
+        if (problem.has(i) && kernel->weight_layout(all, i)) problem.constant_inputs |= std::uint64_t{1} << i;
+    }
+    return;
+  }
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    const auto& specs = problem.op->inputs;
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const OperandSpec& s) { return s.name == name; });
+    require(spec != specs.end(), "{}: constant operands: expected an operand's name, found {}", problem.op->name, quote(name));
+    problem.constant_inputs |= std::uint64_t{1} << (spec - specs.begin());
+  }
+}
+
+std::string operand_name(const OpDefinition& op, std::size_t i) {
+  if (i + 1 < op.inputs.size() || (i < op.inputs.size() && !op.inputs[i].variadic)) return std::string(op.inputs[i].name);
+  return fmt::format("{}.{}", op.inputs.back().name, i + 1 - op.inputs.size());
+}
+
+std::vector<std::string> constant_names(const Problem& problem) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.has(i) && i < 64 && problem.is_constant(i)) names.push_back(operand_name(*problem.op, i));
+  return names;
+}
+
+}  // namespace cermet::cli

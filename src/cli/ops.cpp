@@ -1,0 +1,183 @@
+// cermet ops: the list of operators, one operator's reference page, and how a call of it is given to a kernel.
+#include <algorithm>
+#include <map>
+
+#include "api/schema.hpp"
+#include "base/thread_pool.hpp"
+#include "cli/op_call.hpp"
+#include "cli/verb.hpp"
+#include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/kernels.hpp"
+#include "select/bound_op.hpp"
+#include "select/select.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  std::string name, explain, constants;
+  std::int64_t tokens = 512;
+  int threads = 0;
+};
+
+// ---- The list ----
+
+void list_text(Console& console) {
+  std::vector<std::string_view> categories;
+  for (const OpDefinition& op : all_operators())
+    if (std::find(categories.begin(), categories.end(), op.category) == categories.end()) categories.push_back(op.category);
+  for (const std::string_view category : categories) {
+    Table table;
+    for (const OpDefinition& op : all_operators())
+      if (op.category == category) table.row({std::string(op.name), std::string(op.summary)});
+    console.print("{}\n{}\n", category, table.to_string());
+  }
+  console.print("{} operators; `cermet ops NAME` describes one\n", all_operators().size());
+}
+
+void list_json(Console& console) {
+  Json list = Json::array();
+  for (const OpDefinition& op : all_operators()) list.push_back({{"name", op.name}, {"category", op.category}, {"summary", op.summary}});
+  console.write_json({{"operators", list}});
+}
+
+// ---- One operator ----
+
+/// Text broken at spaces into lines of at most `width` characters, each after two spaces.
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t cut = text.size();
+    if (cut > width) {
+      const std::size_t space = text.rfind(' ', width);
+      cut = space == std::string_view::npos ? std::min(text.size(), text.find(' ', width)) : space;
+    }
+    out += fmt::format("  {}\n", text.substr(0, cut));
+    text.remove_prefix(std::min(text.size(), cut + 1));
+  }
+  return out;
+}
+
+void add_operand(Table& table, const OperandSpec& spec, bool is_input) {
+  const std::string kind = spec.optional ? ", optional" : spec.variadic ? ", one or more" : "";
+  std::vector<std::string> cells{std::string(spec.name), fmt::format("{} {}{}", spec.dtypes.to_string(), spec.shape, kind)};
+  if (is_input) cells.emplace_back(name_of(spec.mapping));
+  cells.emplace_back(spec.doc);
+  table.row(std::move(cells));
+}
+
+void show_text(Console& console, const OpDefinition& op) {
+  console.print("{}: {}\n\nSemantics\n{}\n", op.name, op.summary, wrapped(op.semantics, 116));
+  Table inputs, outputs, attributes, kernels;
+  for (const OperandSpec& spec : op.inputs) add_operand(inputs, spec, true);
+  for (const OperandSpec& spec : op.outputs) add_operand(outputs, spec, false);
+  console.print("Inputs (name, type, mapping, meaning)\n{}\nOutputs\n{}\n", inputs.to_string(), outputs.to_string());
+  for (const AttributeSpec& spec : op.attributes)
+    attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)), "default " + to_string(spec.fallback),
+                    spec.choices.empty() ? std::string(spec.doc) : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
+  if (!attributes.empty()) console.print("Attributes\n{}\n", attributes.to_string());
+  for (const Kernel* kernel : cpu::kernels_of(op.kind)) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
+  if (!kernels.empty()) console.print("Kernels on the CPU, in the order in which they are asked\n{}\n", kernels.to_string());
+  console.print("Example\n  cermet ops {} --explain '{}'\n", op.name, api::example_call(op));
+}
+
+// ---- One call ----
+
+std::string verdict(const Selection& selection, const Candidate& candidate) {
+  if (candidate.decline) return "declines: " + *candidate.decline;
+  return candidate.kernel == selection.kernel ? "chosen" : "would fit too";
+}
+
+/// Constant operands with the layout that the kernel packs them into.
+Json layouts_of(const Problem& problem, const Kernel& kernel) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min<std::size_t>(problem.inputs.size(), 64); ++i) {
+    if (!problem.has(i) || !problem.is_constant(i)) continue;
+    const WeightLayout* layout = kernel.weight_layout(problem, i);
+    if (layout) list.push_back({{"operand", operand_name(*problem.op, i)}, {"layout", layout->name}, {"bytes", packed_bytes(*layout, problem.input(i))}});
+  }
+  return list;
+}
+
+Json explain_json(const Problem& problem, const Selection& selection, int threads) {
+  const Cost cost = cost_of(problem);
+  Json json{{"problem", problem.to_string()}, {"outputs", Json::object()}, {"operations", cost.operations}, {"bytes", cost.bytes}};
+  for (std::size_t i = 0; i < problem.outputs.size(); ++i)
+    json["outputs"][std::string(problem.op->outputs[std::min(i, problem.op->outputs.size() - 1)].name)] = problem.outputs[i].to_string();
+  json["constants"] = constant_names(problem);
+  json["instruction_set"] = cpu::name_of(cpu::active_isa());
+  json["threads"] = threads;
+  json["candidates"] = Json::array();
+  for (const Candidate& candidate : selection.candidates)
+    json["candidates"].push_back({{"kernel", candidate.kernel->name}, {"decline", candidate.decline ? Json(*candidate.decline) : Json()}});
+  json["kernel"] = selection.kernel ? Json(selection.kernel->name) : Json();
+  if (!selection.kernel) return json;
+  json["workspace_bytes"] = selection.kernel->workspace(problem, threads);
+  json["packed"] = layouts_of(problem, *selection.kernel);
+  return json;
+}
+
+void explain_text(Console& console, const Problem& problem, const Selection& selection, const Json& json) {
+  const double operations = json["operations"], bytes = json["bytes"];
+  Table facts, candidates;
+  for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type});
+  facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
+                                 operations / std::max(bytes, 1.0))});
+  if (problem.constant_inputs) facts.row({"constants", fmt::format("{}", fmt::join(constant_names(problem), ", "))});
+  facts.row({"machine", fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
+  if (selection.kernel) {
+    facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
+    for (const Json& packed : json["packed"])
+      facts.row({"packed " + packed["operand"].get<std::string>(),
+                 fmt::format("{}, {}", packed["layout"].get<std::string>(), bytes_text(packed["bytes"].get<double>()))});
+  }
+  for (std::size_t i = 0; i < selection.candidates.size(); ++i)
+    candidates.row({std::to_string(i + 1), std::string(selection.candidates[i].kernel->name), verdict(selection, selection.candidates[i])});
+  console.print("{}\n{}candidates, in order\n{}", problem.to_string(), facts.to_string(), candidates.to_string());
+  if (!selection.kernel) console.write("no kernel takes this call\n");
+}
+
+void explain(Console& console, const OpDefinition& op, const Options& options) {
+  Problem problem = parse_problem(op, options.explain, options.tokens);
+  mark_constants(problem, options.constants);
+  const Selection selection = explain_selection(problem);
+  const Json json = explain_json(problem, selection, ThreadPool(options.threads).size());
+  if (console.json()) console.write_json(json);
+  else explain_text(console, problem, selection, json);
+}
+
+void show(Console& console, const Options& options) {
+  if (options.name.empty()) {
+    require(options.explain.empty(), "--explain: expected an operator's name before it, found none");
+    return console.json() ? list_json(console) : list_text(console);
+  }
+  const OpDefinition& op = api::operator_named(options.name);
+  if (!options.explain.empty()) return explain(console, op, options);
+  if (console.json()) console.write_json(api::schema_json(op));
+  else show_text(console, op);
+}
+
+}  // namespace
+
+Verb ops_verb() {
+  return {
+      "ops", "the operators; one operator's schema, semantics and kernels; who computes a given call and why",
+      "  cermet ops\n"
+      "  cermet ops rms_norm\n"
+      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
+      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16",
+      [](CLI::App& app) -> Action {
+        const auto options = std::make_shared<Options>();
+        app.add_option("NAME", options->name, "an operator");
+        app.add_option("--explain", options->explain, "a call: operand types by name or in order, attributes as name=value; prints every candidate kernel");
+        app.add_option("--constant", options->constants,
+                       "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
+        app.add_option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension")
+            ->check(CLI::Range(1, 1 << 30))
+            ->capture_default_str();
+        app.add_option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core")->check(CLI::Range(0, 1024));
+        return [options](Console& console) { show(console, *options); };
+      }};
+}
+
+}  // namespace cermet::cli

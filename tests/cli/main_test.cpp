@@ -1,0 +1,82 @@
+// What all verbs share: help, versions, exit codes, JSON errors.
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+const std::vector<std::string> verbs{
+#define X(name) #name,
+#include "cli/verbs.inc"
+#undef X
+};
+
+/// "bench_op" in the table is "bench op" on the command line.
+std::string spoken(std::string name) {
+  const std::size_t line = name.find('_');
+  if (line != std::string::npos) name[line] = ' ';
+  return name;
+}
+
+TEST(Main, WithoutVerbPrintsHelp) {
+  const CommandResult result = run_cermet("");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.out.find("Usage: cermet"), std::string::npos);
+  EXPECT_NE(result.out.find("Exit codes"), std::string::npos);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Main, PrintsItsVersion) { EXPECT_EQ(run_cermet("--version").out.rfind("cermet ", 0), 0u); }
+
+TEST(Main, EveryVerbHasHelpWithAnExampleAndExitCodes) {
+  for (const std::string& verb : verbs) {
+    const CommandResult result = run_cermet(spoken(verb) + " --help");
+    EXPECT_EQ(result.code, 0) << verb;
+    EXPECT_NE(result.out.find("Example:\n  cermet " + spoken(verb)), std::string::npos) << verb << "\n" << result.out;
+    EXPECT_NE(result.out.find("Exit codes"), std::string::npos) << verb;
+    EXPECT_NE(result.out.find("--json"), std::string::npos) << verb;
+  }
+}
+
+TEST(Main, UnknownVerbNamesTheKnownOnes) { expect_mistake("generate models/demo", {"verb", "ops", "env", "\"generate\""}); }
+TEST(Main, VerbInBrokenTextIsQuoted) { expect_mistake("\"$(printf 'a\\377\\nb')\"", {"verb", "found \"a\\"}); }
+
+TEST(Main, UnknownOptionsAreRefusedByEveryVerb) {
+  for (const std::string& verb : verbs) {
+    const CommandResult result = run_cermet(spoken(verb) + " --no-such-option");
+    EXPECT_EQ(result.code, 2) << verb;
+    EXPECT_NE(result.err.find("--help"), std::string::npos) << verb << "\n" << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << verb << "\n" << result.err;
+  }
+}
+
+TEST(Main, FullDiskIsTold) {
+  const CommandResult result = run_cermet("env >/dev/full");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("standard output"), std::string::npos) << result.err;
+}
+
+TEST(Env, ListsInstructionSetsDevicesAndEveryVariable) {
+  const CommandResult result = run_cermet("env --json", "", "CERMET_THREADS=3");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto json = result.json();
+  EXPECT_EQ(json["instruction_sets"][0], "baseline");
+  EXPECT_EQ(json["devices"], nlohmann::json::array({"cpu", "null"}));
+  bool found = false;
+  for (const auto& variable : json["variables"]) {
+    if (variable["name"] != "CERMET_THREADS") continue;
+    found = true;
+    EXPECT_EQ(variable["value"], "3");
+    EXPECT_EQ(variable["set"], true);
+  }
+  EXPECT_TRUE(found);
+  for (const auto& variable : json["variables"]) EXPECT_NE(run_cermet("env").out.find(variable["name"].get<std::string>()), std::string::npos);
+}
+
+TEST(Env, AnInstructionSetThatIsNoneIsAMistake) {
+  const CommandResult result = run_cermet("env", "", "CERMET_CPU_ISA=mmx");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("CERMET_CPU_ISA"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace cermet::test

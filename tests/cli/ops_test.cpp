@@ -1,0 +1,81 @@
+#include "op/operator.hpp"
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+TEST(Ops, ListsEveryOperatorUnderACategory) {
+  const auto json = run_cermet("ops --json").json();
+  ASSERT_EQ(json["operators"].size(), all_operators().size());
+  const std::string text = run_cermet("ops").out;
+  for (const auto& op : json["operators"]) {
+    EXPECT_NE(text.find("\n  " + op["name"].get<std::string>() + " "), std::string::npos) << op;
+    EXPECT_NE(text.find(op["category"].get<std::string>() + "\n"), std::string::npos) << op;
+  }
+}
+
+/// The example that the page of an operator shows must work as it stands, and some kernel must take it.
+TEST(Ops, EveryOperatorHasAPageWhoseExampleRuns) {
+  for (const OpDefinition& op : all_operators()) {
+    const auto page = run_cermet("ops " + std::string(op.name) + " --json").json();
+    EXPECT_EQ(page["name"], op.name);
+    EXPECT_EQ(page["inputs"].size(), op.inputs.size()) << op.name;
+    const std::string example = page["example"].get<std::string>();
+    const CommandResult result = run_cermet("ops " + std::string(op.name) + " --json --explain '" + example + "'");
+    ASSERT_EQ(result.code, 0) << op.name << " " << example << "\n" << result.err;
+    EXPECT_TRUE(result.json()["kernel"].is_string()) << op.name << "\n" << result.out;
+  }
+}
+
+TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
+  const std::string page = run_cermet("ops rms_norm").out;
+  for (const char* part :
+       {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm", "Example\n  cermet ops rms_norm --explain '"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+TEST(Ops, ExplainsCandidatesCostAndWorkspace) {
+  const auto json = run_cermet("ops rms_norm --explain 'x=bf16[8,2048] weight=f32[2048] eps=1e-5' --json").json();
+  EXPECT_EQ(json["problem"], "rms_norm(bf16[8, 2048], f32[2048]) {eps = 1e-05, out_dtype = \"\", weight_offset = 0.0}");
+  EXPECT_EQ(json["outputs"]["y"], "bf16[8, 2048]");
+  EXPECT_EQ(json["bytes"], 8 * 2048 * 2 * 2 + 2048 * 4);
+  EXPECT_EQ(json["operations"], 4 * 8 * 2048);
+  EXPECT_EQ(json["kernel"], "rowwise.rms_norm");
+  EXPECT_TRUE(json.contains("workspace_bytes"));
+}
+
+TEST(Ops, OperandsInOrderAndSymbolsWorkToo) {
+  const auto json = run_cermet("ops rms_norm --explain 'bf16[T,64] - out_dtype=f32' --tokens 16 --json").json();
+  EXPECT_EQ(json["outputs"]["y"], "f32[T, 64]");
+  EXPECT_EQ(json["bytes"], 16 * 64 * 6);
+}
+
+TEST(Ops, ADeclineNamesItsReason) {
+  const CommandResult result = run_cermet("ops rms_norm --explain 'f32[2,8]'", "", "CERMET_DISABLE_KERNELS=rowwise.rms_norm");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.out.find("rowwise.rms_norm  declines: switched off by CERMET_DISABLE_KERNELS"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("no kernel takes this call"), std::string::npos) << result.out;
+}
+
+TEST(Ops, MistakesAreNamed) {
+  expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
+  expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8] f32[7]'", {"rms_norm", "operand 1 (weight)", "expected", "8", "f32[7]"});
+  expect_mistake("ops rms_norm --explain 'i8[2,8]'", {"rms_norm", "operand 0 (x)", "i8"});
+  expect_mistake("ops rms_norm --explain 'f99[2,8]'", {"f99", "element type"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8'", {"f32[2,8", "']'"});
+  expect_mistake("ops rms_norm --explain 'x=f32[2,8] x=f32[2,8]'", {"operand 0 (x)", "twice"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8] f32[8] f32[8]'", {"at most 2 operands", "f32[8]"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8] epsilon=1'", {"eps", "weight_offset", "\"epsilon\""});
+  expect_mistake("ops rms_norm --explain 'f32[2,8] eps=small'", {"small"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8] out_dtype=i8'", {"out_dtype", "i8"});
+  expect_mistake("ops rms_norm --explain 'f32[-2,8]'", {"f32[-2,8]"});
+  expect_mistake("ops rms_norm --explain 'f32[4294967296,4294967296]'", {"2^63"});
+  expect_mistake("ops rms_norm --explain 'f32[2,8]' --constant gamma", {"constant", "\"gamma\""});
+  expect_mistake("ops rms_norm --explain 'f32[2,8]' --threads -1", {"--threads"});
+  expect_mistake("ops rms_norm --explain 'f32[T,8]' --tokens 0", {"--tokens"});
+  expect_mistake("ops rms_norm silu", {"silu"});
+}
+
+}  // namespace
+}  // namespace cermet::test
