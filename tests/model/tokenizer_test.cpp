@@ -344,6 +344,7 @@ TEST(Regex, TranslatesWhatTheDialectsReadDifferently) {
   EXPECT_EQ(translate_regex("\\v\\/"), "\\x{b}\\x{2f}");
   EXPECT_EQ(translate_regex("\\p{Lu}\\p{^Lu}\\P{Han}"), "\\p{Lu}\\P{Lu}\\P{sc:Han}");
   EXPECT_EQ(translate_regex("[a-c\\-_-]"), "[\\x{61}-\\x{63}\\x{2d}\\x{5f}\\x{2d}]");
+  expect_error(Status::unsupported, {"at most 65536 bytes"}, [] { translate_regex(std::string(65537, 'a')); });
   EXPECT_EQ(translate_regex("a++b*?"), "\\x{61}++\\x{62}*?");
 }
 

@@ -11,6 +11,8 @@
 namespace cermet {
 namespace {
 
+constexpr std::size_t longest_pattern = 65536;
+
 // Members of a class, without brackets. PCRE2's own \s has U+180E besides, and its \w lacks marks and letter-like symbols.
 constexpr std::string_view space = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view not_space =
@@ -302,6 +304,10 @@ bool Translator::interval() {
 
 }  // namespace
 
-std::string translate_regex(std::string_view pattern) { return Translator(pattern).run(); }
+std::string translate_regex(std::string_view pattern) {
+  // PCRE2 compiles no more than this many bytes either; and the translation of nested intervals takes quadratic time.
+  if (pattern.size() > longest_pattern) fail(Status::unsupported, "expected an expression of at most {} bytes, found {}", longest_pattern, pattern.size());
+  return Translator(pattern).run();
+}
 
 }  // namespace cermet

@@ -8,6 +8,9 @@
 namespace cermet {
 namespace {
 
+/// Twice what the largest vocabularies in use need: half a million tokens, and merges as pairs.
+constexpr JsonLimits file_limits{.max_bytes = std::size_t{64} << 20, .max_values = std::size_t{4} << 20, .max_depth = 64};
+
 Json checked_model(Json root) {
   if (const auto version = root.find("version"); version && version->as_string() != "1.0") version->unexpected("\"1.0\"", Status::unsupported);
   const Json model = root.at("model");
@@ -43,7 +46,7 @@ struct Tokenizer::Call {
 };
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file) {
-  const JsonDocument document = JsonDocument::read(file);
+  const JsonDocument document = JsonDocument::read(file, file_limits);
   const Json root = document.root();
   const Json model = checked_model(root.as_object());
   Vocabulary vocabulary(model.at("vocab"));
