@@ -7,7 +7,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/convert.hpp"
-#include "kernel/cpu/vec-inl.hpp"
+#include "kernel/cpu/math-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/float_order.hpp"
 
@@ -23,8 +23,7 @@ void softmax_scores(const float* logits, float* scores, std::size_t count) {
   maximum = hn::Set(f, max_lanes(maximum));
   auto sum = hn::Zero(f);
   for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    const auto x = hn::Sub(load_n(logits + i, n, lowest), maximum);
-    const auto score = hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(f, x));  // Exp gives 0 for NaN
+    const auto score = exp(Real(hn::Sub(load_n(logits + i, n, lowest), maximum))).v;
     store_n(score, scores + i, n);
     sum = hn::Add(sum, n == lanes() ? score : load_tail(scores + i, n));
   });
@@ -34,14 +33,7 @@ void softmax_scores(const float* logits, float* scores, std::size_t count) {
 
 /// scores = 1 / (1 + exp(-logits)).
 void sigmoid_scores(const float* logits, float* scores, std::size_t count) {
-  const FloatTag f;
-  const auto one = hn::Set(f, 1.0f);
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    const auto x = load_n(logits + i, n);
-    const auto small = hn::Exp(f, hn::Neg(hn::Abs(x)));  // at most 1, so nothing overflows
-    const auto score = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(f)), small, one), hn::Add(one, small));
-    store_n(hn::IfThenElse(hn::IsNaN(x), x, score), scores + i, n);
-  });
+  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(sigmoid(Real(load_n(logits + i, n))).v, scores + i, n); });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
