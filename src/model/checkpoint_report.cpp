@@ -154,6 +154,7 @@ CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const Chec
     }
   });
   result.bytes_read = done;
+  if (options.on_progress) options.on_progress(done, checkpoint.total_bytes());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (counts[i].nan + counts[i].infinite == 0) continue;
     const StoredTensor& tensor = tensors[pieces[i].tensor];

@@ -111,6 +111,7 @@ void Filler::fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& poo
       throw;
     }
   });
+  if (options_.on_progress) options_.on_progress(done_, total_);
 }
 
 void Filler::write(SafetensorsWriter& writer, const Shard& shard, Piece piece, std::vector<std::byte>& buffer) {
