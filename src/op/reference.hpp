@@ -34,6 +34,17 @@ inline void copy_element(const TensorView& from, std::int64_t i, const TensorVie
 /// Element as an index: exact for every integer type that fits.
 inline std::int64_t load_index(const TensorView& view, std::int64_t index) { return static_cast<std::int64_t>(load(view, index)); }
 
+/// Element of an integer type that int64 holds, exactly.
+inline std::int64_t load_integer(const TensorView& view, std::int64_t index) {
+  if (view.dtype == DType::i64) return view.as<const std::int64_t>()[element_offset(view, index)];
+  return static_cast<std::int64_t>(load(view, index));
+}
+/// Writes an integer that the element type holds, exactly.
+inline void store_integer(const TensorView& view, std::int64_t index, std::int64_t value) {
+  if (view.dtype == DType::i64) view.as<std::int64_t>()[element_offset(view, index)] = value;
+  else store(view, index, static_cast<double>(value));
+}
+
 /// Records the magnitude of an output element where the caller asked for it.
 inline void note_magnitude(const ReferenceCall& call, std::size_t output, std::int64_t index, double magnitude) {
   if (call.magnitude) (*call.magnitude)[output][static_cast<std::size_t>(index)] = magnitude;

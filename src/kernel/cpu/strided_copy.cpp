@@ -5,67 +5,21 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/by_size.hpp"
+#include "kernel/cpu/strided_axes.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-/// Axes of a copy, outermost first.
-struct Axes {
-  Shape shape, from, to;  ///< dimension, and stride in elements on either side
+/// Operand 0 is the source, operand 1 the destination.
+using CopyAxes = StridedAxes<2>;
 
-  void push_back(std::int64_t dim, std::int64_t from_stride, std::int64_t to_stride) {
-    shape.push_back(dim);
-    from.push_back(from_stride);
-    to.push_back(to_stride);
-  }
-  int rank() const { return shape.rank(); }
-};
-
-/// Drops axes of one element and merges neighbours that are one run on both sides. At least one axis is left.
-Axes simplified(const Shape& shape, const Shape& from, const Shape& to) {
-  Axes axes;
-  for (int a = 0; a < shape.rank(); ++a) {
-    if (shape[a] == 1) continue;
-    const int last = axes.rank() - 1;
-    if (last >= 0 && axes.from[last] == shape[a] * from[a] && axes.to[last] == shape[a] * to[a]) {
-      axes.shape[last] *= shape[a];
-      axes.from[last] = from[a];
-      axes.to[last] = to[a];
-    } else {
-      axes.push_back(shape[a], from[a], to[a]);
-    }
-  }
-  if (axes.rank() == 0) axes.push_back(1, 1, 1);
+/// Merges neighbouring axes that are one run on both sides. At least one axis is left.
+CopyAxes simplified(const Shape& shape, const Shape& from, const Shape& to) {
+  CopyAxes axes;
+  for (int a = 0; a < shape.rank(); ++a) axes.append(shape[a], {from[a], to[a]});
+  if (axes.rank() == 0) axes.push_back(1, {1, 1});
   return axes;
 }
-
-/// Offsets on both sides while the outer axes are walked in order.
-class Walk {
- public:
-  Walk(const Axes& axes, std::int64_t position) : axes_(axes), at_(axes.shape) {
-    for (int a = axes.rank() - 1; a >= 0; --a) {
-      at_[a] = position % axes.shape[a];
-      position /= axes.shape[a];
-      from += at_[a] * axes.from[a];
-      to += at_[a] * axes.to[a];
-    }
-  }
-  void next() {
-    for (int a = axes_.rank() - 1; a >= 0; --a) {
-      from += axes_.from[a];
-      to += axes_.to[a];
-      if (++at_[a] < axes_.shape[a]) return;
-      from -= axes_.shape[a] * axes_.from[a];
-      to -= axes_.shape[a] * axes_.to[a];
-      at_[a] = 0;
-    }
-  }
-  std::int64_t from = 0, to = 0;
-
- private:
-  const Axes& axes_;
-  Shape at_;
-};
 
 template <class T>
 void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t count) {
@@ -80,18 +34,18 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
 
 /// Work is cut into (position of the outer axes, piece of the inner one) and handed to threads in order.
 template <class Body>
-void for_pieces(const Axes& outer, std::int64_t pieces, std::int64_t piece_bytes, ThreadPool& pool, Body&& body) {
+void for_pieces(const CopyAxes& outer, std::int64_t pieces, std::int64_t piece_bytes, ThreadPool& pool, Body&& body) {
   pool.parallel_for(outer.shape.elements() * pieces, rows_per_thread(piece_bytes), [&](std::int64_t begin, std::int64_t end) {
-    Walk walk(outer, begin / pieces);
+    Walk<2> walk(outer, begin / pieces);
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      body(walk.from, walk.to, unit % pieces);
+      body(walk.offset[0], walk.offset[1], unit % pieces);
       if ((unit + 1) % pieces == 0) walk.next();
     }
   });
 }
 
 template <class T>
-void copy_rows(const Axes& outer, std::int64_t length, std::int64_t from_stride, std::int64_t to_stride, const T* from, T* to, ThreadPool& pool) {
+void copy_rows(const CopyAxes& outer, std::int64_t length, std::int64_t from_stride, std::int64_t to_stride, const T* from, T* to, ThreadPool& pool) {
   const std::int64_t piece = std::min<std::int64_t>(length, 1 << 16);
   for_pieces(outer, div_up(length, piece), piece * static_cast<std::int64_t>(sizeof(T)), pool, [&](std::int64_t from_at, std::int64_t to_at, std::int64_t p) {
     const std::int64_t begin = p * piece, count = std::min(piece, length - begin);
@@ -106,7 +60,7 @@ struct PlaneAxis {
 
 /// `across` is dense in the source, `along` is the last axis of the result.
 template <class T>
-void copy_tiles(const Axes& outer, PlaneAxis across, PlaneAxis along, const T* from, T* to, ThreadPool& pool) {
+void copy_tiles(const CopyAxes& outer, PlaneAxis across, PlaneAxis along, const T* from, T* to, ThreadPool& pool) {
   constexpr std::int64_t tile = 64 / static_cast<std::int64_t>(sizeof(T)) * 2;  // two cache lines of the source; 16 to 128 rows
   for_pieces(outer, div_up(across.length, tile), tile * along.length * static_cast<std::int64_t>(sizeof(T)), pool,
              [&](std::int64_t from_at, std::int64_t to_at, std::int64_t p) {
@@ -120,21 +74,23 @@ void copy_tiles(const Axes& outer, PlaneAxis across, PlaneAxis along, const T* f
 }
 
 /// The axis, other than the last, along which the source is dense; -1 where there is none.
-int dense_source_axis(const Axes& axes) {
+int dense_source_axis(const CopyAxes& axes) {
   for (int a = axes.rank() - 2; a >= 0; --a)
-    if (axes.from[a] == 1) return a;
+    if (axes.stride[0][a] == 1) return a;
   return -1;
 }
 
 template <class T>
-void copy(const Axes& axes, const T* from, T* to, ThreadPool& pool) {
+void copy(const CopyAxes& axes, const T* from, T* to, ThreadPool& pool) {
   const int last = axes.rank() - 1;
-  const int across = axes.from[last] > 1 ? dense_source_axis(axes) : -1;
-  Axes outer;
+  const auto [from_last, to_last] = axes.strides_of(last);
+  const int across = from_last > 1 ? dense_source_axis(axes) : -1;
+  CopyAxes outer;
   for (int a = 0; a < last; ++a)
-    if (a != across) outer.push_back(axes.shape[a], axes.from[a], axes.to[a]);
-  if (across < 0) return copy_rows(outer, axes.shape[last], axes.from[last], axes.to[last], from, to, pool);
-  copy_tiles(outer, {axes.shape[across], axes.from[across], axes.to[across]}, {axes.shape[last], axes.from[last], axes.to[last]}, from, to, pool);
+    if (a != across) outer.push_back(axes.shape[a], axes.strides_of(a));
+  if (across < 0) return copy_rows(outer, axes.shape[last], from_last, to_last, from, to, pool);
+  const auto [from_across, to_across] = axes.strides_of(across);
+  copy_tiles(outer, {axes.shape[across], from_across, to_across}, {axes.shape[last], from_last, to_last}, from, to, pool);
 }
 
 }  // namespace
@@ -142,7 +98,7 @@ void copy(const Axes& axes, const T* from, T* to, ThreadPool& pool) {
 void strided_copy(const Shape& shape, const void* from, const Shape& from_strides, void* to, const Shape& to_strides, std::size_t element_bytes,
                   ThreadPool& pool) {
   if (shape.elements() == 0) return;
-  const Axes axes = simplified(shape, from_strides, to_strides);
+  const CopyAxes axes = simplified(shape, from_strides, to_strides);
   by_element_size(element_bytes, [&](auto zero) {
     using T = decltype(zero);
     copy<T>(axes, static_cast<const T*>(from), static_cast<T*>(to), pool);

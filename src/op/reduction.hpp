@@ -1,0 +1,98 @@
+// How many values become one: shared by the reductions along axes and the collectives.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "base/dtype.hpp"
+#include "base/error.hpp"
+
+namespace cermet {
+
+enum class Reduction { sum, mean, prod, max, min };
+
+/// "sum", "prod", "max", "min"; "mean" or, as collectives spell it, "avg".
+inline Reduction reduction_from_name(std::string_view name) {
+  constexpr std::array<std::string_view, 5> names{"sum", "mean", "prod", "max", "min"};
+  const auto at = std::find(names.begin(), names.end(), name == "avg" ? "mean" : name);
+  CERMET_ASSERT(at != names.end());
+  return static_cast<Reduction>(at - names.begin());
+}
+
+/// Reduces numbers in the order in which they come: the definition for floating types.
+class RealReducer {
+ public:
+  explicit RealReducer(Reduction kind) : kind_(kind) {
+    if (kind == Reduction::prod) value_ = 1;
+    if (kind == Reduction::max) value_ = -std::numeric_limits<double>::infinity();
+    if (kind == Reduction::min) value_ = std::numeric_limits<double>::infinity();
+  }
+  void add(double x) {
+    ++count_;
+    absolute_ += std::abs(x);
+    if (kind_ == Reduction::sum || kind_ == Reduction::mean) value_ += x;
+    else if (kind_ == Reduction::prod) value_ *= x;
+    else if (std::isnan(x) || (kind_ == Reduction::max ? x > value_ : x < value_)) value_ = std::isnan(value_) ? value_ : x;
+  }
+  /// Of nothing: sum 0, prod 1, max -inf, min inf, mean NaN.
+  double result() const { return kind_ == Reduction::mean ? value_ / static_cast<double>(count_) : value_; }
+  /// What the error bound of float32 accumulation scales with.
+  double magnitude() const {
+    if (kind_ == Reduction::sum) return absolute_;
+    return kind_ == Reduction::mean ? absolute_ / static_cast<double>(count_) : std::abs(value_);
+  }
+
+ private:
+  Reduction kind_;
+  double value_ = 0, absolute_ = 0;
+  std::int64_t count_ = 0;
+};
+
+/// Reduces integers: sums are exact and clamped once to [low, high]; products are clamped after every factor; a mean is rounded half to even.
+class IntegerReducer {
+ public:
+  IntegerReducer(Reduction kind, std::int64_t low, std::int64_t high) : kind_(kind), low_(low), high_(high) {
+    if (kind == Reduction::prod) value_ = 1;
+    if (kind == Reduction::max) value_ = low;
+    if (kind == Reduction::min) value_ = high;
+  }
+  void add(std::int64_t x) {
+    ++count_;
+    if (kind_ == Reduction::sum || kind_ == Reduction::mean) value_ += x;
+    else if (kind_ == Reduction::prod) value_ = std::clamp<Wide>(value_ * x, low_, high_);
+    else value_ = kind_ == Reduction::max ? std::max<Wide>(value_, x) : std::min<Wide>(value_, x);
+  }
+  /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value.
+  std::int64_t result() const {
+    const Wide value = kind_ == Reduction::mean && count_ > 0 ? rounded_quotient(value_, count_) : value_;
+    return static_cast<std::int64_t>(std::clamp<Wide>(value, low_, high_));
+  }
+
+ private:
+  __extension__ using Wide = __int128;
+
+  static Wide rounded_quotient(Wide a, Wide b) {
+    Wide quotient = a / b, rest = a % b;  // towards zero; the rest has the sign of a
+    const Wide doubled = 2 * (rest < 0 ? -rest : rest);
+    if (doubled > b || (doubled == b && quotient % 2 != 0)) quotient += a < 0 ? -1 : 1;
+    return quotient;
+  }
+
+  Reduction kind_;
+  Wide low_, high_, value_ = 0;
+  std::int64_t count_ = 0;
+};
+
+/// The range of a signed integer type that reductions take: i8, i32 or i64.
+inline IntegerReducer integer_reducer(Reduction kind, DType dtype) {
+  if (dtype == DType::i8) return {kind, std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::max()};
+  if (dtype == DType::i32) return {kind, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+  CERMET_ASSERT(dtype == DType::i64);
+  return {kind, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+}
+
+}  // namespace cermet
