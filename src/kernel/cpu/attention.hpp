@@ -3,6 +3,8 @@
 // Queries lie in the lanes of a vector, so that maxima, sums and masks need no step across lanes, and keys and values are used as they lie in memory.
 #pragma once
 
+#include <algorithm>
+
 #include "base/checked.hpp"
 #include "base/function_ref.hpp"
 #include "base/thread_pool.hpp"
@@ -41,6 +43,31 @@ struct AttentionShape {
 
 /// Queries of one task: at most this many tokens, so that about 64 rows share each key that is loaded.
 std::int64_t attention_tile_tokens(std::int64_t group);
+
+/// The queries of a ragged batch in tiles of at most attention_tile_tokens.
+class QueryTiles {
+ public:
+  /// `ends` has room for one number per sequence.
+  QueryTiles(std::int64_t* ends, std::int64_t sequences, std::int64_t tile_tokens) : ends_(ends), sequences_(sequences), tile_tokens_(tile_tokens) {}
+  /// Bytes that `ends` takes, rounded up to whole cache lines.
+  static std::int64_t bytes(std::int64_t sequences) { return round_up(sequences * 8, 64); }
+  /// Number of queries of sequence b; for all b in order.
+  void set(std::int64_t b, std::int64_t queries) { ends_[b] = first_of(b) + div_up(queries, tile_tokens_); }
+  std::int64_t count() const { return first_of(sequences_); }
+
+  struct Tile {
+    std::int64_t sequence, first;  ///< first query within the sequence
+  };
+  Tile operator[](std::int64_t tile) const {
+    const std::int64_t b = std::upper_bound(ends_, ends_ + sequences_, tile) - ends_;
+    return {b, (tile - first_of(b)) * tile_tokens_};
+  }
+
+ private:
+  std::int64_t first_of(std::int64_t b) const { return b > 0 ? ends_[b - 1] : 0; }
+  std::int64_t* ends_;  ///< number of tiles up to and with each sequence
+  std::int64_t sequences_, tile_tokens_;
+};
 
 /// Converter of a cache's element type to float32, without scales.
 RunConverter key_converter(DType dtype);

@@ -13,21 +13,21 @@ constexpr std::string_view name = "incre_flash_attention";
 /// Operands of a launch that were checked, and the tiles of queries they give.
 class Batch {
  public:
-  /// `tiles` has room for one number per sequence and one more.
-  Batch(const LaunchArgs& args, const KvCacheAxes& axes, std::int64_t* tiles) : args_(args), axes_(axes), tile_ends_(tiles) {
-    const TensorView& cache = args.inputs[k_cache];
-    heads_ = cache.shape[axes.heads];
-    block_ = cache.shape[axes.block];
-    group_ = args.inputs[q].shape[1] / heads_;
-    tile_tokens_ = attention_tile_tokens(group_);
-    sequences_ = args.inputs[context_lens].shape[0];
+  Batch(const LaunchArgs& args, const KvCacheAxes& axes)
+      : args_(args),
+        axes_(axes),
+        heads_(args.inputs[k_cache].shape[axes.heads]),
+        block_(args.inputs[k_cache].shape[axes.block]),
+        group_(args.inputs[q].shape[1] / heads_),
+        sequences_(args.inputs[context_lens].shape[0]),
+        tiles_(reinterpret_cast<std::int64_t*>(args.workspace), sequences_, attention_tile_tokens(group_)) {
     for (std::int64_t b = 0; b < sequences_; ++b) {
       check_sequence(b);
-      tile_ends_[b] = (b > 0 ? tile_ends_[b - 1] : 0) + div_up(queries_end(b) - queries_begin(b), tile_tokens_);
+      tiles_.set(b, queries_end(b) - queries_begin(b));
     }
   }
 
-  std::int64_t tasks() const { return sequences_ > 0 ? tile_ends_[sequences_ - 1] * heads_ : 0; }
+  std::int64_t tasks() const { return tiles_.count() * heads_; }
 
   AttentionShape shape() const {
     const TensorView &query = args_.inputs[q], &o = args_.outputs[0];
@@ -48,16 +48,16 @@ class Batch {
   }
 
   AttentionTask task(std::int64_t index, const AttentionShape& s) const {
-    const std::int64_t tile = index / heads_, head = index % heads_;
-    const std::int64_t b = std::upper_bound(tile_ends_, tile_ends_ + sequences_, tile) - tile_ends_;
-    const std::int64_t first = queries_begin(b) + (tile - (b > 0 ? tile_ends_[b - 1] : 0)) * tile_tokens_;
+    const QueryTiles::Tile tile = tiles_[index / heads_];
+    const std::int64_t head = index % heads_, b = tile.sequence, first = queries_begin(b) + tile.first;
     const std::int64_t context = contexts()[b], end = queries_end(b);
-    AttentionTask t{args_.inputs[q].as<std::byte>() + first * s.q_token_step + head * group_ * s.q_head_step,
-                    args_.outputs[0].as<std::byte>() + first * s.o_token_step + head * group_ * s.o_head_step};
+    AttentionTask t;
+    t.q = args_.inputs[q].as<std::byte>() + first * s.q_token_step + head * group_ * s.q_head_step;
+    t.o = args_.outputs[0].as<std::byte>() + first * s.o_token_step + head * group_ * s.o_head_step;
     if (args_.outputs.size() > 1) t.lse = args_.outputs[1].as<float>() + head * group_ * s.lse_head_step + first;
     if (args_.has(sinks)) t.sinks = args_.inputs[sinks].as<const float>() + head * group_;
     if (args_.has(alibi)) t.alibi = args_.inputs[alibi].as<const float>() + head * group_;
-    t.tokens = std::min(tile_tokens_, end - first);
+    t.tokens = std::min(attention_tile_tokens(group_), end - first);
     t.position = context - end + first;
     t.keys = context;
     t.k = rows(k_cache, b, head);
@@ -102,18 +102,16 @@ class Batch {
 
   const LaunchArgs& args_;
   KvCacheAxes axes_;
-  std::int64_t* tile_ends_;  ///< running number of tiles after each sequence
-  std::int64_t heads_, block_, group_, tile_tokens_, sequences_;
+  std::int64_t heads_, block_, group_, sequences_;
+  QueryTiles tiles_;
 };
 
-std::int64_t tiles_bytes(std::int64_t sequences) { return round_up(sequences * 8, 64); }
-
 void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes) {
-  const Batch batch(args, axes, reinterpret_cast<std::int64_t*>(args.workspace));
+  const Batch batch(args, axes);
   const AttentionShape shape = batch.shape();
   run_attention(
       settings, shape, batch.tasks(), [&](std::int64_t index) { return batch.task(index, shape); },
-      args.workspace + tiles_bytes(args.inputs[context_lens].shape[0]), *args.pool);
+      args.workspace + QueryTiles::bytes(args.inputs[context_lens].shape[0]), *args.pool);
 }
 
 }  // namespace
@@ -130,7 +128,7 @@ extern const Kernel attention_incre_flash_attention{
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const KvCacheAxes axes(p.attributes.text("layout"));
       const std::int64_t group = p.size(q, 1) / p.size(k_cache, axes.heads);
-      return tiles_bytes(p.size(context_lens, 0)) + attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v_cache, 3), threads);
+      return QueryTiles::bytes(p.size(context_lens, 0)) + attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v_cache, 3), threads);
     },
 };
 

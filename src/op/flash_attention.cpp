@@ -1,0 +1,152 @@
+#include "op/attention.hpp"
+#include "op/infer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k };
+constexpr std::string_view name = "flash_attention";
+
+std::vector<TensorType> infer(const Problem& p) {
+  expect_rank(p, k, 3);
+  expect_rank(p, v, 3);
+  for (const std::size_t operand : {k, v}) expect_dtype(p, operand, p.input(q).dtype, "that of q");
+  for (int axis = 0; axis < 2; ++axis) expect_dim(p, v, axis, dim_of(p, k, axis), "that of k");
+  auto outputs = infer_attention(p, dim_of(p, k, 1), dim_of(p, k, 2), dim_of(p, v, 2), sinks, alibi);
+  if (p.has(cu_seqlens)) expect_rank(p, cu_seqlens, 1);
+  if (p.has(cu_seqlens) && dim_of(p, cu_seqlens, 0) == Dim(0)) bad_operand(p, cu_seqlens, "at least one element", p.input(cu_seqlens).to_string());
+  if (p.has(cu_seqlens_k)) {
+    if (!p.has(cu_seqlens)) bad_operand(p, cu_seqlens, "bounds of the queries, because those of the keys are given", "nothing");
+    expect_dims(p, cu_seqlens_k, p.input(cu_seqlens).dims, "those of cu_seqlens");
+  } else if (p.has(cu_seqlens)) {
+    expect_dim(p, k, 0, dim_of(p, q, 0), "tokens of q, because cu_seqlens_k is not given");
+  }
+  return outputs;
+}
+
+struct Span {
+  std::int64_t begin, end;
+};
+
+Span span_of(const ReferenceCall& call, std::size_t bounds, std::int64_t b, std::int64_t tokens) {
+  if (!call.has(bounds)) return {0, tokens};
+  const std::int64_t sequences = call.inputs[bounds].shape[0] - 1;
+  const Span span{load_index(call.inputs[bounds], b), load_index(call.inputs[bounds], b + 1)};
+  const bool fits = span.begin <= span.end && span.end <= tokens && (b > 0 || span.begin == 0) && (b + 1 < sequences || span.end == tokens);
+  require(fits, "{}: operand {} ({}): expected values that rise from 0 to {}, found {} to {} for sequence {}", name, bounds,
+          definition(OpKind::flash_attention).inputs[bounds].name, tokens, span.begin, span.end, b);
+  return span;
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView &queries = call.inputs[q], &keys = call.inputs[k];
+  const std::int64_t heads = queries.shape[1], kv_heads = keys.shape[1], value_size = call.inputs[v].shape[2];
+  const AttentionSettings settings(call.attributes, queries.shape[2]);
+  const std::int64_t sequences = call.has(cu_seqlens) ? call.inputs[cu_seqlens].shape[0] - 1 : 1;
+  for (std::int64_t b = 0; b < sequences; ++b) {
+    const Span from = span_of(call, cu_seqlens, b, queries.shape[0]);
+    const Span to = span_of(call, call.has(cu_seqlens_k) ? cu_seqlens_k : cu_seqlens, b, keys.shape[0]);
+    for (std::int64_t t = from.begin; t < from.end; ++t)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto element = [&, head](const TensorView& list) {
+          return [&, head](std::int64_t j, std::int64_t d) { return load(list, ((to.begin + j) * kv_heads + head / (heads / kv_heads)) * list.shape[2] + d); };
+        };
+        const std::int64_t count = to.end - to.begin, row = t * heads + head;
+        const ReferenceKeys all{count, count - (from.end - t), element(keys), element(call.inputs[v])};
+        reference_attention(call, settings, {row * queries.shape[2], row * value_size, head * queries.shape[0] + t, head}, all, sinks, alibi);
+      }
+  }
+}
+
+struct Sizes {
+  std::int64_t tokens = 20, keys = 20, heads = 4, kv_heads = 2, d = 16, dv = 16;
+  DType dtype = DType::f32;
+};
+
+Case make_case(std::string case_name, const Sizes& s, Attributes attributes = {}) {
+  Case c{std::move(case_name),
+         {CaseOperand{{s.dtype, {s.tokens, s.heads, s.d}}, normal(), 3}, CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.d}}, normal(), 1},
+          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.dv}}}},
+         std::move(attributes)};
+  c.inputs.resize(cu_seqlens_k + 1);
+  return c;
+}
+
+CaseOperand bounds(std::vector<double> list, DType dtype = DType::i32) {
+  const auto count = static_cast<std::int64_t>(list.size());
+  return {{dtype, {count}}, values(std::move(list))};
+}
+
+void add_variants(std::vector<Case>& list) {
+  const auto window = [](std::int64_t w) { return AttributeValue(w); };
+  list.push_back(make_case("all", {}, {{"causal", false}}));
+  list.push_back(make_case("more_keys", {.tokens = 7, .keys = 90}));
+  list.push_back(make_case("more_queries", {.tokens = 30, .keys = 13}, {{"return_lse", true}}));
+  list.push_back(make_case("no_keys", {.tokens = 3, .keys = 0}, {{"return_lse", true}}));
+  list.push_back(make_case("no_queries", {.tokens = 0, .keys = 9}));
+  list.push_back(make_case("window", {.tokens = 90, .keys = 90}, {{"window", window(5)}}));
+  list.push_back(make_case("window_all", {.tokens = 40, .keys = 90}, {{"window", window(20)}, {"causal", false}}));
+  list.push_back(make_case("softcap_scale", {}, {{"softcap", 3.0}, {"scale", 1.5}, {"return_lse", true}}));
+  list.push_back(make_case("sinks_alibi", {}, {{"return_lse", true}, {"out_dtype", "f16"}}));
+  list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+  list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+  list.push_back(make_case("alibi_all", {}, {{"causal", false}}));
+  list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+  list.push_back(make_case("ragged", {.tokens = 100, .keys = 100}, {{"return_lse", true}}));
+  list.back().inputs[cu_seqlens] = bounds({0, 1, 1, 68, 100});
+  list.push_back(make_case("ragged_keys", {.tokens = 20, .keys = 150}));
+  list.back().inputs[cu_seqlens] = bounds({0, 5, 17, 20}, DType::i64);
+  list.back().inputs[cu_seqlens_k] = bounds({0, 120, 140, 150}, DType::i64);
+  list.push_back(make_case("no_sequences", {.tokens = 0, .keys = 0}));
+  list.back().inputs[cu_seqlens] = bounds({0});
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (DType t : {DType::f32, DType::bf16, DType::f16}) list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));
+  for (std::int64_t d : {1, 8, 24, 40, 64, 96, 192, 256})
+    list.push_back(make_case(fmt::format("d{}", d), {.tokens = 9, .keys = 12, .heads = 3, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d}));
+  list.push_back(make_case("one_token", {.tokens = 1, .keys = 1, .heads = 1, .kv_heads = 1}));
+  list.push_back(make_case("long_keys", {.tokens = 2, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}));
+  list.push_back(make_case("many_tokens", {.tokens = 150, .keys = 170, .heads = 2, .kv_heads = 2, .d = 8, .dv = 8}));
+  add_variants(list);
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_flash_attention() {
+  return {
+      .category = "Attention and cache",
+      .summary = "Attention of sequences side by side: prefill, encoders, training shapes",
+      .semantics =
+          "q, k and v hold the tokens of all sequences one after the other. Sequence b has the queries cu_seqlens[b] .. cu_seqlens[b + 1] and the keys "
+          "cu_seqlens_k[b] .. cu_seqlens_k[b + 1]; "
+          "without cu_seqlens_k those of cu_seqlens, without both there is one sequence. Its last query stands at its last key (bottom-right alignment): query "
+          "i of m sees key j of n at "
+          "distance (n - m + i) - j. Everything else is as in incre_flash_attention: heads in groups, scale, softcap, alibi, causal, window, sinks, lse, and "
+          "the queries that see no key "
+          "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf.",
+      .inputs = {{"q", dtypes::real, "[T, Hq, D]", "queries", Mapping::many_to_many},
+                 {"k", dtypes::real, "[S, heads, D]", "keys", Mapping::many_to_many},
+                 {"v", dtypes::real, "[S, heads, Dv]", "values", Mapping::many_to_many},
+                 {"sinks", {DType::f32}, "[Hq]", "a score per head that takes part in the denominator only", Mapping::one_to_many, true},
+                 {"alibi", {DType::f32}, "[Hq]", "slopes of a penalty that grows with distance", Mapping::one_to_many, true},
+                 {"cu_seqlens", dtypes::index, "[B + 1]", "bounds of the sequences in q, from 0 to T", Mapping::barrier, true},
+                 {"cu_seqlens_k", dtypes::index, "[B + 1]", "bounds of the sequences in k and v, from 0 to S", Mapping::barrier, true}},
+      .outputs = {{"o", dtypes::real, "[T, Hq, Dv]", "attention"}, {"lse", {DType::f32}, "[Hq, T]", "with return_lse: log of the denominators"}},
+      .attributes = attention_attributes(),
+      .infer = infer,
+      .reference = reference,
+      .operations =
+          [](const Problem& p) {
+            const double pairs = static_cast<double>(p.size(q, 0)) * static_cast<double>(p.size(k, 0)) * (p.attributes.flag("causal") ? 0.5 : 1);
+            return 2 * pairs * static_cast<double>(p.size(q, 1) * (p.size(q, 2) + p.size(v, 2)));
+          },
+      .rounding_depth = [](const Problem& p) { return attention_rounding_depth(p.size(q, 2), p.size(k, 0)); },
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet
