@@ -239,7 +239,7 @@ void Compiler::bind_step(std::size_t step) {
     add_operand(id);
     note_dense_dims(id);
   }
-  s.infos.push_back({node.scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem, 0, 0});
+  s.infos.push_back({node.scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem});
 }
 
 std::vector<CompileStepInfo> compile_steps() {

@@ -36,6 +36,12 @@ std::optional<TensorView> used_part(const TensorView& memory, const Dims& dims, 
   return used;
 }
 
+/// Operations and bytes of a problem with these symbols.
+Cost cost_at(Problem problem, const SymbolValues& symbols) {
+  problem.maximum = symbols;
+  return cost_of(problem);
+}
+
 }  // namespace
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -99,15 +105,23 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
+void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
+  if (costs.empty())
+    for (const StepInfo& info : infos) costs.push_back(cost_at(info.problem, symbols));
+  const auto start = std::chrono::steady_clock::now();
+  steps[i].launch(args);
+  infos[i].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  infos[i].work.operations += costs[i].operations;
+  infos[i].work.bytes += costs[i].bytes;
+  ++infos[i].runs;
+}
+
 void Executable::State::launch(std::size_t i) try {
   const ExecutableStep& step = steps[i];
   const std::span<const TensorView> all(operands);
   const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool};
-  if (!timing) return step.launch(args);
-  const auto start = std::chrono::steady_clock::now();
-  step.launch(args);
-  infos[i].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ++infos[i].runs;
+  if (timing) launch_timed(i, args);
+  else step.launch(args);
 } catch (const Error& error) {
   if (infos[i].scope.empty()) throw;
   throw Error(error.status(), fmt::format("{}: {}", infos[i].scope, error.what()));
@@ -120,6 +134,7 @@ void Executable::run(const SymbolValues& symbols) {
   // Until all of this has succeeded, nothing of an earlier run may be taken for valid.
   if (!same || s.rebound) {
     s.ran = false;
+    s.costs.clear();
     s.refresh_inputs(symbols);
     if (!same) s.refresh_symbolic(symbols);
     s.symbols = symbols;
@@ -146,8 +161,9 @@ void Executable::set_timing(bool on) { state_->timing = on; }
 
 void Executable::reset_timers() {
   for (StepInfo& info : state_->infos) {
-    info.seconds = 0;
     info.runs = 0;
+    info.seconds = 0;
+    info.work = {};
   }
 }
 

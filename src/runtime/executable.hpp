@@ -20,8 +20,10 @@ struct StepInfo {
   std::string kernel;
   std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
   Problem problem;
-  double seconds = 0;  ///< total over all runs since reset_timers(); 0 unless timing is on
+  /// Totals over the timed runs since reset_timers(); 0 unless timing is on.
   std::int64_t runs = 0;
+  double seconds = 0;
+  Cost work = {};  ///< operations and bytes at the symbols of each run
 };
 
 class Executable {

@@ -40,6 +40,7 @@ struct Executable::State {
 
   std::vector<ExecutableStep> steps;
   std::vector<StepInfo> infos;  ///< one per step
+  std::vector<Cost> costs;      ///< by step, at the present symbols; empty until a timed run needs them
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
   std::vector<std::size_t> symbolic_operands;  ///< to refresh when a symbol changes
@@ -50,6 +51,7 @@ struct Executable::State {
   void refresh_inputs(const SymbolValues& values);
   void refresh_symbolic(const SymbolValues& values);
   void launch(std::size_t step);
+  void launch_timed(std::size_t step, const LaunchArgs& args);
 };
 
 }  // namespace cermet

@@ -37,7 +37,8 @@ struct MemoryPlan {
 };
 
 /// Plans intermediates at the symbols' maximum; step i runs groups[i]. Results of the graph live to the end, results of a node that nobody
-/// reads while it runs, and an output that shares its input's memory makes both live as one. `views` lists, in rising order, nodes whose result is operand 0
+/// reads while it runs, and an output that shares its input's memory makes both live as one. A result takes the memory of an operand that
+/// dies with the step where the operator can work in place. `views` lists, in rising order, nodes whose result is operand 0
 /// seen with other dimensions; no step runs them.
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum);
 

@@ -1,0 +1,72 @@
+#include "runtime/weights.hpp"
+
+#include <gtest/gtest.h>
+
+#include "op/reference.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace cermet {
+namespace {
+
+/// A layout that turns every matrix upside down: row N-1 first.
+std::int64_t reversed_bytes(const TensorType& matrix) { return matrix.bytes().constant(); }
+void reverse_rows(const TensorView& matrix, std::byte* destination, ThreadPool&) {
+  const TensorView to(destination, matrix.dtype, matrix.shape);
+  const std::int64_t rows = matrix.shape[0], columns = matrix.shape[1];
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) store(to, (rows - 1 - r) * columns + c, load(matrix, r * columns + c));
+}
+const WeightLayout reversed{"reversed", reversed_bytes, reverse_rows};
+const WeightLayout other{"other", reversed_bytes, reverse_rows};
+
+/// Loads element i of matrix e as 100 e + i, and notes every request.
+struct Source {
+  ThreadPool pool{1};
+  std::vector<std::string> requests;
+  WeightStore store{[this](const std::string& name, std::int64_t slice, const TensorView& destination) {
+                      requests.push_back(fmt::format("{}[{}] {}", name, slice, destination.shape.to_string()));
+                      if (name == "absent") fail(Status::invalid_file, "tensor 'absent': expected one, found none");
+                      for (std::int64_t i = 0; i < destination.elements(); ++i)
+                        cermet::store(destination, i, static_cast<double>(i + 100 * std::max<std::int64_t>(slice, 0)));
+                    },
+                    pool};
+};
+
+TEST(WeightStore, ReadsOnceForEachFormAndType) {
+  Source source;
+  const TensorType type{DType::f32, {3, 2}}, half{DType::bf16, {3, 2}};
+  const TensorView plain = source.store.get("w", type, nullptr), packed = source.store.get("w", type, &reversed);
+  EXPECT_EQ(source.store.get("w", type, nullptr).data, plain.data);
+  EXPECT_EQ(source.store.get("w", type, &reversed).data, packed.data);
+  EXPECT_EQ(source.requests.size(), 2u);
+  EXPECT_EQ(source.store.bytes(), 48);
+  EXPECT_NE(source.store.get("w", type, &other).data, packed.data);
+  EXPECT_EQ(source.store.get("w", half, nullptr).dtype, DType::bf16);
+  EXPECT_EQ(source.store.bytes(), 48 + 24 + 12);
+  EXPECT_EQ(load(plain, 0), 0);
+  EXPECT_EQ(load(packed, 0), 4);
+  EXPECT_EQ(packed.shape, type.is_constant() ? bind(type.dims, {}) : Shape()) << "a packed weight keeps its logical shape";
+}
+
+TEST(WeightStore, PacksStacksMatrixByMatrix) {
+  Source source;
+  const TensorView packed = source.store.get("experts", {DType::f32, {3, 5, 2}}, &reversed);
+  EXPECT_EQ(source.requests, (std::vector<std::string>{"experts[0] [5, 2]", "experts[1] [5, 2]", "experts[2] [5, 2]"}));
+  for (std::int64_t e = 0; e < 3; ++e)  // matrices at 64-byte steps: 16 floats for 10
+    EXPECT_EQ(packed.as<float>()[e * 16], static_cast<float>(100 * e + 8));
+  source.requests.clear();
+  source.store.get("experts", {DType::f32, {3, 5, 2}}, nullptr);
+  EXPECT_EQ(source.requests, (std::vector<std::string>{"experts[-1] [3, 5, 2]"}));
+}
+
+TEST(WeightStore, EmptyWeightsAndErrors) {
+  Source source;
+  EXPECT_EQ(source.store.get("none", {DType::f32, {0, 4}}, nullptr).elements(), 0);
+  EXPECT_EQ(source.store.get("none", {DType::f32, {0, 3, 4}}, &reversed).elements(), 0);
+  for (int attempt = 0; attempt < 2; ++attempt)
+    EXPECT_EQ(error_text([&] { source.store.get("absent", {DType::f32, {2, 2}}, nullptr); }), "tensor 'absent': expected one, found none");
+  EXPECT_EQ(source.store.bytes(), 0) << "what failed to load is not held";
+}
+
+}  // namespace
+}  // namespace cermet
