@@ -60,7 +60,7 @@ void launch(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y, 0);
   if (from.count() == 0) return;
-  require(from.length() > 0, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
+  if (from.length() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
   args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t index = argmax_of_row(from.row(r), x.dtype, from.length());
