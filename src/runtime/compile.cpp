@@ -14,6 +14,17 @@
 
 namespace cermet {
 
+namespace {
+
+/// "512 B", "12.0 KiB", "3.1 MiB".
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  const bool small = bytes < 1 << 20;
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20), small ? "KiB" : "MiB");
+}
+
+}  // namespace
+
 /// Everything between a graph and its executable; each step fills a part.
 class Compiler {
  public:
@@ -156,7 +167,7 @@ std::string Compiler::load_weights() {
       views[i] = device_.computes() ? weights_.get(value.name, value.type, layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
-  return fmt::format("{:.1f} MiB", static_cast<double>(weights_.bytes() - before) / (1 << 20));
+  return size_text(weights_.bytes() - before);
 }
 
 std::string Compiler::plan_arena() {
@@ -165,9 +176,9 @@ std::string Compiler::plan_arena() {
   for (const Choice& choice : choices_) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, pool_.size()));
   state_->arena = device_.allocate(state_->memory.bytes + workspace);
   state_->workspace = workspace ? state_->arena.data() + state_->memory.bytes : nullptr;
-  const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  return fmt::format("{:.2f} MiB for values that take {:.2f} MiB side by side (lower bound {:.2f}), {:.2f} MiB of workspace", mib(state_->memory.bytes),
-                     mib(state_->memory.total), mib(state_->memory.lower_bound), mib(workspace));
+  const MemoryPlan& plan = state_->memory;
+  return fmt::format("{} for values that take {} side by side (at least {}), {} of workspace", size_text(plan.bytes), size_text(plan.total),
+                     size_text(plan.lower_bound), size_text(workspace));
 }
 
 std::string Compiler::bind() {
@@ -233,7 +244,8 @@ void Compiler::bind_step(std::size_t step) {
     note_dense_dims(node.inputs[i]);
     if (!loaded_[step][i].present) continue;
     s.operands[position] = loaded_[step][i];
-    if (const WeightLayout* layout = choice.kernel->weight_layout(choice.problem, i)) layouts.push_back(layout->name);
+    const WeightLayout* layout = choice.kernel->weight_layout(choice.problem, i);
+    if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end()) layouts.push_back(layout->name);
   }
   for (const ValueId id : node.outputs) {
     add_operand(id);

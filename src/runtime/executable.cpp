@@ -55,10 +55,12 @@ void Executable::bind(std::string_view input, const TensorView& memory) {
           state_->graph.name);
   InputBinding& binding = state_->inputs[static_cast<std::size_t>(state_->input_of_value[static_cast<std::size_t>(id.index)])];
   const TensorType& type = state_->graph.type(id);
-  require(memory.present, "input '{}': expected memory of type {}, found none", input, type.to_string());
-  require(fits(memory, type), "input '{}': expected {}, found {}", input, type.to_string(), memory.type().to_string());
-  require(trailing_dense(memory, binding.dense_dims), "input '{}': expected the last {} dimensions to be dense, found dimensions {} with strides {}", input,
-          binding.dense_dims, memory.shape.to_string(), memory.strides.to_string());
+  // Texts of types are made only on failure: binding allocates nothing.
+  if (!memory.present) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none", input, type.to_string());
+  if (!fits(memory, type)) fail(Status::invalid_argument, "input '{}': expected {}, found {}", input, type.to_string(), memory.type().to_string());
+  if (!trailing_dense(memory, binding.dense_dims))
+    fail(Status::invalid_argument, "input '{}': expected the last {} dimensions to be dense, found dimensions {} with strides {}", input, binding.dense_dims,
+         memory.shape.to_string(), memory.strides.to_string());
   require(memory.data || memory.elements() == 0 || !state_->computes, "input '{}': expected memory, found a null pointer", input);
   binding.memory = memory;
   state_->rebound = true;
@@ -79,7 +81,7 @@ bool Executable::State::same_symbols(const SymbolValues& values) const {
 void Executable::State::refresh_inputs(const SymbolValues& values) {
   for (const InputBinding& input : inputs) {
     const Value& value = graph.value(input.value);
-    require(input.memory.present, "input '{}': expected memory of type {}, found none bound", value.name, value.type.to_string());
+    if (!input.memory.present) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", value.name, value.type.to_string());
     const std::optional<TensorView> used = used_part(input.memory, value.type.dims, values);
     if (!used)
       fail(Status::invalid_argument, "input '{}': expected room for {} = {}, found {}", value.name, value.type.to_string(),

@@ -73,7 +73,7 @@ std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
   std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(type.dtype));
   for (const Dim& d : type.dims) {
     const std::int64_t size = d.value(symbols);
-    require(size >= 0, "dimension {} of {}: expected a non-negative size, found {}", d.to_string(), type.to_string(), size);
+    if (size < 0) fail(Status::invalid_argument, "dimension {} of {}: expected a non-negative size, found {}", d.to_string(), type.to_string(), size);
     bytes = size == 0 ? 0 : bytes ? checked_mul(*bytes, size) : bytes;
   }
   constexpr std::int64_t largest = std::int64_t{1} << 62;

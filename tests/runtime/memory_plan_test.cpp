@@ -68,7 +68,9 @@ TEST(DenseBytes, ChecksDimensions) {
   EXPECT_EQ(dense_bytes({DType::f32, {}}, {}), 4);
   EXPECT_EQ(dense_bytes({DType::f32, {1 << 30, 1 << 30, 1 << 30, 0}}, {}), 0);
   EXPECT_EQ(error_text([&] { dense_bytes({DType::f32, {T + -5}}, tokens(3)); }), "dimension T-5 of f32[T-5]: expected a non-negative size, found -2");
-  EXPECT_EQ(error_text([&] { dense_bytes({DType::f32, {T * (1 << 30), 1 << 30}}, tokens(4)); }),
+  EXPECT_EQ(error_text([&] {
+              dense_bytes({DType::f32, {T * (1 << 30), 1 << 30}}, tokens(4));
+            }),
             "f32[1073741824*T, 1073741824]: expected less than 2^62 bytes, found more");
 }
 

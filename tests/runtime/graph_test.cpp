@@ -1,0 +1,126 @@
+// Whole graphs: kernels against references, options against each other, and no memory from the heap in a run.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "tests/runtime/graph_harness.hpp"
+
+namespace {
+std::atomic<std::int64_t> allocations{0};
+
+void* counted_allocation(std::size_t size, std::size_t alignment) {
+  allocations.fetch_add(1);
+  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+// Every allocation of this program through operator new is counted.
+void* operator new(std::size_t size) { return counted_allocation(size, 16); }
+void* operator new[](std::size_t size) { return counted_allocation(size, 16); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return counted_allocation(size, static_cast<std::size_t>(alignment)); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return counted_allocation(size, static_cast<std::size_t>(alignment)); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace cermet {
+namespace {
+
+class WholeGraph : public testing::TestWithParam<const char*> {
+ protected:
+  std::string name = GetParam();
+  double tolerance = name == "dense" ? 1e-4 : 0.06;  // float32; or the units in the last place of bfloat16 that several roundings add up to
+};
+
+/// Results of the last run, copied.
+std::vector<std::vector<double>> results(GraphRunner& runner) {
+  std::vector<std::vector<double>> all;
+  for (const GraphOutput& output : runner.graph.outputs()) {
+    const TensorView view = runner.executable.output(output.name);
+    std::vector<double>& values = all.emplace_back();
+    for (std::int64_t i = 0; i < view.elements(); ++i) values.push_back(load(view, i));
+  }
+  return all;
+}
+
+TEST_P(WholeGraph, ComputesWhatTheReferencesDo) {
+  GraphRunner runner(name);
+  for (Batch& batch : batches()) {
+    const ReferenceRun expected(runner.graph, batch);
+    runner.run(batch);
+    for (const GraphOutput& output : runner.graph.outputs()) {
+      const TensorView found = runner.executable.output(output.name), wanted = expected.output(output.name);
+      ASSERT_EQ(found.shape, wanted.shape) << output.name;
+      for (std::int64_t i = 0; i < found.elements(); ++i) ASSERT_NEAR(load(found, i), load(wanted, i), tolerance) << output.name << " element " << i;
+    }
+  }
+}
+
+TEST_P(WholeGraph, OptionalStepsChangeNoBit) {
+  GraphRunner whole(name);
+  for (const CompileStepInfo& step : compile_steps()) {
+    if (!step.optional) continue;
+    GraphRunner without(name, {.maximum = {}, .skip = {std::string(step.name)}, .dump_after = ""});
+    for (std::size_t b = 0; b < batches().size(); ++b) {
+      const Batch first = std::move(batches()[b]), second = std::move(batches()[b]);  // each with a cache of its own
+      whole.run(first);
+      without.run(second);
+      EXPECT_EQ(results(whole), results(without)) << "without " << step.name;
+    }
+  }
+}
+
+TEST_P(WholeGraph, ThreadsAndRunsChangeNoBit) {
+  GraphRunner one(name, {}, "cpu", 1), three(name, {}, "cpu", 3);
+  for (std::size_t b = 0; b < batches().size(); ++b) {
+    const Batch first = std::move(batches()[b]), second = std::move(batches()[b]);
+    one.run(first);
+    three.run(second);
+    const auto once = results(three);
+    EXPECT_EQ(results(one), once);
+    three.run(second);
+    EXPECT_EQ(results(three), once) << "a second run writes the same tokens again";
+  }
+}
+
+TEST_P(WholeGraph, RunsAllocateNothing) {
+  GraphRunner runner(name);
+  const std::vector<Batch> list = batches();
+  for (const Batch& batch : list) runner.run(batch);  // threads may still be starting
+  const std::int64_t before = allocations.load();
+  for (const Batch& batch : list)  // token counts and bound memory change from run to run
+    for (int i = 0; i < 3; ++i) runner.run(batch);
+  EXPECT_EQ(allocations.load() - before, 0);
+}
+
+TEST_P(WholeGraph, NullDeviceGoesThroughTheMotions) {
+  GraphRunner real(name), null(name, {}, "null");
+  EXPECT_EQ(null.weights.bytes(), 0) << "no weight is read";
+  EXPECT_EQ(null.executable.arena_bytes(), real.executable.arena_bytes());
+  ASSERT_EQ(null.executable.steps().size(), real.executable.steps().size());
+  for (std::size_t i = 0; i < null.executable.steps().size(); ++i) EXPECT_EQ(null.executable.steps()[i].kernel, real.executable.steps()[i].kernel);
+  Batch batch = std::move(batches()[2]);
+  null.run(batch);
+  for (const GraphOutput& output : null.graph.outputs()) {
+    real.run(batch);
+    EXPECT_EQ(null.executable.output(output.name).shape, real.executable.output(output.name).shape);
+  }
+  for (const Value& value : null.graph.values())
+    if (value.kind == ValueKind::input) null.executable.bind(value.name, TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, batch.symbols)));
+  null.executable.run(batch.symbols);
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, WholeGraph, testing::Values("dense", "experts"), [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace cermet
