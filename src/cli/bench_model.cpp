@@ -1,0 +1,176 @@
+// cermet bench model: prefill and decode speed of a model, against the machine's limits where asked.
+#include <algorithm>
+#include <chrono>
+
+#include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
+#include "cli/progress.hpp"
+#include "kernel/cpu/limits.hpp"
+#include "runtime/explain.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::int64_t prompt_tokens = 512, new_tokens = 32, repeat = 3;
+  bool limits = false, steps = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/// Median tokens per second of both phases, and the machine's limits: the best measured between the rounds.
+struct Figures {
+  double prefill = 0, decode = 0;
+  cpu::Limits limits;
+};
+
+void keep_best(cpu::Limits& best, const cpu::Limits& found) {
+  best.read_bytes_per_second = std::max(best.read_bytes_per_second, found.read_bytes_per_second);
+  best.f32_flops = std::max(best.f32_flops, found.f32_flops);
+  best.bf16_flops = std::max(best.bf16_flops, found.bf16_flops);
+  best.int8_ops = std::max(best.int8_ops, found.int8_ops);
+}
+
+Figures measure(Engine& engine, const Options& options) {
+  std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.prompt_tokens));
+  for (std::size_t i = 0; i < prompt.size(); ++i)
+    prompt[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(engine.config().vocab_size));
+  std::vector<double> prefill, decode;
+  Figures figures;
+  Progress progress("rounds");
+  for (std::int64_t round = 0; round <= options.repeat; ++round) {  // the first round warms up
+    engine.reset(0);
+    auto start = std::chrono::steady_clock::now();
+    engine.prefill(0, prompt);
+    prefill.push_back(static_cast<double>(options.prompt_tokens) / seconds_since(start));
+    start = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < options.new_tokens; ++i) {
+      stop_if_interrupted();
+      const SequenceTokens step{0, {&prompt[static_cast<std::size_t>(i) % prompt.size()], 1}};
+      engine.forward({&step, 1}, Engine::Logits::last);
+    }
+    if (options.new_tokens > 0) decode.push_back(static_cast<double>(options.new_tokens) / seconds_since(start));
+    if (options.limits) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
+    if (round == 0) engine.set_timing(options.steps);
+    progress.update(round + 1, options.repeat + 1);
+  }
+  prefill.erase(prefill.begin());
+  if (!decode.empty()) decode.erase(decode.begin());
+  figures.prefill = median(prefill);
+  figures.decode = decode.empty() ? 0 : median(decode);
+  return figures;
+}
+
+bool is_product(OpKind op) { return op == OpKind::linear || op == OpKind::dual_linear || op == OpKind::grouped_linear; }
+
+/// Bytes of weights that one decode step reads: of a stack of experts only those that one token is routed to.
+double decode_weight_bytes(const Engine& engine) {
+  double bytes = 0;
+  for (const StepInfo& step : engine.steps(false)) {
+    const Problem& problem = step.problem;
+    if (problem.op->kind == OpKind::embedding) continue;
+    const double share =
+        problem.op->kind == OpKind::grouped_linear ? static_cast<double>(engine.config().experts_per_token) / static_cast<double>(engine.config().experts) : 1;
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i)
+      if (problem.has(i) && problem.is_constant(i)) bytes += share * static_cast<double>(problem.input(i).bytes().value(problem.maximum));
+  }
+  return bytes;
+}
+
+/// Multiplications and additions of the matrix products of a prefill; logits are for its last token only.
+double prefill_operations(const Engine& engine, std::int64_t tokens) {
+  double operations = 0;
+  for (const StepInfo& step : engine.steps(true)) {
+    if (!is_product(step.problem.op->kind)) continue;
+    Problem problem = step.problem;
+    problem.maximum.set(symbol_id("T"), tokens);
+    problem.maximum.set(symbol_id("R"), 1);
+    operations += problem.op->operations(problem);
+  }
+  return operations;
+}
+
+Json to_json(const Engine& engine, const Options& options, const Figures& figures) {
+  Json json{{"model", options.model.model},
+            {"architecture", engine.config().architecture_name},
+            {"dtype", name_of(engine.dtype())},
+            {"device", engine.device_name()},
+            {"threads", engine.threads()},
+            {"prompt_tokens", options.prompt_tokens},
+            {"gen_tokens", options.new_tokens},
+            {"prefill_tokens_per_second", figures.prefill},
+            {"decode_tokens_per_second", figures.decode},
+            {"decode_weight_bytes_per_token", decode_weight_bytes(engine)},
+            {"prefill_operations", prefill_operations(engine, options.prompt_tokens)},
+            {"peak_memory_bytes", peak_memory_bytes()}};
+  if (!options.limits) return json;
+  const cpu::Limits& limits = figures.limits;
+  json["limits"] = {{"read_bytes_per_second", limits.read_bytes_per_second},
+                    {"f32_flops", limits.f32_flops},
+                    {"bf16_flops", limits.bf16_flops},
+                    {"int8_ops", limits.int8_ops}};
+  const double peak = engine.dtype() == DType::bf16 ? limits.bf16_products() : limits.f32_flops;
+  json["decode_fraction_of_bandwidth"] = decode_weight_bytes(engine) * figures.decode / limits.read_bytes_per_second;
+  json["prefill_fraction_of_peak"] = prefill_operations(engine, options.prompt_tokens) / static_cast<double>(options.prompt_tokens) * figures.prefill / peak;
+  return json;
+}
+
+void print_text(Console& console, const Json& json) {
+  Table table;
+  table.row({"model", fmt::format("{}, {}, {}", json["architecture"].get<std::string>(), json["dtype"].get<std::string>(), json["device"].get<std::string>())});
+  table.row(
+      {"prefill", fmt::format("{:.1f} tokens/s ({} tokens)", json["prefill_tokens_per_second"].get<double>(), json["prompt_tokens"].get<std::int64_t>())});
+  table.row({"decode", fmt::format("{:.2f} tokens/s ({} tokens), {} of weights a token", json["decode_tokens_per_second"].get<double>(),
+                                   json["gen_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
+  if (json.contains("limits")) {
+    table.row({"read bandwidth",
+               fmt::format("{}B/s measured beside it; decode reads weights at {:.1f} % of it",
+                           count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
+    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill's products run at {:.1f} % of the {} peak",
+                                   count_text(json["limits"]["f32_flops"].get<double>()), count_text(json["limits"]["bf16_flops"].get<double>()),
+                                   count_text(json["limits"]["int8_ops"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
+                                   json["dtype"].get<std::string>())});
+  }
+  table.row({"memory", bytes_text(json["peak_memory_bytes"].get<double>()) + " at the peak"});
+  console.write(table.to_string());
+}
+
+void bench(const Options& options, Console& console) {
+  Engine engine = load_engine(options.model, options.prompt_tokens + options.new_tokens);
+  require(options.prompt_tokens + options.new_tokens <= engine.room(0),
+          "--prompt-tokens and --gen-tokens: expected at most {} together (the context), found {}", engine.room(0), options.prompt_tokens + options.new_tokens);
+  const Figures figures = measure(engine, options);
+  const Json json = to_json(engine, options, figures);
+  if (console.json()) return console.write_json(json);
+  print_text(console, json);
+  if (!options.steps) return;
+  console.print("\nprefill, by kernel\n{}", kernel_table(kernels_used(engine.steps(true))));
+  console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(engine.steps(false))));
+}
+
+Action declare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare_model_options(app, options->model);
+  app.add_option("--prompt-tokens", options->prompt_tokens, "tokens of the prefill")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--gen-tokens", options->new_tokens, "decode steps; 0: none")->check(CLI::Range(0, 1 << 24))->capture_default_str();
+  app.add_option("--repeat", options->repeat, "rounds after a warm-up; medians count")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
+  app.add_flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
+  return [options](Console& console) { bench(*options, console); };
+}
+
+}  // namespace
+
+Verb bench_model_verb() {
+  return {"bench model", "prefill and decode speed of a model",
+          "  cermet bench model models/demo --prompt-tokens 512 --gen-tokens 64 --limits\n  cermet bench model models/demo --steps --json", declare};
+}
+
+}  // namespace cermet::cli

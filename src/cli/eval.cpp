@@ -1,0 +1,58 @@
+// cermet eval: perplexity of a model on a text file.
+#include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
+#include "cli/progress.hpp"
+#include "model/generate.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string text;
+  std::int64_t window = 512, characters = 0;
+};
+
+void evaluate_file(const Options& options, Console& console) {
+  require(options.window >= 2, "--window: expected at least 2 tokens, found {}", options.window);
+  require(options.characters >= 0, "--chars: expected a non-negative number, found {}", options.characters);
+  const std::string text = read_text_file(options.text);
+  const Tokenizer tokenizer = load_tokenizer(options.model, "a text file");
+  const std::vector<std::int32_t> ids = tokenizer.encode(first_characters(text, options.characters), false);
+  require(static_cast<std::int64_t>(ids.size()) >= options.window, "{}: expected at least one window of {} tokens, found {} tokens", options.text,
+          options.window, ids.size());
+  Engine engine = load_engine(options.model, options.window, std::min<std::int64_t>(options.window, 512));
+  check_ids(ids, engine);
+  Progress progress("windows");
+  const Perplexity result = evaluate(engine, ids, options.window, &interrupted(), [&](std::int64_t done, std::int64_t total) { progress.update(done, total); });
+  if (console.json()) {
+    console.write_json({{"perplexity", result.value},
+                        {"standard_error", result.standard_error},
+                        {"tokens", result.tokens},
+                        {"window", options.window},
+                        {"tokens_per_second", static_cast<double>(result.tokens) / result.seconds},
+                        {"dtype", name_of(engine.dtype())}});
+    return;
+  }
+  console.print("perplexity {:.4f} +- {:.4f} over {} tokens in windows of {}\n", result.value, result.standard_error, result.tokens, options.window);
+  console.note(fmt::format("{}; {:.0f} tokens/s\n", describe(engine), static_cast<double>(result.tokens) / result.seconds));
+}
+
+Action declare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare_model_options(app, options->model);
+  app.add_option("--text", options->text, "UTF-8 text file")->required();
+  app.add_option("--window", options->window, "tokens of a window; every token but a window's first is scored, and the tail that fills none is dropped")
+      ->capture_default_str();
+  app.add_option("--chars", options->characters, "use the first this many characters only; 0: all")->capture_default_str();
+  return [options](Console& console) { evaluate_file(*options, console); };
+}
+
+}  // namespace
+
+Verb eval_verb() {
+  return {"eval", "perplexity of a model on a text file, with its standard error",
+          "  cermet eval models/demo --text models/demo/heldout.txt --window 512 --chars 260000", declare};
+}
+
+}  // namespace cermet::cli

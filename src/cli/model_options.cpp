@@ -1,0 +1,133 @@
+#include "cli/model_options.hpp"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+
+namespace cermet::cli {
+namespace {
+
+constexpr std::int64_t default_context = 4096;
+
+std::optional<DType> real_dtype(const std::string& option, const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const auto dtype = dtype_from_name(name);
+  require(dtype && dtypes::real.contains(*dtype), "{}: expected {}, found '{}'", option, dtypes::real.to_string(), name);
+  return dtype;
+}
+
+RopeFrequencies parse_rope_frequencies(const std::string& name) {
+  require(name == "stored" || name == "exact", "--rope-frequencies: expected stored or exact, found '{}'", name);
+  return name == "exact" ? RopeFrequencies::exact : RopeFrequencies::stored;
+}
+
+}  // namespace
+
+void declare_model_options(CLI::App& app, ModelOptions& options) {
+  app.add_option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json")->required();
+  app.add_option("--device", options.device, "cpu, or null, which goes through every step and computes nothing")->capture_default_str();
+  app.add_option("--dtype", options.dtype,
+                 "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
+  app.add_option("--weights", options.weights, "storage of weight matrices: f32, bf16 or f16; as in the checkpoint by default");
+  app.add_option("--threads", options.threads, "worker threads; 0: one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+  app.add_option("--context", options.context,
+                 "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  app.add_option("--rope-frequencies", options.rope_frequencies, "stored: rounded to the checkpoint's element type, as model.to(dtype) does; exact: float32")
+      ->capture_default_str();
+}
+
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
+  EngineOptions engine_options;
+  engine_options.device = options.device;
+  engine_options.dtype = real_dtype("--dtype", options.dtype);
+  engine_options.weights = real_dtype("--weights", options.weights);
+  engine_options.threads = options.threads;
+  engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
+  engine_options.max_batch_tokens = max_batch_tokens;
+  engine_options.max_context = options.context;
+  if (options.context == 0 && least_context > default_context) engine_options.max_context = least_context;
+  Progress progress("loading " + options.model);
+  engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
+    stop_if_interrupted();
+    progress.update(done, total);
+  };
+  return Engine::load(options.model, engine_options);
+}
+
+std::optional<Tokenizer> find_tokenizer(const ModelOptions& options) {
+  const std::filesystem::path file = std::filesystem::path(options.model) / "tokenizer.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return Tokenizer::load(file);
+}
+
+Tokenizer load_tokenizer(const ModelOptions& options, std::string_view needed_for) {
+  std::optional<Tokenizer> tokenizer = find_tokenizer(options);
+  if (!tokenizer) fail(Status::io, "{}: expected a tokenizer.json for {}, found none", options.model, needed_for);
+  return std::move(*tokenizer);
+}
+
+std::vector<std::int32_t> parse_ids(const std::string& text) {
+  std::vector<std::int32_t> ids;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at != end) {
+    if (*at == ',' || *at == ' ' || *at == '\n' || *at == '\t') {
+      ++at;
+      continue;
+    }
+    std::int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    const bool ends_well = next == end || *next == ',' || *next == ' ' || *next == '\n' || *next == '\t';
+    if (error != std::errc() || !ends_well || id < 0)
+      fail(Status::invalid_argument, "--ids: expected token ids separated by commas or spaces, found '{}'",
+           std::string(at, std::find_if(at, end, [](char c) { return c == ',' || c == ' ' || c == '\n' || c == '\t'; })));
+    ids.push_back(id);
+    at = next;
+  }
+  require(!ids.empty(), "--ids: expected at least one token id, found none");
+  return ids;
+}
+
+void check_ids(std::span<const std::int32_t> ids, const Engine& engine) {
+  for (const std::int32_t id : ids)
+    require(id >= 0 && id < engine.config().vocab_size, "token id: expected 0 to {}, found {}", engine.config().vocab_size - 1, id);
+}
+
+std::string read_text_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail(Status::io, "{}: expected a file, found a folder", path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(Status::io, "{}: expected a readable file, found: {}", path, std::strerror(errno));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (file.bad()) fail(Status::io, "{}: expected to read the whole file, found: {}", path, std::strerror(errno));
+  return text;
+}
+
+std::string_view first_characters(std::string_view text, std::int64_t characters) {
+  if (characters == 0) return text;
+  std::int64_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 && seen++ == characters) return text.substr(0, i);
+  return text;
+}
+
+std::int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string describe(const Engine& engine) {
+  return fmt::format("{}, {}, {}", engine.config().architecture_name, name_of(engine.dtype()), engine.device_name());
+}
+
+}  // namespace cermet::cli

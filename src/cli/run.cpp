@@ -1,0 +1,174 @@
+// cermet run: continues a prompt, or a conversation line by line.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
+#include "model/generate.hpp"
+#include "runtime/explain.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string prompt, ids;
+  std::int64_t new_tokens = 128;
+  Sampling sampling;
+  bool ignore_eos = false;
+};
+
+/// Prompt and answer of one turn.
+struct Turn {
+  std::vector<std::int32_t> prompt;
+  Generation generation;
+  std::string text;
+};
+
+class Runner {
+ public:
+  Runner(const Options& options, Console& console) : options_(options), console_(console), tokenizer_(find_tokenizer(options.model)) {}
+
+  void load(std::int64_t prompt_tokens) { engine_.emplace(load_engine(options_.model, prompt_tokens + options_.new_tokens)); }
+
+  std::vector<std::int32_t> encode(const std::string& text, bool first) {
+    if (!tokenizer_) fail(Status::io, "{}: expected a tokenizer.json for a prompt in words, found none; --ids takes token ids", options_.model.model);
+    return tokenizer_->encode(text, first);
+  }
+
+  Turn run(std::vector<std::int32_t> prompt) {
+    check_ids(prompt, *engine_);
+    GenerateOptions generate_options;
+    generate_options.max_new_tokens = options_.new_tokens;
+    generate_options.sampling = options_.sampling;
+    if (!options_.ignore_eos) generate_options.stop_ids = engine_->config().eos_ids;
+    generate_options.cancelled = &interrupted();
+    std::optional<StreamDecoder> decoder;
+    if (tokenizer_) decoder.emplace(*tokenizer_, true);
+    Turn turn{std::move(prompt), {}, {}};
+    const auto emit = [&](std::string_view piece) {
+      turn.text += piece;
+      if (console_.json() || piece.empty()) return;
+      console_.write(piece);
+      console_.flush();
+    };
+    turn.generation = generate(*engine_, turn.prompt, generate_options, [&](std::int32_t id) { emit(decoder ? decoder->push(id) : fmt::format("{} ", id)); });
+    if (decoder) emit(decoder->finish());
+    if (!console_.json()) console_.write("\n");
+    return turn;
+  }
+
+  Engine& engine() { return *engine_; }
+  bool has_tokenizer() const { return tokenizer_.has_value(); }
+
+ private:
+  const Options& options_;
+  Console& console_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<Engine> engine_;
+};
+
+std::string_view end_name(Generation::End end) {
+  switch (end) {
+    case Generation::End::length: return "length";
+    case Generation::End::stop: return "stop";
+    case Generation::End::context: return "context";
+    case Generation::End::cancelled: return "cancelled";
+  }
+  return "";
+}
+
+std::string kernels_text(const Engine& engine, bool prefill) {
+  std::string text;
+  for (const KernelUse& use : kernels_used(engine.steps(prefill))) text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", use.kernel, use.launches);
+  return text;
+}
+
+/// What ran and how fast, for standard error.
+void print_summary(Console& console, Engine& engine, const Generation& g) {
+  Table table;
+  table.row({"model", describe(engine)});
+  table.row({"prefill", fmt::format("{} tokens, {:.1f} tokens/s", g.prompt_tokens, g.prefill_tokens_per_second())});
+  table.row({"decode", fmt::format("{} tokens, {:.1f} tokens/s (ended by {})", g.ids.size(), g.decode_tokens_per_second(), end_name(g.end))});
+  table.row({"memory", fmt::format("{} at the peak; weights {}, cache {}", bytes_text(static_cast<double>(peak_memory_bytes())),
+                                   bytes_text(static_cast<double>(engine.weight_bytes())), bytes_text(static_cast<double>(engine.cache_bytes())))});
+  table.row({"kernels", kernels_text(engine, false)});
+  if (g.prompt_tokens > 32) table.row({"", kernels_text(engine, true) + " (prefill)"});
+  console.note("\n" + table.to_string());
+}
+
+Json to_json(Runner& runner, const Turn& turn) {
+  const Generation& g = turn.generation;
+  return {{"prompt_ids", turn.prompt},
+          {"ids", g.ids},
+          {"text", runner.has_tokenizer() ? Json(turn.text) : Json(nullptr)},
+          {"end", end_name(g.end)},
+          {"prefill_tokens_per_second", g.prefill_tokens_per_second()},
+          {"decode_tokens_per_second", g.decode_tokens_per_second()},
+          {"peak_memory_bytes", peak_memory_bytes()},
+          {"device", runner.engine().device_name()},
+          {"dtype", name_of(runner.engine().dtype())}};
+}
+
+void interactive(Runner& runner, Console& console) {
+  runner.load(0);
+  const bool terminal = isatty(STDIN_FILENO) != 0;
+  if (terminal) console.note("Type a prompt; the context is kept from line to line. Ctrl-C stops an answer, Ctrl-D ends.\n");
+  std::string line;
+  bool first = true;
+  for (;;) {
+    if (terminal) console.note("> ");
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    catch_interrupts();
+    const Turn turn = runner.run(runner.encode(line, first));
+    if (console.json()) console.write_json(to_json(runner, turn));
+    console.flush();
+    if (!turn.generation.ids.empty()) first = false;
+  }
+}
+
+void run(const Options& options, Console& console) {
+  require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
+  require(options.prompt.empty() || options.ids.empty(), "prompt: expected -p or --ids, found both");
+  Runner runner(options, console);
+  if (options.prompt.empty() && options.ids.empty()) return interactive(runner, console);
+  std::vector<std::int32_t> prompt = options.ids.empty() ? runner.encode(options.prompt, true) : parse_ids(options.ids);
+  runner.load(static_cast<std::int64_t>(prompt.size()));
+  if (!console.json() && !options.prompt.empty()) console.write(options.prompt);
+  const Turn turn = runner.run(std::move(prompt));
+  if (console.json()) console.write_json(to_json(runner, turn));
+  else print_summary(console, runner.engine(), turn.generation);
+  console.flush();
+  if (turn.generation.end == Generation::End::cancelled) fail(Status::cancelled, "generation: stopped after {} tokens", turn.generation.ids.size());
+}
+
+Action declare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare_model_options(app, options->model);
+  app.add_option("-p,--prompt", options->prompt, "text to continue; without it and --ids, prompts are read line by line");
+  app.add_option("--ids", options->ids, "token ids to continue, separated by commas");
+  app.add_option("-n,--new-tokens", options->new_tokens, "most tokens to generate")->capture_default_str();
+  app.add_option("--temperature", options->sampling.temperature, "0 takes the most likely token; higher is more random")->capture_default_str();
+  app.add_option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all")->capture_default_str();
+  app.add_option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability")->capture_default_str();
+  app.add_option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest")->capture_default_str();
+  app.add_option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely")
+      ->capture_default_str();
+  app.add_option("--seed", options->sampling.seed, "same seed, same tokens")->capture_default_str();
+  app.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  return [options](Console& console) { run(*options, console); };
+}
+
+}  // namespace
+
+Verb run_verb() {
+  return {"run", "continue a prompt with a model",
+          "  cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
+          "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
+          "  cermet run models/demo --ids 497,2314,1581 -n 8 --json",
+          declare};
+}
+
+}  // namespace cermet::cli

@@ -1,0 +1,72 @@
+// The demo model against what transformers computed for it: ids, greedy continuations, perplexity.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "model/generate.hpp"
+#include "model/json_file.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace cermet {
+namespace {
+
+const std::filesystem::path demo = std::filesystem::path(CERMET_SOURCE_DIR) / "models/demo";
+
+std::vector<std::int32_t> ids_of(const Json& list) {
+  std::vector<std::int32_t> ids;
+  for (const Json id : list) ids.push_back(static_cast<std::int32_t>(id.as_integer()));
+  return ids;
+}
+
+/// The first `characters` code points of the held-out text.
+std::string heldout_text(std::size_t characters) {
+  std::ifstream file(demo / "heldout.txt", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::size_t end = 0;
+  for (std::size_t seen = 0; end < text.size(); ++end)
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && seen++ == characters) break;
+  return text.substr(0, end);
+}
+
+Engine load(DType dtype) {
+  EngineOptions options;
+  options.dtype = dtype;
+  return Engine::load(demo, options);
+}
+
+TEST(Demo, PromptsContinueAsInTransformers) {
+  const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
+  Engine engine = load(DType::f32);
+  const JsonDocument document = JsonDocument::read(demo / "reference.json");
+  for (const Json prompt : document.root().at("prompts")) {
+    const std::vector<std::int32_t> ids = ids_of(prompt.at("ids")), expected = ids_of(prompt.at("greedy_ids"));
+    EXPECT_EQ(tokenizer.encode(prompt.at("prompt").as_string()), ids);
+    GenerateOptions options;
+    options.max_new_tokens = static_cast<std::int64_t>(expected.size());
+    engine.reset(0);
+    EXPECT_EQ(generate(engine, ids, options).ids, expected) << prompt.at("prompt").as_string();
+  }
+}
+
+/// 30 windows; the whole 152 are `cermet eval --chars 260000` and the long test below.
+TEST(Demo, Bf16PerplexityIsWithinThreeTenthsOfAPercentOfFloat32) {
+  const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
+  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(40000));
+  Engine exact = load(DType::f32), rounded = load(DType::bf16);
+  const double expected = evaluate(exact, ids, 512).value;
+  EXPECT_NEAR(evaluate(rounded, ids, 512).value, expected, 0.003 * expected);
+}
+
+TEST(Demo, Float32PerplexityIsThatOfTransformers) {
+  const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
+  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(260000));
+  Engine engine = load(DType::f32);
+  const Perplexity found = evaluate(engine, ids, 512);
+  EXPECT_EQ(found.tokens, 77672);
+  EXPECT_NEAR(found.value, 15.5474, 0.0001 * 15.5474);
+}
+
+}  // namespace
+}  // namespace cermet
