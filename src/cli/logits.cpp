@@ -1,5 +1,6 @@
 // cermet logits: every position's logits, for comparison with other runtimes.
 #include <algorithm>
+#include <cmath>
 
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
@@ -53,8 +54,8 @@ void write_text_rows(Console& console, Engine& engine, const std::vector<std::in
 void show(const Options& options, Console& console) {
   const std::vector<std::int32_t> ids = parse_ids(options.ids);
   const auto count = static_cast<std::int64_t>(ids.size());
+  check_ids(ids, load_config(options.model.model));  // before any weight is read
   Engine engine = load_engine(options.model, count, std::clamp<std::int64_t>(count, 1, longest_pass));
-  check_ids(ids, engine);
   require(count <= engine.room(0), "--ids: expected at most {} ids (the context), found {}", engine.room(0), count);
   if (console.json()) write_json_rows(console, engine, ids);
   else write_text_rows(console, engine, ids);

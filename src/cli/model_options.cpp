@@ -97,9 +97,8 @@ std::vector<std::int32_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-void check_ids(std::span<const std::int32_t> ids, const Engine& engine) {
-  for (const std::int32_t id : ids)
-    require(id >= 0 && id < engine.config().vocab_size, "token id: expected 0 to {}, found {}", engine.config().vocab_size - 1, id);
+void check_ids(std::span<const std::int32_t> ids, const ModelConfig& config) {
+  for (const std::int32_t id : ids) require(id >= 0 && id < config.vocab_size, "token id: expected 0 to {}, found {}", config.vocab_size - 1, id);
 }
 
 std::string read_text_file(const std::string& path) {

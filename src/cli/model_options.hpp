@@ -30,7 +30,7 @@ Tokenizer load_tokenizer(const ModelOptions& options, std::string_view needed_fo
 /// "3,17 4" as ids. Throws Error naming what is no id.
 std::vector<std::int32_t> parse_ids(const std::string& text);
 /// Throws Error(invalid_argument) naming the first id outside the vocabulary.
-void check_ids(std::span<const std::int32_t> ids, const Engine& engine);
+void check_ids(std::span<const std::int32_t> ids, const ModelConfig& config);
 /// Reads a whole file. Throws Error(io) naming it.
 std::string read_text_file(const std::string& path);
 /// The first `characters` code points of UTF-8 text; all of it where `characters` is 0. A broken byte counts as one.

@@ -28,7 +28,10 @@ struct Turn {
 
 class Runner {
  public:
-  Runner(const Options& options, Console& console) : options_(options), console_(console), tokenizer_(find_tokenizer(options.model)) {}
+  Runner(const Options& options, Console& console)
+      : options_(options), console_(console), config_(load_config(options.model.model)), tokenizer_(find_tokenizer(options.model)) {
+    check_sampling(options.sampling);
+  }
 
   void load(std::int64_t prompt_tokens) { engine_.emplace(load_engine(options_.model, prompt_tokens + options_.new_tokens)); }
 
@@ -37,8 +40,11 @@ class Runner {
     return tokenizer_->encode(text, first);
   }
 
+  /// Throws Error naming the first id that the model does not know; reads no weights.
+  void check_prompt(std::span<const std::int32_t> prompt) const { check_ids(prompt, config_); }
+
   Turn run(std::vector<std::int32_t> prompt) {
-    check_ids(prompt, *engine_);
+    check_prompt(prompt);
     GenerateOptions generate_options;
     generate_options.max_new_tokens = options_.new_tokens;
     generate_options.sampling = options_.sampling;
@@ -65,6 +71,7 @@ class Runner {
  private:
   const Options& options_;
   Console& console_;
+  ModelConfig config_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<Engine> engine_;
 };
@@ -135,6 +142,7 @@ void run(const Options& options, Console& console) {
   Runner runner(options, console);
   if (options.prompt.empty() && options.ids.empty()) return interactive(runner, console);
   std::vector<std::int32_t> prompt = options.ids.empty() ? runner.encode(options.prompt, true) : parse_ids(options.ids);
+  runner.check_prompt(prompt);
   runner.load(static_cast<std::int64_t>(prompt.size()));
   if (!console.json() && !options.prompt.empty()) console.write(options.prompt);
   const Turn turn = runner.run(std::move(prompt));

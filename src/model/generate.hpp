@@ -21,6 +21,9 @@ struct Sampling {
   std::uint64_t seed = 0;
 };
 
+/// Throws Error naming the parameter that is out of range.
+void check_sampling(const Sampling& sampling);
+
 struct GenerateOptions {
   std::int64_t max_new_tokens = 128;
   Sampling sampling;

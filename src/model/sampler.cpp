@@ -3,17 +3,13 @@
 #include "select/select.hpp"
 
 namespace cermet {
-namespace {
-
-void check(const Sampling& s) {
+void check_sampling(const Sampling& s) {
   require(s.temperature >= 0 && s.temperature <= 1e6, "temperature: expected 0 to 1e6, found {}", s.temperature);
   require(s.top_k >= 0, "top_k: expected a non-negative number, found {}", s.top_k);
   require(s.top_p > 0 && s.top_p <= 1, "top_p: expected a number in (0, 1], found {}", s.top_p);
   require(s.min_p >= 0 && s.min_p <= 1, "min_p: expected a number in [0, 1], found {}", s.min_p);
   require(s.repetition_penalty > 0 && s.repetition_penalty <= 1e6, "repetition_penalty: expected a number in (0, 1e6], found {}", s.repetition_penalty);
 }
-
-}  // namespace
 
 Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool)
     : temperature_(static_cast<float>(sampling.temperature)),
@@ -22,7 +18,7 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
       penalty_(static_cast<float>(sampling.repetition_penalty)),
       top_k_(sampling.top_k),
       seed_(static_cast<std::int64_t>(sampling.seed)) {
-  check(sampling);
+  check_sampling(sampling);
   operands_ = {TensorView(nullptr, DType::f32, {1, vocab_size}),
                TensorView(&temperature_, DType::f32, {1}),
                TensorView(&top_k_, DType::i32, {1}),

@@ -1,0 +1,117 @@
+// The verbs that run a model: what they print, the JSON keys that programs rely on, and mistakes.
+#include <cmath>
+
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+const std::string tiny = "tests/model/data/reference/llama-gqa-f32";  // has no tokenizer.json
+
+TEST(Run, StreamsTextAndSummarises) {
+  const CommandResult result = run_cermet("run models/demo -p 'The PostgreSQL server' -n 6");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "The PostgreSQL server is a server with a server\n");
+  for (const char* word : {"model", "prefill", "decode", "tokens/s", "memory", "kernels", "gemm."}) EXPECT_NE(result.err.find(word), std::string::npos) << word;
+}
+
+TEST(Run, JsonHasTheContractsKeys) {
+  const CommandResult result = run_cermet("run models/demo -p 'The PostgreSQL server' -n 4 --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const nlohmann::json json = result.json();
+  EXPECT_EQ(json["prompt_ids"], (std::vector<int>{497, 2314, 1581}));
+  EXPECT_EQ(json["ids"], (std::vector<int>{302, 262, 1581, 403}));
+  EXPECT_EQ(json["text"], " is a server with");
+  for (const char* key : {"prefill_tokens_per_second", "decode_tokens_per_second", "peak_memory_bytes"}) EXPECT_GT(json[key].get<double>(), 0) << key;
+}
+
+TEST(Run, IdsNeedNoTokenizer) {
+  const nlohmann::json json = run_cermet("run " + tiny + " --ids '5, 6 7' -n 3 --json").json();
+  EXPECT_EQ(json["ids"].size(), 3u);
+  EXPECT_TRUE(json["text"].is_null());
+}
+
+TEST(Run, SamplingFollowsTheSeed) {
+  const std::string common = "run models/demo -p 'To install' -n 12 --json --temperature 1.2 --top-k 50 --top-p 0.95 --min-p 0.01 --seed ";
+  const auto ids = [&](const std::string& seed) { return run_cermet(common + seed).json()["ids"]; };
+  EXPECT_EQ(ids("7"), ids("7"));
+  EXPECT_NE(ids("7"), ids("8"));
+}
+
+TEST(Run, ReadsPromptsLineByLineAndKeepsTheContext) {
+  const CommandResult both = run_cermet("run models/demo -n 3 --json", "The PostgreSQL\n\n server\n");
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_EQ(std::count(both.out.begin(), both.out.end(), '\n'), 2);
+}
+
+TEST(Run, ZeroTokensIsAPrefillOnly) { EXPECT_EQ(run_cermet("run models/demo -p hello -n 0 --json").json()["ids"].size(), 0u); }
+
+TEST(Run, NullDeviceGoesThroughTheMotions) { EXPECT_EQ(run_cermet("run models/demo -p hello -n 2 --device null --json").code, 0); }
+
+TEST(Run, StopsWhenTheContextIsFull) {
+  const nlohmann::json json = run_cermet("run models/demo --ids 5,6,7 -n 100 --context 16 --ignore-eos --json").json();
+  EXPECT_EQ(json["end"], "context");
+  EXPECT_EQ(json["ids"].size(), 14u);  // the last one needs no room: nothing follows it
+}
+
+TEST(Run, MistakesAreOneLine) {
+  expect_mistake("run /nowhere -p hi", {"/nowhere", "expected", "found"});
+  expect_mistake("run README.md -p hi", {"README.md", "expected", "found"});
+  expect_mistake("run " + tiny + " -p hi", {"tokenizer.json", "--ids"});
+  expect_mistake("run models/demo -p hi --ids 3", {"expected -p or --ids"});
+  expect_mistake("run models/demo --ids 3,x", {"--ids", "'x'"});
+  expect_mistake("run models/demo --ids ''", {"--ids"});
+  expect_mistake("run models/demo --ids 8192", {"token id", "8191", "8192"});
+  expect_mistake("run models/demo -p hi -n -1", {"-n", "-1"});
+  expect_mistake("run models/demo -p hi --temperature -0.5", {"temperature", "-0.5"});
+  expect_mistake("run models/demo -p hi --top-p 0", {"top_p", "0"});
+  expect_mistake("run models/demo -p hi --dtype i8", {"--dtype", "bf16", "'i8'"});
+  expect_mistake("run models/demo -p hi --weights f8", {"--weights", "'f8'"});
+  expect_mistake("run models/demo -p hi --device cuda", {"device", "cuda", "cpu"});
+  expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact"});
+  expect_mistake("run models/demo --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --context 16", {"16", "17"});
+}
+
+TEST(Eval, JsonHasTheContractsKeys) {
+  const nlohmann::json json = run_cermet("eval models/demo --text models/demo/heldout.txt --chars 6000 --window 256 --json").json();
+  EXPECT_NEAR(json["perplexity"].get<double>(), 15, 10);
+  EXPECT_GT(json["standard_error"].get<double>(), 0);
+  EXPECT_EQ(json["tokens"].get<int>() % 255, 0);
+}
+
+TEST(Eval, MistakesAreOneLine) {
+  expect_mistake("eval models/demo --text /nowhere.txt", {"/nowhere.txt"});
+  expect_mistake("eval models/demo --text models", {"models", "folder"});
+  expect_mistake("eval models/demo --text models/demo/heldout.txt --chars 100", {"512", "heldout.txt"});
+  expect_mistake("eval models/demo --text models/demo/heldout.txt --window 1", {"--window", "1"});
+  expect_mistake("eval models/demo --text models/demo/heldout.txt --chars -5", {"--chars", "-5"});
+  expect_mistake("eval " + tiny + " --text models/demo/heldout.txt", {"tokenizer.json"});
+}
+
+TEST(Logits, JsonHasARowForEveryPosition) {
+  const nlohmann::json json = run_cermet("logits " + tiny + " --ids 5,6,7 --json").json();
+  ASSERT_EQ(json["logits"].size(), 3u);
+  EXPECT_EQ(json["logits"][2].size(), 320u);
+}
+
+TEST(Logits, MistakesAreOneLine) {
+  expect_mistake("logits " + tiny + " --ids 320", {"token id", "319", "320"});
+  expect_mistake("logits " + tiny + " --ids -1", {"--ids"});
+}
+
+TEST(BenchModel, JsonHasSpeedsAndWork) {
+  const nlohmann::json json = run_cermet("bench model models/demo --prompt-tokens 40 --gen-tokens 3 --repeat 1 --json").json();
+  EXPECT_GT(json["prefill_tokens_per_second"].get<double>(), 0);
+  EXPECT_GT(json["decode_tokens_per_second"].get<double>(), 0);
+  // Two of eight experts: 6 layers of attention (256x256 twice, 128x256 twice) and experts (2 x 3 x 256x256), router 8x256, and the head 8192x256, in bf16.
+  EXPECT_EQ(json["decode_weight_bytes_per_token"].get<double>(),
+            2.0 * (6 * (2 * 65536 + 2 * 32768 + 2 * 3 * 65536 + 2048) + 8192 * 256) + 4.0 * (6 * (2 * 256 + 2 * 64) + 256));
+}
+
+TEST(BenchModel, MistakesAreOneLine) {
+  expect_mistake("bench model models/demo --prompt-tokens 0", {"--prompt-tokens"});
+  expect_mistake("bench model models/demo --prompt-tokens 100 --context 64", {"64"});
+}
+
+}  // namespace
+}  // namespace cermet::test
