@@ -13,7 +13,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string prompt, ids;
+  std::optional<std::string> prompt, ids;
   std::int64_t new_tokens = 128;
   Sampling sampling;
   bool ignore_eos = false;
@@ -138,13 +138,14 @@ void interactive(Runner& runner, Console& console) {
 
 void run(const Options& options, Console& console) {
   require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
-  require(options.prompt.empty() || options.ids.empty(), "prompt: expected -p or --ids, found both");
+  require(!options.prompt || !options.ids, "prompt: expected -p or --ids, found both");
   Runner runner(options, console);
-  if (options.prompt.empty() && options.ids.empty()) return interactive(runner, console);
-  std::vector<std::int32_t> prompt = options.ids.empty() ? runner.encode(options.prompt, true) : parse_ids(options.ids);
+  if (!options.prompt && !options.ids) return interactive(runner, console);
+  std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : parse_ids(*options.ids);
+  require(!prompt.empty(), "prompt: expected at least one token, found none");
   runner.check_prompt(prompt);
   runner.load(static_cast<std::int64_t>(prompt.size()));
-  if (!console.json() && !options.prompt.empty()) console.write(options.prompt);
+  if (!console.json() && options.prompt) console.write(*options.prompt);
   const Turn turn = runner.run(std::move(prompt));
   if (console.json()) console.write_json(to_json(runner, turn));
   else print_summary(console, runner.engine(), turn.generation);

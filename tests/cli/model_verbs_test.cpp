@@ -61,6 +61,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo -p hi --ids 3", {"expected -p or --ids"});
   expect_mistake("run models/demo --ids 3,x", {"--ids", "'x'"});
   expect_mistake("run models/demo --ids ''", {"--ids"});
+  expect_mistake("run models/demo -p ''", {"prompt", "at least one token"});
   expect_mistake("run models/demo --ids 8192", {"token id", "8191", "8192"});
   expect_mistake("run models/demo -p hi -n -1", {"-n", "-1"});
   expect_mistake("run models/demo -p hi --temperature -0.5", {"temperature", "-0.5"});
@@ -74,7 +75,8 @@ TEST(Run, MistakesAreOneLine) {
 
 TEST(Eval, JsonHasTheContractsKeys) {
   const nlohmann::json json = run_cermet("eval models/demo --text models/demo/heldout.txt --chars 6000 --window 256 --json").json();
-  EXPECT_NEAR(json["perplexity"].get<double>(), 15, 10);
+  EXPECT_GT(json["perplexity"].get<double>(), 1);
+  EXPECT_LT(json["perplexity"].get<double>(), 40);
   EXPECT_GT(json["standard_error"].get<double>(), 0);
   EXPECT_EQ(json["tokens"].get<int>() % 255, 0);
 }
