@@ -155,7 +155,7 @@ std::string llama_with(std::string_view fields) {
 }
 
 ModelConfig parse(const std::string& text) {
-  const ScratchFolder scratch;
+  static const ScratchFolder scratch;
   return load_config_file(scratch.file("config.json", text));
 }
 
