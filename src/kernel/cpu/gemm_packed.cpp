@@ -104,8 +104,8 @@ void store_tile(const float* tile, std::int64_t rows, const TensorView& bias, co
 void combine_tiles(float* gate, const float* up, std::int64_t rows, Activation activation, const float* gate_bias, const float* up_bias) {
   for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes())) {
     const std::int64_t c = i % panel_columns;
-    const Floats activated = activate(activation, hn::Add(load(gate + i), load(gate_bias + c)));
-    store(hn::Mul(activated, hn::Add(load(up + i), load(up_bias + c))), gate + i);
+    const Real activated = activate(activation, Real(hn::Add(load(gate + i), load(gate_bias + c))));
+    store(hn::Mul(activated.v, hn::Add(load(up + i), load(up_bias + c))), gate + i);
   }
 }
 
