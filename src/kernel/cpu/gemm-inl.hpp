@@ -54,8 +54,18 @@ HWY_INLINE void accumulate(Floats& sum, Floats x, Floats weights) {
 #endif
 }
 
+template <int part>
+HWY_INLINE Floats panel_weights(const std::int8_t* unit) {
+  const hn::RebindToSigned<FloatTag> wide;
+  const auto quads = hn::LoadU(wide, reinterpret_cast<const std::int32_t*>(unit));
+  return hn::ConvertTo(FloatTag(), hn::ShiftRight<24>(hn::ShiftLeft<24 - 8 * part>(quads)));
+}
+
+/// Reduction steps that lie next to each other in a panel of this element type.
 template <class W>
-inline constexpr int unit_of = std::is_same_v<W, format::bf16> ? 2 : 1;
+inline constexpr int unit_of = std::is_same_v<W, format::bf16>  ? 2
+                               : std::is_same_v<W, std::int8_t> ? 4
+                                                                : 1;
 
 /// One reduction step: accumulators[r][v] += rows[r] * weights.
 template <int R, int V, int part, class W>
@@ -87,7 +97,11 @@ HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t
       if constexpr (step * sizeof(W) > 64) hwy::Prefetch(panel + distance + step / 2);
     }
     multiply_step<R, V, 0>(rows, panel, sums);
-    if constexpr (unit_of<W> == 2) multiply_step<R, V, 1>(rows + R, panel, sums);
+    if constexpr (unit_of<W> >= 2) multiply_step<R, V, 1>(rows + R, panel, sums);
+    if constexpr (unit_of<W> == 4) {
+      multiply_step<R, V, 2>(rows + 2 * R, panel, sums);
+      multiply_step<R, V, 3>(rows + 3 * R, panel, sums);
+    }
     rows += R * unit_of<W>;
     panel += step;
   }
@@ -112,38 +126,11 @@ constexpr std::array<MultiplyPanel, sizeof...(R)> multiply_panel_table(std::inde
   return {multiply_panel<static_cast<int>(R) + 1, W>...};
 }
 
-/// The product of a block of `rows` rows, 1 <= rows <= block_rows, with a panel of weights of this type.
-inline MultiplyPanel multiply_panel_for(DType weights, std::int64_t rows) {
-  constexpr std::make_index_sequence<block_rows> counts;
-  static constexpr auto f32 = multiply_panel_table<float>(counts);
-  static constexpr auto bf16 = multiply_panel_table<format::bf16>(counts);
-  static constexpr auto f16 = multiply_panel_table<format::f16>(counts);
-  const auto& table = weights == DType::f32 ? f32 : weights == DType::bf16 ? bf16 : f16;
+/// The product of a block of `rows` rows, 1 <= rows <= block_rows, with a panel whose elements are of type W.
+template <class W>
+MultiplyPanel multiply_panel_of(std::int64_t rows) {
+  static constexpr auto table = multiply_panel_table<W>(std::make_index_sequence<block_rows>());
   return table[static_cast<std::size_t>(rows - 1)];
-}
-
-/// Rows [first, last) in blocks of at most block_rows, as even as possible.
-struct RowBlocks {
-  std::int64_t first, last;
-  std::int64_t count() const { return div_up(last - first, block_rows); }
-  std::int64_t begin(std::int64_t block) const { return first + (last - first) * block / count(); }
-};
-
-/// Packs rows [first, last) of x as float32 [k][row], k padded with zeros to `length`.
-template <class T>
-void pack_block(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t length, float* packed) {
-  constexpr std::int64_t chunk = 64;
-  const std::int64_t rows = last - first;
-  for (std::int64_t k = 0; k < length; k += chunk)
-    for (std::int64_t r = 0; r < rows; ++r) {
-      alignas(64) float wide[chunk];
-      const std::int64_t count = std::min(chunk, x.length() - k), padded = std::min(chunk, length - k);
-      const T* const from = reinterpret_cast<const T*>(x.row(first + r)) + k;
-      for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store(load_n(from + i, n), wide + i); });
-      for (std::int64_t i = count; i < padded; ++i) wide[i] = 0;
-      float* const to = packed + k * rows + r;
-      for (std::int64_t i = 0; i < padded; ++i) to[i * rows] = wide[i];
-    }
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -1,0 +1,170 @@
+// What every product over packed panels shares around its inner loop (gemm-inl.hpp): rows packed in blocks, the result cut into items for threads,
+// tiles read and stored. Include after <hwy/foreach_target.h>.
+#if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CERMET_GEMM_TILES_INL
+#undef CERMET_GEMM_TILES_INL
+#else
+#define CERMET_GEMM_TILES_INL
+#endif
+
+#include "kernel/cpu/gemm-inl.hpp"
+#include "kernel/kernel.hpp"
+#include "op/products.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Results of one block of rows and one panel, [rows][32].
+using Tile = float[block_rows * panel_columns];
+
+/// Rows [first, last) in blocks of at most block_rows, as even as possible.
+struct RowBlocks {
+  std::int64_t first, last;
+  std::int64_t count() const { return div_up(last - first, block_rows); }
+  std::int64_t begin(std::int64_t block) const { return first + (last - first) * block / count(); }
+};
+
+template <class T>
+HWY_INLINE void widen_vectors(const T* from, std::int64_t count, float* to) {
+  for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(from + i, n), to + i, n); });
+}
+
+/// Elements [first, first + count) of a row of any type that products take, as float32.
+inline void widen(const std::byte* row, DType dtype, std::int64_t first, std::int64_t count, float* to) {
+  switch (dtype) {
+    case DType::f32: return widen_vectors(reinterpret_cast<const float*>(row) + first, count, to);
+    case DType::bf16: return widen_vectors(reinterpret_cast<const format::bf16*>(row) + first, count, to);
+    case DType::f16: return widen_vectors(reinterpret_cast<const format::f16*>(row) + first, count, to);
+    case DType::i8:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(reinterpret_cast<const std::int8_t*>(row)[first + i]);
+      return;
+    default: {
+      const float* const values = fp8_values(dtype);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = values[reinterpret_cast<const std::uint8_t*>(row)[first + i]];
+    }
+  }
+}
+
+/// Packs rows [first, last) of x as float32 [k][row], k padded with zeros to `length`.
+inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, std::int64_t length, float* packed) {
+  constexpr std::int64_t chunk = 64;
+  const std::int64_t rows = last - first;
+  if (rows == 1) {
+    widen(x.row(first), dtype, 0, x.length(), packed);
+    std::fill(packed + x.length(), packed + length, 0.0f);
+    return;
+  }
+  for (std::int64_t k = 0; k < length; k += chunk)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      alignas(64) float wide[chunk] = {};
+      const std::int64_t count = std::min(chunk, x.length() - k), padded = std::min(chunk, length - k);
+      if (count > 0) widen(x.row(first + r), dtype, k, count, wide);
+      float* const to = packed + k * rows + r;
+      for (std::int64_t i = 0; i < padded; ++i) to[i * rows] = wide[i];
+    }
+}
+
+/// Calls pack(first, last) for every block, on several threads where there is enough to do. `work` counts elements.
+template <class Pack>
+void for_blocks(const RowBlocks& blocks, std::int64_t work, ThreadPool& pool, Pack&& pack) {
+  constexpr std::int64_t worth_threads = 1 << 15;  // a few microseconds
+  const auto run = [&](std::int64_t b) { pack(blocks.begin(b), blocks.begin(b + 1)); };
+  if (work >= worth_threads) return pool.dynamic_for(blocks.count(), run);
+  for (std::int64_t b = 0; b < blocks.count(); ++b) run(b);
+}
+
+/// How the result is cut into items that threads take one by one: a range of panels times a range of row blocks.
+struct Items {
+  std::int64_t panels, blocks;            ///< all of them
+  std::int64_t item_panels, item_blocks;  ///< of one item; the last ones may have fewer
+  std::int64_t panel_items() const { return div_up(panels, item_panels); }
+  std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
+};
+
+/// Items whose panels take about a quarter of a megabyte, so that they stay in the second-level cache and a stream of them is long;
+/// smaller where there would be fewer than four for each thread.
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads) {
+  constexpr std::int64_t target_bytes = 256 << 10;
+  const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  Items items{panels, blocks, std::max<std::int64_t>(1, target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
+  items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
+  if (blocks > 0 && items.count() < wanted)
+    items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
+  return items;
+}
+
+/// Calls tile(first_row, rows, panel) for every block of rows and panel of an item.
+template <class TileBody>
+void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, TileBody&& tile) {
+  const std::int64_t first_panel = item % items.panel_items() * items.item_panels, last_panel = std::min(items.panels, first_panel + items.item_panels);
+  const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
+  for (std::int64_t b = first_block; b < last_block; ++b)
+    for (std::int64_t panel = first_panel; panel < last_panel; ++panel) tile(blocks.begin(b), blocks.begin(b + 1) - blocks.begin(b), panel);
+}
+
+/// Elements [first, first + count) of an optional vector of a real type, as float32; zeros where it is not given.
+inline void load_wide(const TensorView& vector, std::int64_t first, std::int64_t count, float* wide) {
+  if (vector.present) widen(vector.as<const std::byte>(), vector.dtype, first, count, wide);
+  else std::fill_n(wide, count, 0.0f);
+}
+
+/// Stores tile + bias with the one rounding, at rows from `first` and the columns of `panel`.
+inline void store_tile(const float* tile, std::int64_t rows, const TensorView& bias, const Rows& y, DType y_type, std::int64_t first, std::int64_t panel) {
+  const std::int64_t column = panel * panel_columns, count = std::min(panel_columns, y.length() - column);
+  alignas(64) float wide_bias[panel_columns] = {};
+  load_wide(bias, column, count, wide_bias);
+  by_real_dtype(y_type, [&](auto zero) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      auto* const to = reinterpret_cast<decltype(zero)*>(y.row(first + r)) + column;
+      for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR {
+        store_n(hn::Add(load(tile + r * panel_columns + static_cast<std::int64_t>(i)), load(wide_bias + i)), to + i, n);
+      });
+    }
+  });
+}
+
+inline TensorView optional_input(const LaunchArgs& args, std::size_t i) { return args.has(i) ? args.inputs[i] : TensorView(); }
+
+/// Slice `index` of an optional operand's first dimension, with one dimension fewer.
+inline TensorView optional_row(const LaunchArgs& args, std::size_t i, std::int64_t index) {
+  if (!args.has(i)) return {};
+  const TensorView& all = args.inputs[i];
+  TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)), all.dtype, {}, {});
+  for (int axis = 1; axis < all.shape.rank(); ++axis) slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
+  return slice;
+}
+
+/// Rows sorted by group, of which some have none.
+struct Groups {
+  const TensorView& offsets;
+  std::int64_t* active;  ///< groups that have rows
+  std::int64_t active_count = 0;
+
+  /// Checks the offsets; `workspace` has group_workspace_bytes.
+  Groups(const TensorView& group_offsets, std::int64_t row_count, std::byte* workspace)
+      : offsets(group_offsets), active(reinterpret_cast<std::int64_t*>(workspace)) {
+    check_group_offsets("grouped_linear", offsets, row_count);
+    for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+      if (load_index(offsets, e) < load_index(offsets, e + 1)) active[active_count++] = e;
+  }
+  RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1)}; }
+};
+
+/// Calls tile(group, first_row, rows, panel) over the results of all groups that have rows, spread over threads together.
+template <class TileBody>
+void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, TileBody&& tile) {
+  if (groups.active_count == 0 || panels == 0) return;
+  const Items one = cut(panels, 1, panel_step, static_cast<int>(div_up(pool.size(), groups.active_count)));
+  pool.dynamic_for(groups.active_count * one.panel_items(), [&](std::int64_t item) {
+    const std::int64_t group = groups.active[item / one.panel_items()];
+    const RowBlocks blocks = groups.rows(group);
+    Items items = one;
+    items.blocks = items.item_blocks = blocks.count();
+    for_item(items, item % one.panel_items(), blocks, [&](std::int64_t first, std::int64_t rows, std::int64_t panel) { tile(group, first, rows, panel); });
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
