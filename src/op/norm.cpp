@@ -1,5 +1,7 @@
 #include "op/norm.hpp"
 
+#include "op/reference.hpp"
+
 namespace cermet {
 
 void expect_trailing_of_x(const Problem& problem, std::size_t operand) {
@@ -23,5 +25,24 @@ std::int64_t row_length(const Problem& problem, std::size_t weight) {
 }
 
 double norm_rounding_depth(const Problem& problem, std::size_t weight) { return static_cast<double>(row_length(problem, weight)) / 2 + 8; }
+
+RowStatistics row_statistics(std::span<const double> values, double eps) {
+  const auto count = static_cast<double>(values.size());
+  double sum = 0, absolute = 0, squares = 0;
+  for (const double v : values) {
+    sum += v;
+    absolute += std::abs(v);
+  }
+  for (const double v : values) squares += (v - sum / count) * (v - sum / count);
+  return {sum / count, 1 / std::sqrt(squares / count + eps), absolute / count};
+}
+
+void store_normalised(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias) {
+  const double normalised = (x - statistics.mean) * statistics.scale;
+  store(call.outputs[0], index, normalised * weight + bias);
+  // The mean's error is relative to |x|; it enters the difference, and once more the deviations behind the scale.
+  const double spread = (std::abs(x) + statistics.absolute_mean) * statistics.scale;
+  note_magnitude(call, 0, index, std::abs(weight) * spread * (1 + std::abs(normalised)) + std::abs(bias));
+}
 
 }  // namespace cermet

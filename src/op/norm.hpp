@@ -16,4 +16,13 @@ std::int64_t row_length(const Problem& problem, std::size_t weight);
 /// Depth of float32 roundings behind a normalised element: a running sum over the row (errors grow like its half) and a few operations.
 double norm_rounding_depth(const Problem& problem, std::size_t weight);
 
+/// Reference of the normalisations that subtract a mean.
+struct RowStatistics {
+  double mean, scale;    ///< scale = 1 / sqrt(variance + eps)
+  double absolute_mean;  ///< mean of |x|, which scales rounding errors
+};
+RowStatistics row_statistics(std::span<const double> values, double eps);
+/// Stores (x - mean) * scale * weight + bias as element `index` of result 0, and the magnitude of its terms.
+void store_normalised(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias);
+
 }  // namespace cermet

@@ -1,0 +1,61 @@
+#include "op/norm_quant.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr NormQuantOperands operands(2);
+
+std::vector<TensorType> infer(const Problem& p) {
+  expect_min_rank(p, 0, 1);
+  expect_dims(p, 1, p.input(0).dims, "those of x");
+  std::vector<TensorType> outputs = infer_norm_quant(p, operands);
+  outputs.insert(outputs.begin() + 1, p.input(1));
+  return outputs;
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView& x = call.inputs[0];
+  const std::int64_t length = x.shape.back(), rows = Rows(x).count();
+  QuantizedViews out{call.outputs[0], {}, {}};
+  if (call.outputs.size() > 2) out.scale = call.outputs[2];
+  if (call.outputs.size() > 3) out.zero_point = call.outputs[3];
+  std::vector<double> values(static_cast<std::size_t>(length));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      double& sum = values[static_cast<std::size_t>(i)];
+      sum = load(x, row * length + i) + load(call.inputs[1], row * length + i);
+      store(call.outputs[1], row * length + i, sum);
+    }
+    norm_quant_row(call, operands, values, row, out, 2);
+  }
+}
+
+}  // namespace
+
+OpDefinition define_add_rms_norm_quant() {
+  std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "a layer's output", Mapping::many_to_many},
+                                  {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many}};
+  for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
+  return {
+      .category = "Normalisation",
+      .summary = "Residual addition and root-mean-square normalisation with int8 or fp8 codes as the result",
+      .semantics =
+          "sum = x + residual, stored in the residual's type; the float32 sum is normalised and quantized as in rms_norm_quant. In place works: sum may share "
+          "the "
+          "residual's memory. A code may differ by one step.",
+      .inputs = std::move(inputs),
+      .outputs = {{"q", code_types, "[.., H]", "codes"},
+                  {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"},
+                  {"scale", {DType::f32}, "[..] or [.., groups]", "step between codes, where dynamic"},
+                  {"zero_point", {DType::i32}, "as scale", "code of 0, where asymmetric"}},
+      .attributes = norm_quant_attributes(),
+      .infer = infer,
+      .reference = reference,
+      .operations = [](const Problem& p) { return 9 * static_cast<double>(p.input(0).elements().value(p.maximum)); },
+      .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, operands.weight) + 4; },
+      .integer_slack = 1,
+      .cases = [] { return norm_quant_cases(2); },
+  };
+}
+
+}  // namespace cermet

@@ -1,0 +1,125 @@
+#include "base/checked.hpp"
+#include "op/quantization.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::size_t q_operand = 0, scale_operand = 1, offset_operand = 2;
+
+void check_parameter(const Problem& p, std::size_t operand) {
+  const std::string& granularity = p.attributes.text("granularity");
+  const Dims& q = p.input(q_operand).dims;
+  const Dims rows(q.begin(), q.end() - 1);
+  if (granularity == "tensor") {
+    if (p.input(operand).elements() != Dim(1)) bad_operand(p, operand, "one number (granularity tensor)", p.input(operand).to_string());
+  } else if (granularity == "channel") {
+    expect_dims(p, operand, {q.back()}, "the last one of q");
+  } else if (granularity == "token") {
+    expect_dims(p, operand, rows, "those of q without the last");
+  } else {
+    CodeFormat format;
+    format.group = p.attributes.integer("group_size");
+    if (format.group <= 0) bad_attribute(p, "group_size", "a positive number");
+    expect_dims(p, operand, scale_dims(p, q_operand, format), "those of q with the last one replaced by its number of groups");
+  }
+}
+
+std::vector<TensorType> infer(const Problem& p) {
+  expect_min_rank(p, q_operand, 1);
+  check_parameter(p, scale_operand);
+  if (p.has(offset_operand)) check_parameter(p, offset_operand);
+  return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::real), p.input(q_operand).dims}};
+}
+
+/// Dense index of the scale of element i of q.
+std::int64_t parameter_index(const ReferenceCall& call, std::int64_t i) {
+  const std::string& granularity = call.attributes.text("granularity");
+  const std::int64_t length = call.inputs[q_operand].shape.back();
+  if (granularity == "tensor") return 0;
+  if (granularity == "channel") return i % length;
+  if (granularity == "token") return i / length;
+  const std::int64_t group = call.attributes.integer("group_size");
+  return i / length * div_up(length, group) + i % length / group;
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView& q = call.inputs[q_operand];
+  const bool multiply = call.attributes.text("mode") == "div";
+  for (std::int64_t i = 0; i < q.elements(); ++i) {
+    const std::int64_t at = parameter_index(call, i);
+    const double code = load(q, i), scale = load(call.inputs[scale_operand], at), offset = call.has(offset_operand) ? load(call.inputs[offset_operand], at) : 0;
+    store(call.outputs[0], i, multiply ? (code - offset) * scale : (code - offset) / scale);
+    const double terms = std::abs(code) + std::abs(offset);
+    note_magnitude(call, 0, i, multiply ? terms * std::abs(scale) : terms / std::abs(scale));
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  using enum DType;
+  const auto codes = [](DType t) { return t == i32 ? integers(-2000000000, 2000000000) : t == i8 ? integers(-128, 127) : normal(30); };
+  for (DType t : {i8, f8_e4m3, f8_e5m2, i32}) {
+    const std::string name(name_of(t));
+    const CaseOperand q{{t, {4, 300}}, codes(t)};
+    for (bool offset : {false, true}) {
+      const auto add = [&](std::string granularity, Dims dims) {
+        std::optional<CaseOperand> o;
+        if (offset) o = CaseOperand{{granularity == "token" ? i32 : f32, dims}, integers(-20, 20)};
+        list.push_back(
+            {granularity + "_" + name + (offset ? "_offset" : ""), {q, CaseOperand{{f32, dims}, uniform(0.01, 0.02)}, o}, {{"granularity", granularity}}});
+      };
+      add("tensor", {});
+      add("channel", {300});
+      add("token", {4});
+      add("group", {4, 3});
+    }
+  }
+  for (std::string out : {"bf16", "f16", "f32"})
+    for (std::string mode : {"div", "mul"})
+      list.push_back({mode + "_to_" + out,
+                      {CaseOperand{{i8, {3, 33}}, integers(-128, 127), 7}, CaseOperand{{f32, {3}}, uniform(1, 2)}},
+                      {{"out_dtype", out}, {"mode", mode}}});
+  list.push_back({"small_groups",
+                  {CaseOperand{{i8, {2, 3, 50}}, integers(-128, 127)}, CaseOperand{{f32, {2, 3, 4}}, uniform(1, 2), 2}},
+                  {{"granularity", "group"}, {"group_size", std::int64_t{16}}}});
+  list.push_back({"zero_and_nan_scale", {CaseOperand{{i8, {3, 4}}, integers(-128, 127)}, CaseOperand{{f32, {3}}, values({0, NAN, INFINITY})}}});
+  list.push_back(
+      {"nan_codes", {CaseOperand{{f8_e4m3, {2, 40}}, values({NAN, 448, -448, 0.001953125, 0.0146484375, -0.0, 1})}, CaseOperand{{f32, {2}}, constant(0.5)}}});
+  list.push_back(
+      {"e5m2_codes",
+       {CaseOperand{{f8_e5m2, {2, 40}}, values({NAN, INFINITY, -INFINITY, 57344, 1.52587890625e-05, -0.0, 1})}, CaseOperand{{f32, {2}}, constant(0.5)}}});
+  list.push_back({"nothing", {CaseOperand{{i8, {0, 4}}}, CaseOperand{{f32, {0}}}}});
+  list.push_back({"long_row", {CaseOperand{{i8, {1, 5000}}, integers(-128, 127)}, CaseOperand{{f32, {1}}, constant(0.1)}}});
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_dequantize() {
+  return {
+      .category = "Quantization",
+      .summary = "Values from codes: the inverse of quantize and dynamic_quant",
+      .semantics =
+          "mode div: y = (q - offset) * scale; mul: y = (q - offset) / scale, in float32, for codes of a quantization in that mode. Scale and offset (a zero "
+          "point, or the "
+          "offset that was added) are one number (granularity tensor), one per element of the last dimension (channel), one per row (token) or one per "
+          "group_size "
+          "elements of a row (group). int32 accumulators are codes too.",
+      .inputs = {{"q", code_types | DTypeSet{DType::i32}, "[.., K]", "codes"},
+                 {"scale", {DType::f32}, "by granularity", "step between codes (div) or its reciprocal (mul)"},
+                 {"offset", {DType::f32, DType::i32}, "as scale", "zero point or offset of the codes", Mapping::one_to_one, true}},
+      .outputs = {{"y", dtypes::real, "[.., K]", "values"}},
+      .attributes = {{"granularity", std::string("token"), "codes that share a scale", {"tensor", "channel", "token", "group"}},
+                     group_size_attribute(),
+                     {"mode", std::string("div"), "how the codes were made", {"div", "mul"}},
+                     {"out_dtype", std::string("f32"), "element type of y", {"f32", "bf16", "f16"}}},
+      .infer = infer,
+      .reference = reference,
+      .operations = [](const Problem& p) { return 2 * static_cast<double>(p.input(q_operand).elements().value(p.maximum)); },
+      .rounding_depth = [](const Problem&) { return 3.0; },
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet

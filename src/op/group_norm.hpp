@@ -1,0 +1,17 @@
+// What group_norm and instance_norm share: x[B, C, ..] normalised over groups of channels.
+#pragma once
+
+#include "op/norm.hpp"
+
+namespace cermet {
+
+struct GroupNormalisation {
+  std::string_view summary, semantics;
+  std::vector<AttributeSpec> attributes;
+  /// Groups of channels of a problem with these attributes and so many channels.
+  std::int64_t (*groups)(const Attributes& attributes, std::int64_t channels);
+  std::vector<Case> cases;
+};
+OpDefinition define_group_normalisation(GroupNormalisation op);
+
+}  // namespace cermet
