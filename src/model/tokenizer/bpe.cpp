@@ -1,6 +1,7 @@
 #include "model/tokenizer/bpe.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/text.hpp"
 #include "model/tokenizer/byte_map.hpp"

@@ -1,5 +1,6 @@
 #include "model/tokenizer/pre_tokenizer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -81,7 +82,7 @@ Regex compile(Json at, const Make& make) {
 }
 
 /// Joins neighbouring pieces as the behavior says. The rules look at the piece before (after, for merged_with_next).
-std::vector<Piece> join(std::vector<Piece> pieces, SplitBehavior behavior) {
+std::vector<Piece> join(const std::vector<Piece>& pieces, SplitBehavior behavior) {
   std::vector<Piece> joined;
   bool previous_is_match = false;
   const auto add = [&](const Piece& piece) {
@@ -171,7 +172,7 @@ void PreTokenizer::apply(std::size_t index, std::string_view text, RegexMemory& 
   }
   std::vector<Piece> all;
   while (const auto piece = pieces.next()) all.push_back({piece->begin, piece->end, piece->is_match != step.invert});
-  for (const Piece& piece : join(std::move(all), step.behavior)) pass_on(piece);
+  for (const Piece& piece : join(all, step.behavior)) pass_on(piece);
 }
 
 }  // namespace cermet

@@ -27,6 +27,7 @@ AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized
     if (token.normalized != normalized) continue;
     patterns.push_back({normalized ? std::string(normalizer.apply(token.content, buffer)) : token.content, token});
   }
+  texts.reserve(patterns.size());
   for (const auto& pattern : patterns) texts.push_back(pattern.text);
   std::sort(texts.begin(), texts.end());
   if (const auto twice = std::adjacent_find(texts.begin(), texts.end()); twice != texts.end()) {
