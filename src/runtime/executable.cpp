@@ -75,7 +75,7 @@ void Executable::State::check_symbols(const SymbolValues& values) const {
 }
 
 bool Executable::State::same_symbols(const SymbolValues& values) const {
-  return ran && std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return values.value[id] == symbols.value[id]; });
+  return resolved && std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return values.value[id] == symbols.value[id]; });
 }
 
 void Executable::State::refresh_inputs(const SymbolValues& values) {
@@ -133,25 +133,25 @@ void Executable::run(const SymbolValues& symbols) {
   State& s = *state_;
   s.check_symbols(symbols);
   const bool same = s.same_symbols(symbols);
-  // Until all of this has succeeded, nothing of an earlier run may be taken for valid.
+  s.completed = false;
   if (!same || s.rebound) {
-    s.ran = false;
+    s.resolved = false;  // until all of it has succeeded
     s.costs.clear();
     s.refresh_inputs(symbols);
     if (!same) s.refresh_symbolic(symbols);
     s.symbols = symbols;
     s.rebound = false;
-    s.ran = true;
+    s.resolved = true;
   }
-  if (!s.computes) return;
-  for (std::size_t i = 0; i < s.steps.size(); ++i)
+  for (std::size_t i = 0; s.computes && i < s.steps.size(); ++i)
     if (!s.steps[i].empty) s.launch(i);
+  s.completed = true;
 }
 
 TensorView Executable::output(std::string_view name) const {
   for (const GraphOutput& output : state_->graph.outputs()) {
     if (output.name != name) continue;
-    require(state_->ran, "output '{}': expected a run before it is read, found none", name);
+    require(state_->completed, "output '{}': expected a run that completed before it is read, found none", name);
     return state_->views[static_cast<std::size_t>(output.value.index)];
   }
   fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name, state_->graph.name);

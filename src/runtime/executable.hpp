@@ -38,7 +38,7 @@ class Executable {
   void bind(std::string_view input, const TensorView& memory);
   /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound.
   void run(const SymbolValues& symbols);
-  /// Result of the last run: a view into the arena (or into state), valid until the next run.
+  /// Result of the last run: a view into the arena (or into state), valid until the next run. Throws Error where that run failed or there was none.
   TensorView output(std::string_view name) const;
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch

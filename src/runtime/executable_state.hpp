@@ -26,7 +26,10 @@ struct Executable::State {
   Graph graph;
   SymbolValues maximum, symbols;  ///< symbols: of the last run
   std::vector<SymbolId> used_symbols;
-  bool ran = false, rebound = true, timing = false, computes = true;
+  bool resolved = false;   ///< `views` and `operands` hold for `symbols`
+  bool rebound = true;     ///< an input was bound since they were resolved
+  bool completed = false;  ///< the last run reached its end
+  bool timing = false, computes = true;
   ThreadPool* pool = nullptr;
 
   MemoryPlan memory;

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
+
+#include "base/log.hpp"
 #include "runtime/explain.hpp"
 #include "tests/runtime/graph_harness.hpp"
 #include "tests/support/error_text.hpp"
@@ -74,6 +79,22 @@ TEST(Compile, ErrorsOfKernelsNameTheScope) {
   Batch batch = std::move(batches()[2]);
   store(batch.inputs["slots"].view, 0, 1000);
   EXPECT_EQ(error_text([&] { runner.run(batch); }).substr(0, 26), "attention: kv_cache_write:");
+  EXPECT_EQ(error_text([&] { runner.executable.output("logits"); }), "output 'logits': expected a run that completed before it is read, found none");
+  store(batch.inputs["slots"].view, 0, -1);
+  runner.run(batch);
+  EXPECT_EQ(runner.executable.output("logits").shape.back(), 50);
+}
+
+TEST(Compile, DumpsTheGraphToTheLog) {
+  std::ostringstream text;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text);
+  log().sinks().push_back(sink);
+  const auto level = log().level();
+  log().set_level(spdlog::level::info);
+  GraphRunner runner("dense", {.maximum = {}, .skip = {}, .dump_after = "dead-code"});
+  log().sinks().pop_back();
+  log().set_level(level);
+  EXPECT_NE(text.str().find("graph after dead-code:\n" + to_text(runner.graph)), std::string::npos) << text.str();
 }
 
 TEST(Compile, OutputsMayBeInputsAndConstants) {

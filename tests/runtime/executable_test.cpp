@@ -105,7 +105,7 @@ TEST(Executable, RefusesWhatDoesNotFit) {
             }),
             "input 'x': expected the last 1 dimensions to be dense, found dimensions [5, 16] with strides [1, 5]");
   EXPECT_EQ(error_text([&] { executable.bind("x", TensorView(nullptr, DType::f32, {5, 16})); }), "input 'x': expected memory, found a null pointer");
-  EXPECT_EQ(error_text([&] { executable.output("y"); }), "output 'y': expected a run before it is read, found none");
+  EXPECT_EQ(error_text([&] { executable.output("y"); }), "output 'y': expected a run that completed before it is read, found none");
   executable.bind("x", x.view);
   EXPECT_EQ(error_text([&] { executable.run(tokens(6)); }), "input 'x': expected room for f32[T, 16] = [6, 16], found [5, 16]");
   EXPECT_EQ(error_text([&] { executable.run(tokens(9)); }), "symbol 'T': expected 0 to 8, found 9");

@@ -1,0 +1,53 @@
+#include "device/device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/error_text.hpp"
+
+namespace cermet {
+namespace {
+
+bool aligned(const DeviceBuffer& buffer) { return reinterpret_cast<std::uintptr_t>(buffer.data()) % 64 == 0; }
+
+TEST(Device, CpuMemoryIsAlignedAndShared) {
+  const auto device = make_device("cpu");
+  EXPECT_EQ(device->kind(), DeviceKind::cpu);
+  EXPECT_TRUE(device->computes());
+  EXPECT_EQ(device->name().substr(0, 5), "cpu (");
+  DeviceBuffer copy;
+  {
+    const DeviceBuffer buffer = device->allocate(1000);
+    EXPECT_TRUE(aligned(buffer));
+    std::memset(buffer.data(), 7, 1000);
+    copy = buffer;
+  }
+  EXPECT_EQ(copy.size(), 1000);
+  EXPECT_EQ(static_cast<int>(copy.data()[999]), 7) << "memory lives as long as its last owner";
+  EXPECT_EQ(device->allocate(0).size(), 0);
+  EXPECT_EQ(error_text([&] { device->allocate(std::int64_t{1} << 60); }), "memory: expected room for 1152921504606846976 bytes, found none");
+}
+
+TEST(Device, NullMemoryHasAddressesOnly) {
+  const auto device = make_device("null");
+  EXPECT_EQ(device->kind(), DeviceKind::null);
+  EXPECT_FALSE(device->computes());
+  EXPECT_EQ(device->name(), "null");
+  const DeviceBuffer a = device->allocate(std::int64_t{1} << 40), b = device->allocate(100), c = device->allocate(0), d = device->allocate(1);
+  for (const DeviceBuffer* buffer : {&a, &b, &c, &d}) {
+    EXPECT_TRUE(aligned(*buffer));
+    EXPECT_NE(buffer->data(), nullptr);
+  }
+  EXPECT_EQ(a.size(), std::int64_t{1} << 40) << "more than any machine has";
+  EXPECT_GE(reinterpret_cast<std::uintptr_t>(b.data()), reinterpret_cast<std::uintptr_t>(a.data()) + (std::uintptr_t{1} << 40));
+  EXPECT_NE(c.data(), d.data());
+}
+
+TEST(Device, UnknownNamesAreRefused) {
+  EXPECT_EQ(error_text([] { make_device("cuda"); }), "device 'cuda': expected cpu or null");
+  EXPECT_EQ(error_text([] { make_device(""); }), "device '': expected cpu or null");
+}
+
+}  // namespace
+}  // namespace cermet
