@@ -4,6 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/attention.cpp"
 #include <hwy/foreach_target.h>
 
+#include <hwy/cache_control.h>
+
 #include <atomic>
 #include <limits>
 
@@ -19,15 +21,39 @@ namespace cermet::cpu::HWY_NAMESPACE {
 /// Highway's Exp gives 0 for NaN.
 HWY_INLINE Floats exp_or_nan(Floats x) { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(FloatTag(), x)); }
 
-/// Loads keys begin .. begin + count as float32 rows of `length`.
-void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t count, float* out) {
-  for (std::int64_t i = 0; i < count; ++i, out += length) {
-    const std::int64_t page = rows.table ? rows.table[(begin + i) / rows.block] : 0, offset = rows.table ? (begin + i) % rows.block : begin + i;
-    convert(rows.data + page * rows.page_step + offset * rows.row_step, reinterpret_cast<std::byte*>(out), length);
-    if (!rows.scale) continue;
-    const auto scale = hn::Set(FloatTag(), rows.scale[page * rows.scale_page_step + offset * rows.scale_row_step]);
-    for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(out + d, n), scale), out + d, n); });
+/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
+template <class Body>
+void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& body) {
+  for (std::int64_t j = begin; j < end;) {
+    const std::int64_t page = rows.table ? rows.table[j / rows.block] : 0, offset = rows.table ? j % rows.block : j;
+    const std::int64_t count = rows.table ? std::min(end - j, rows.block - offset) : end - j;
+    const float* scale = rows.scale ? rows.scale + page * rows.scale_page_step + offset * rows.scale_row_step : nullptr;
+    body(j - begin, count, rows.data + page * rows.page_step + offset * rows.row_step, scale);
+    j += count;
   }
+}
+
+/// Loads keys begin .. end as float32 rows of `length`.
+void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
+  for_runs(rows, begin, end, [&](std::int64_t first, std::int64_t count, const std::byte* data, const float* scale) HWY_ATTR {
+    float* to = out + first * length;
+    const bool dense = rows.row_step == length * rows.element_bytes;
+    if (dense) convert(data, reinterpret_cast<std::byte*>(to), count * length);
+    for (std::int64_t i = 0; i < count && (!dense || scale); ++i, to += length) {
+      if (!dense) convert(data + i * rows.row_step, reinterpret_cast<std::byte*>(to), length);
+      if (!scale) continue;
+      const auto factor = hn::Set(FloatTag(), scale[i * rows.scale_row_step]);
+      for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(to + d, n), factor), to + d, n); });
+    }
+  });
+}
+
+/// Asks for keys begin .. end ahead of their use: pages are too short for the processor to see a pattern in them.
+void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t begin, std::int64_t end) {
+  for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
+    for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
+      for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) hwy::Prefetch(data + byte);
+  });
 }
 
 /// s = softcap * tanh(s / softcap) over `count` scores, a multiple of lanes().
@@ -113,15 +139,17 @@ void attend(const AttentionSettings& settings, const AttentionShape& shape, cons
             std::int64_t end) {
   const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
   for (std::int64_t j = begin; j < end; j += key_tile) {
-    const std::int64_t count = std::min(key_tile, end - j);
-    load_rows(task.k, shape.k_to_float, head_size, j, count, state.keys);
+    const std::int64_t count = std::min(key_tile, end - j), next = j + count, next_end = std::min(end, next + key_tile);
+    load_rows(task.k, shape.k_to_float, head_size, j, next, state.keys);
+    prefetch_rows(task.k, head_size, next, next_end);
     product({state.keys, head_size, 1}, state.query, state.scores, {count, rows, head_size}, false);
     if (settings.softcap > 0) cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
     if (task.alibi) add_alibi(state.scores, state, j, count);
-    const bool masked = state.last_first > j || state.first_last < j + count;
+    const bool masked = state.last_first > j || state.first_last < next;
     if (masked) mask_scores(state.scores, state, j, count);
     update_softmax(state.scores, state, count, value_size);
-    load_rows(task.v, shape.v_to_float, value_size, j, count, state.values);
+    load_rows(task.v, shape.v_to_float, value_size, j, next, state.values);
+    prefetch_rows(task.v, value_size, next, next_end);
     if (masked && !all_finite(state.values, static_cast<std::size_t>(count * value_size))) {
       accumulate_visible(state.scores, state.values, state, j, count, value_size);
     } else {

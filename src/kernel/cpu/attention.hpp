@@ -16,6 +16,7 @@ namespace cermet::cpu {
 /// Keys or values of one sequence and head: `length` elements each, in pages or in one run.
 struct KeyRows {
   const std::byte* data = nullptr;
+  std::int64_t element_bytes = 1;
   std::int64_t page_step = 0, row_step = 0;  ///< bytes
   const std::int32_t* table = nullptr;       ///< page of every `block` tokens; null: token j is row j of page 0
   std::int64_t block = 1;

@@ -36,6 +36,7 @@ std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>
 /// Tokens from `first` on, seen by key-value head `head`.
 KeyRows rows_of(const TensorView& list, std::int64_t first, std::int64_t head) {
   KeyRows rows;
+  rows.element_bytes = bytes_of(list);
   rows.data = list.as<const std::byte>() + (first * list.strides[0] + head * list.strides[1]) * bytes_of(list);
   rows.row_step = list.strides[0] * bytes_of(list);
   return rows;

@@ -86,11 +86,17 @@ class Batch {
   }
 
   KeyRows rows(std::size_t which, std::int64_t b, std::int64_t head) const {
-    const TensorView &cache = args_.inputs[which], &scale = args_.inputs[which - k_cache + k_scale];
-    const auto bytes = static_cast<std::int64_t>(size_of(cache.dtype));
-    KeyRows r{cache.as<const std::byte>() + head * cache.strides[axes_.heads] * bytes, cache.strides[0] * bytes, cache.strides[axes_.block] * bytes, table(b),
-              block_};
-    if (!scale.present) return r;
+    const TensorView& cache = args_.inputs[which];
+    KeyRows r;
+    r.element_bytes = static_cast<std::int64_t>(size_of(cache.dtype));
+    r.data = cache.as<const std::byte>() + head * cache.strides[axes_.heads] * r.element_bytes;
+    r.page_step = cache.strides[0] * r.element_bytes;
+    r.row_step = cache.strides[axes_.block] * r.element_bytes;
+    r.table = table(b);
+    r.block = block_;
+    const std::size_t scale_operand = which - k_cache + k_scale;
+    if (!args_.has(scale_operand)) return r;
+    const TensorView& scale = args_.inputs[scale_operand];
     const bool per_token = scale.shape.rank() == 3;
     r.scale = scale.as<const float>() + head * (per_token ? scale.strides[axes_.heads] : 1);
     if (per_token) {
