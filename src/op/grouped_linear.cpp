@@ -1,28 +1,75 @@
-#include "op/products.hpp"
+#include "base/checked.hpp"
+#include "op/scales.hpp"
 
 namespace cermet {
 namespace {
 
-std::vector<TensorType> infer(const Problem& p) {
-  expect_rank(p, 0, 2);
-  expect_rank(p, 1, 3);
-  expect_dim(p, 1, 2, dim_of(p, 0, 1), "K of x");
-  expect_dims(p, 2, {dim_of(p, 1, 0) + Dim(1)}, "E of w and one more");
-  const Dim n = dim_of(p, 1, 1);
-  if (p.has(3)) expect_dims(p, 3, {dim_of(p, 1, 0), n}, "E and N of w");
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), with_last(p.input(0).dims, n)}};
+enum Operand : std::size_t { X, W, OFFSETS, BIAS, X_SCALE, W_SCALE };
+
+void check_scales(const Problem& p) {
+  const bool quantized = !dtypes::real.contains(p.input(X).dtype);
+  if (dtypes::real.contains(p.input(W).dtype) == quantized)
+    bad_operand(p, W, quantized ? "a quantised type, because x has one" : "a real type, because x has one", name_of(p.input(W).dtype));
+  for (const std::size_t i : {X_SCALE, W_SCALE})
+    if (p.has(i) && !quantized) bad_operand(p, i, "none, because x is not quantised", p.input(i).to_string());
+  if (!quantized) return;
+  check_quantized_pair(p, X, W);
+  if (p.has(X_SCALE) && !row_scale_grid(p.input(X_SCALE).dims, {dim_of(p, X, 0)}, dim_of(p, X, 1)))
+    bad_operand(p, X_SCALE, "[], [R] or [R, K/128]", p.input(X_SCALE).to_string());
+  if (p.has(W_SCALE) && !stacked_scale_grid(p.input(W_SCALE).dims, p.input(W).dims))
+    bad_operand(p, W_SCALE, "[E], [E, N] or [E, N/128, K/128]", p.input(W_SCALE).to_string());
 }
 
+std::vector<TensorType> infer(const Problem& p) {
+  expect_rank(p, X, 2);
+  expect_rank(p, W, 3);
+  expect_dim(p, W, 2, dim_of(p, X, 1), "K of x");
+  expect_dims(p, OFFSETS, {dim_of(p, W, 0) + Dim(1)}, "E of w and one more");
+  const Dim n = dim_of(p, W, 1);
+  if (p.has(BIAS)) expect_dims(p, BIAS, {dim_of(p, W, 0), n}, "E and N of w");
+  check_scales(p);
+  const DType own = dtypes::real.contains(p.input(X).dtype) ? p.input(X).dtype : DType::f32;
+  return {{dtype_attribute(p, "out_dtype", own, dtypes::real), with_last(p.input(X).dims, n)}};
+}
+
+/// One element: reduction blocks scaled and added in order, as scaled_mm defines it.
+struct Element {
+  const ReferenceCall& call;
+  ScaleGrid left, right;
+  std::int64_t expert, row, column;
+
+  double scale(std::int64_t kb) const {
+    const std::int64_t columns = call.inputs[W].shape[1];
+    const double x = call.has(X_SCALE) ? load(call.inputs[X_SCALE], left.index(row, kb)) : 1;
+    return call.has(W_SCALE) ? x * load(call.inputs[W_SCALE], expert * right.count(columns) + right.index(column, kb)) : x;
+  }
+  DotProduct sum() const {
+    const TensorView &x = call.inputs[X], &w = call.inputs[W];
+    const std::int64_t length = x.shape[1], block = std::max(left.blocks, right.blocks) > 1 ? scale_block : std::max<std::int64_t>(1, length);
+    const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), weight_bytes = static_cast<std::int64_t>(size_of(w.dtype));
+    const std::byte *from = Rows(x).row(row), *weight = Rows(w).row(expert * w.shape[1] + column);
+    DotProduct sum;
+    for (std::int64_t begin = 0; begin < length; begin += block) {
+      const DotProduct dot = dot_product(from + begin * bytes, x.dtype, weight + begin * weight_bytes, w.dtype, std::min(block, length - begin));
+      sum.sum += scale(begin / block) * dot.sum;
+      sum.magnitude += std::abs(scale(begin / block)) * dot.magnitude;
+    }
+    return sum;
+  }
+};
+
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &w = call.inputs[1], &offsets = call.inputs[2];
-  const Rows rows(x), weights(w);
+  const TensorView &x = call.inputs[X], &w = call.inputs[W], &offsets = call.inputs[OFFSETS];
   const std::int64_t experts = w.shape[0], columns = w.shape[1];
-  check_group_offsets("grouped_linear", offsets, rows.count());
+  check_group_offsets("grouped_linear", offsets, x.shape[0]);
+  ScaleGrid left, right;
+  if (call.has(X_SCALE)) left = *row_scale_grid(to_dims(call.inputs[X_SCALE].shape), {x.shape[0]}, x.shape[1]);
+  if (call.has(W_SCALE)) right = *stacked_scale_grid(to_dims(call.inputs[W_SCALE].shape), to_dims(w.shape));
   for (std::int64_t e = 0; e < experts; ++e)
     for (std::int64_t r = load_index(offsets, e); r < load_index(offsets, e + 1); ++r)
       for (std::int64_t n = 0; n < columns; ++n) {
-        const DotProduct dot = dot_product(rows.row(r), x.dtype, weights.row(e * columns + n), w.dtype, x.shape[1]);
-        const double bias = call.has(3) ? load(call.inputs[3], e * columns + n) : 0;
+        const DotProduct dot = Element{call, left, right, e, r, n}.sum();
+        const double bias = call.has(BIAS) ? load(call.inputs[BIAS], e * columns + n) : 0;
         store(call.outputs[0], r * columns + n, dot.sum + bias);
         note_magnitude(call, 0, r * columns + n, dot.magnitude + std::abs(bias));
       }
@@ -32,6 +79,25 @@ CaseOperand weight(DType t, std::int64_t e, std::int64_t n, std::int64_t k) { re
 CaseOperand offsets(std::vector<double> list, DType t = DType::i32) {
   const auto count = static_cast<std::int64_t>(list.size());
   return {{t, {count}}, values(std::move(list))};
+}
+
+void add_quantized_cases(std::vector<Case>& list) {
+  const auto codes = [](std::vector<Dim> dims, bool constant = false) { return CaseOperand{{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant}; };
+  const auto fp8 = [](DType t, std::vector<Dim> dims) { return CaseOperand{{t, dims}, normal(), 0, dims.size() == 3}; };
+  const auto scale = [](std::vector<Dim> dims) { return CaseOperand{{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; };
+  const CaseOperand groups = offsets({0, 1, 1, 19});
+  list.push_back({"i8", {codes({19, 70}), codes({3, 41, 70}, true), groups, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"i8_one_scale_each",
+                  {codes({19, 70}), codes({3, 41, 70}, true), groups, CaseOperand{{DType::bf16, {3, 41}}}, scale({}), scale({3})},
+                  {{"out_dtype", "bf16"}}});
+  list.push_back({"i8_blocks", {codes({19, 300}), codes({3, 140, 300}, true), groups, {}, scale({19, 3}), scale({3, 2, 3})}, {{"out_dtype", "f16"}}});
+  list.push_back({"i8_columns_of_one", {codes({19, 30}), codes({3, 14, 30}, true), groups, {}, scale({19, 1}), scale({3, 14, 1})}});
+  list.push_back({"i8_not_constant", {codes({19, 30}), codes({3, 14, 30}), groups, {}, scale({19}), scale({3, 14})}});
+  list.push_back({"fp8", {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e5m2, {3, 41, 70}), groups, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"fp8_blocks",
+                  {fp8(DType::f8_e4m3, {19, 300}), fp8(DType::f8_e4m3, {3, 140, 300}), groups, {}, scale({19, 3}), scale({3, 2, 3})},
+                  {{"out_dtype", "bf16"}}});
+  list.push_back({"fp8_no_scales", {fp8(DType::f8_e4m3, {19, 30}), fp8(DType::f8_e4m3, {3, 9, 30}), groups}});
 }
 
 std::vector<Case> cases() {
@@ -53,25 +119,30 @@ std::vector<Case> cases() {
   list.push_back({"no_columns", {CaseOperand{{DType::f32, {2, 16}}}, weight(DType::f32, 1, 0, 16), offsets({0, 2})}});
   list.push_back({"no_reduction", {CaseOperand{{DType::bf16, {3, 0}}}, weight(DType::bf16, 2, 8, 0), offsets({0, 1, 3}), CaseOperand{{DType::f32, {2, 8}}}}});
   list.push_back({"nan_row", {CaseOperand{{DType::bf16, {2, 4}}, values({1, NAN, 3, 4, 5, 6, 7, 8})}, weight(DType::bf16, 1, 8, 4), offsets({0, 2})}});
+  add_quantized_cases(list);
   return list;
 }
 
 }  // namespace
 
 OpDefinition define_grouped_linear() {
+  constexpr DTypeSet operand_types = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
       .category = "Linear algebra",
       .summary = "Rows sorted by group, each group times its own weight matrix: the experts of a mixture",
       .semantics =
           "y[r, n] = sum over k of x[r, k] * w[e, n, k] + bias[e, n] for offsets[e] <= r < offsets[e + 1]. offsets starts at 0, never falls and ends at R; "
-          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Element types may be mixed freely; sums in float32, one "
-          "rounding to out_dtype. As in linear, products of bfloat16 by bfloat16 may treat subnormal values as zero.",
-      .inputs = {{"x", dtypes::real, "[R, K]", "rows sorted by group", Mapping::many_to_many},
-                 {"w", dtypes::real, "[E, N, K]", "a weight for each group", Mapping::many_to_many},
+          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Real element types may be mixed freely; sums in float32, "
+          "one rounding to out_dtype. int8 goes with int8 and fp8 with fp8: the products are then scaled as scaled_mm scales them, "
+          "x_scale[r] * (w_scale[e, n] * sum), blocks of 128 included; int8 sums are exact.",
+      .inputs = {{"x", operand_types, "[R, K]", "rows sorted by group", Mapping::many_to_many},
+                 {"w", operand_types, "[E, N, K]", "a weight for each group", Mapping::many_to_many},
                  {"offsets", dtypes::index, "[E + 1]", "first row of each group, and R", Mapping::many_to_many},
-                 {"bias", dtypes::real, "[E, N]", "added before the rounding", Mapping::one_to_many, true}},
+                 {"bias", dtypes::real, "[E, N]", "added before the rounding", Mapping::one_to_many, true},
+                 {"x_scale", {DType::f32}, "[], [R] or [R, K/128]", "scale of quantised rows", Mapping::one_to_many, true},
+                 {"w_scale", {DType::f32}, "[E], [E, N] or [E, N/128, K/128]", "scale of quantised weights", Mapping::one_to_many, true}},
       .outputs = {{"y", dtypes::real, "[R, N]", "the products"}},
-      .attributes = {{"out_dtype", std::string(), "element type of y; that of x where empty"}},
+      .attributes = {{"out_dtype", std::string(), "element type of y; where empty that of x, or f32 where x is quantised"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 2.0 * static_cast<double>(p.size(0, 0) * p.size(0, 1)) * static_cast<double>(p.size(1, 1)); },

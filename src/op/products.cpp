@@ -26,6 +26,29 @@ std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing)
   return rows;
 }
 
+MatrixBatch::MatrixBatch(const TensorView& view, bool reduction_first, const TensorView& result)
+    : data_(view.as<const std::byte>()), element_bytes_(static_cast<std::int64_t>(size_of(view.dtype))) {
+  const int rank = view.shape.rank(), reduction = reduction_first ? rank - 2 : rank - 1, outer = reduction_first ? rank - 1 : rank - 2;
+  length = view.shape[reduction];
+  length_step = view.strides[reduction];
+  outer_step = view.strides[outer];
+  for (int axis = 0; axis + 2 < result.shape.rank(); ++axis) {
+    const int own = axis - (result.shape.rank() - rank);
+    count_ *= result.shape[axis];
+    batch_dims_.push_back(result.shape[axis]);
+    batch_steps_.push_back(own >= 0 && view.shape[own] != 1 ? view.strides[own] : 0);
+  }
+}
+
+const std::byte* MatrixBatch::at(std::int64_t batch, std::int64_t outer) const {
+  std::int64_t offset = outer * outer_step;
+  for (int axis = batch_dims_.rank() - 1; axis >= 0; --axis) {
+    offset += batch % batch_dims_[axis] * batch_steps_[axis];
+    batch /= batch_dims_[axis];
+  }
+  return data_ + offset * element_bytes_;
+}
+
 void check_group_offsets(std::string_view op, const TensorView& offsets, std::int64_t rows) {
   const std::int64_t last = offsets.elements() - 1;
   for (std::int64_t e = 0, previous = 0; e <= last; ++e) {

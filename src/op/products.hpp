@@ -18,6 +18,24 @@ DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type,
 Dim check_weight(const Problem& problem, std::size_t x, std::size_t weight, std::size_t bias);
 /// Rows of an operand at the symbols' maximum: the product of all its dimensions but the last `trailing`.
 std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing = 1);
+/// Stacks of matrices whose leading dimensions broadcast: element (batch, outer, k) with k along the reduction.
+class MatrixBatch {
+ public:
+  /// `reduction_first`: stored as [.., K, outer] instead of [.., outer, K]. Batches are counted over the leading dimensions of `result`.
+  MatrixBatch(const TensorView& view, bool reduction_first, const TensorView& result);
+  std::int64_t count() const { return count_; }
+  /// Address of element (batch, outer, 0).
+  const std::byte* at(std::int64_t batch, std::int64_t outer) const;
+
+  std::int64_t length;                   ///< K
+  std::int64_t outer_step, length_step;  ///< in elements
+
+ private:
+  const std::byte* data_;
+  std::int64_t element_bytes_, count_ = 1;
+  Shape batch_dims_, batch_steps_;  ///< of the result; a step of 0 repeats
+};
+
 /// Throws unless offsets [E + 1] start at 0, never fall and end at `rows`.
 void check_group_offsets(std::string_view op, const TensorView& offsets, std::int64_t rows);
 /// Dimensions of x with the last one replaced.

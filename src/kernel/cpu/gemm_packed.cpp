@@ -130,6 +130,7 @@ HWY_EXPORT(dual_linear_packed);
 HWY_EXPORT(grouped_linear_packed);
 
 Decline declines(const Problem& p) {
+  if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("x is {}, not a real type", name_of(p.input(0).dtype));
   if (!p.is_constant(1) || (p.op->kind == OpKind::dual_linear && !p.is_constant(2))) return "weight is not constant, so it cannot be prepacked";
   return std::nullopt;
 }

@@ -173,6 +173,10 @@ extern const Kernel gemm_grouped_linear_plain{
     .name = "gemm.grouped_linear.plain",
     .op = OpKind::grouped_linear,
     .summary = summary,
+    .declines = [](const Problem& p) -> Decline {
+      if (dtypes::real.contains(p.input(0).dtype)) return std::nullopt;
+      return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(p.input(0).dtype));
+    },
     .bind = [](const Problem&) -> Launcher {
       return [](const LaunchArgs& args) {
         HWY_DYNAMIC_DISPATCH(grouped_linear_plain)

@@ -263,7 +263,7 @@ ScaledProduct make_scaled_product(const ScaledPlan& plan, const TensorView& weig
   if (left_scale.present) {
     p.left.data = dense(left_scale, scale_count, reinterpret_cast<float*>(p.packed_rows));
     if (plan.left.group != 0) p.left.step = plan.left.blocks, p.left.block_step = plan.left.blocks > 1 ? 1 : 0;
-    p.packed_rows += round_up(scale_count * 4, 64);
+    p.packed_rows += round_up(left_scale.elements() * static_cast<std::int64_t>(sizeof(float)), 64);
   }
   if (zero_points.present) {
     const std::int64_t count = zero_points.elements();
@@ -299,6 +299,29 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan, const Weig
   }
 }
 
+void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan, const WeightLayout* repack) {
+  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
+  const Groups groups(args.inputs[2], x.shape[0], args.workspace);
+  if (y.elements() == 0) return;
+  ScaledProduct p = make_scaled_product(plan, w, x.shape[0], optional_input(args, 4), TensorView(), args.workspace + group_workspace_bytes(w.shape[0]));
+  const std::int64_t matrix_step = round_up(panels_bytes(w.dtype, p.columns, p.length), 64);
+  const std::byte* matrices = w.as<const std::byte>();
+  if (repack) {
+    for (std::int64_t i = 0; i < groups.active_count; ++i) {
+      const std::int64_t e = groups.active[i];
+      repack->pack(optional_row(args, 1, e), p.packed_rows + e * matrix_step, *args.pool);
+    }
+    matrices = p.packed_rows;
+    p.packed_rows += w.shape[0] * matrix_step;
+  }
+  const ScaledResult result{Rows(y), y.dtype, TensorView(), 1.0f};
+  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), p, *args.pool);
+  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, [&](std::int64_t e, std::int64_t first, std::int64_t rows, std::int64_t panel) {
+    const ScaledWeight weight{matrices + e * matrix_step, weight_scales(optional_row(args, 5, e), plan.right), optional_row(args, 3, e)};
+    compute_tile(p, weight, result, first, rows, panel);
+  });
+}
+
 }  // namespace cermet::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -307,14 +330,19 @@ namespace cermet::cpu {
 namespace {
 
 HWY_EXPORT(scaled_mm_packed);
+HWY_EXPORT(grouped_linear_scaled);
 
 bool byte_products(const Problem& p) { return p.input(1).dtype == DType::i8 && active_isa() >= Isa::avx512_vnni; }
 
-ScaledPlan plan_of(const Problem& p) {
+/// `left` and `right` number the operands that are scales.
+ScaledPlan plan_of(const Problem& p, std::size_t left, std::size_t right) {
   ScaledPlan plan{.left = {}, .right = {}, .bytes = byte_products(p)};
-  const Dims& a = p.input(0).dims;
-  if (p.has(2)) plan.left = *row_scale_grid(p.input(2).dims, {a.begin(), a.end() - 1}, a.back());
-  if (p.has(3)) plan.right = *column_scale_grid(p.input(3).dims, p.input(1).dims[0], p.input(1).dims[1]);
+  const Dims &rows = p.input(0).dims, &weight = p.input(1).dims;
+  if (p.has(left)) plan.left = *row_scale_grid(p.input(left).dims, {rows.begin(), rows.end() - 1}, rows.back());
+  if (p.has(right)) {
+    const Dims& scale = p.input(right).dims;
+    plan.right = weight.size() == 3 ? *stacked_scale_grid(scale, weight) : *column_scale_grid(scale, weight[0], weight[1]);
+  }
   return plan;
 }
 
@@ -322,14 +350,17 @@ std::int64_t packed_row_bytes(const Problem& p, std::int64_t rows) {
   return rows * round_up(p.size(0, -1), 4) * (byte_products(p) ? 1 : static_cast<std::int64_t>(sizeof(float)));
 }
 
-std::int64_t scaled_mm_workspace(const Problem& p, int) {
-  const std::int64_t rows = max_rows(p, 0);
-  std::int64_t bytes = packed_row_bytes(p, std::min(rows, packed_row_limit));
-  if (p.has(2)) bytes += round_up(plan_of(p).left.count(rows) * 4, 64);
-  if (p.has(5)) bytes += round_up(max_rows(p, 5, 0) * 4, 64);
-  if (!p.is_constant(1)) bytes += round_up(panels_bytes(p.input(1).dtype, p.size(1, 0), p.size(1, 1)), 64);
-  return bytes;
+/// Scales of the left operand, packed rows, and the panels of a weight that is packed in every run.
+std::int64_t product_workspace(const Problem& p, std::size_t left_scale, std::int64_t packed_rows) {
+  std::int64_t bytes = packed_row_bytes(p, packed_rows);
+  if (p.has(left_scale)) bytes += round_up(max_rows(p, left_scale, 0) * static_cast<std::int64_t>(sizeof(float)), 64);
+  if (p.is_constant(1)) return bytes;
+  return bytes + max_rows(p, 1, 2) * round_up(panels_bytes(p.input(1).dtype, p.size(1, -2), p.size(1, -1)), 64);
 }
+
+const WeightLayout* weight_layout(const Problem& p, std::size_t operand) { return operand == 1 && p.is_constant(1) ? panel_layout(p.input(1).dtype) : nullptr; }
+
+const WeightLayout* repacked_layout(const Problem& p) { return p.is_constant(1) ? nullptr : panel_layout(p.input(1).dtype); }
 
 }  // namespace
 
@@ -338,12 +369,28 @@ extern const Kernel gemm_scaled_mm_packed{
     .op = OpKind::scaled_mm,
     .summary = "int8 by byte dot products or exact float32, fp8 as bf16, over packed panels; a weight that is not constant is packed in every run",
     .bind = [](const Problem& p) -> Launcher {
-      return [plan = plan_of(p), repack = p.is_constant(1) ? nullptr : panel_layout(p.input(1).dtype)](const LaunchArgs& args) {
-        HWY_DYNAMIC_DISPATCH(scaled_mm_packed)(args, plan, repack);
+      return [plan = plan_of(p, 2, 3), repack = repacked_layout(p)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(scaled_mm_packed)(args, plan, repack); };
+    },
+    .weight_layout = weight_layout,
+    .workspace =
+        [](const Problem& p, int) {
+          const std::int64_t zero_points = p.has(5) ? round_up(max_rows(p, 5, 0) * static_cast<std::int64_t>(sizeof(std::int32_t)), 64) : 0;
+          return zero_points + product_workspace(p, 2, std::min(packed_row_limit, max_rows(p, 0)));
+        },
+};
+
+extern const Kernel gemm_grouped_linear_scaled{
+    .name = "gemm.grouped_linear.scaled",
+    .op = OpKind::grouped_linear,
+    .summary = "as gemm.scaled_mm.packed, for the groups that have rows",
+    .declines = [](const Problem& p) -> Decline { return dtypes::real.contains(p.input(0).dtype) ? Decline("x is not quantised") : std::nullopt; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [plan = plan_of(p, 4, 5), repack = repacked_layout(p)](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(grouped_linear_scaled)(args, plan, repack);
       };
     },
-    .weight_layout = [](const Problem& p, std::size_t operand) { return operand == 1 && p.is_constant(1) ? panel_layout(p.input(1).dtype) : nullptr; },
-    .workspace = scaled_mm_workspace,
+    .weight_layout = weight_layout,
+    .workspace = [](const Problem& p, int) { return group_workspace_bytes(p.size(1, 0)) + product_workspace(p, 4, max_rows(p, 0)); },
 };
 
 }  // namespace cermet::cpu

@@ -1,0 +1,105 @@
+#include "op/products.hpp"
+
+namespace cermet {
+namespace {
+
+/// Rows, columns and reduction of both operands, transposition undone.
+struct MatmulDims {
+  Dim m, n, k;
+};
+
+MatmulDims matmul_dims(const Problem& p) {
+  const bool ta = p.attributes.flag("transpose_a"), tb = p.attributes.flag("transpose_b");
+  const MatmulDims dims{dim_of(p, 0, ta ? -1 : -2), dim_of(p, 1, tb ? -2 : -1), dim_of(p, 0, ta ? -2 : -1)};
+  expect_dim(p, 1, tb ? -1 : -2, dims.k, "K of a");
+  return dims;
+}
+
+std::vector<TensorType> infer(const Problem& p) {
+  expect_min_rank(p, 0, 2);
+  expect_min_rank(p, 1, 2);
+  const MatmulDims dims = matmul_dims(p);
+  Problem leading = p;
+  for (std::size_t i : {0, 1}) leading.inputs[i]->dims.resize(leading.inputs[i]->dims.size() - 2);
+  Dims y = broadcast_dims(leading, 0, 1);
+  y.push_back(dims.m);
+  y.push_back(dims.n);
+  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), y}};
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView &a = call.inputs[0], &b = call.inputs[1], &y = call.outputs[0];
+  if (y.elements() == 0) return;
+  const MatrixBatch left(a, call.attributes.flag("transpose_a"), y), right(b, !call.attributes.flag("transpose_b"), y);
+  const std::int64_t rows = y.shape[y.shape.rank() - 2], columns = y.shape.back();
+  for (std::int64_t batch = 0; batch < left.count(); ++batch)
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t n = 0; n < columns; ++n) {
+        const std::byte *x = left.at(batch, r), *w = right.at(batch, n);
+        const DotProduct dot = dot_product(x, a.dtype, w, b.dtype, left.length, left.length_step, right.length_step);
+        store(y, (batch * rows + r) * columns + n, dot.sum);
+        note_magnitude(call, 0, (batch * rows + r) * columns + n, dot.magnitude);
+      }
+}
+
+std::vector<Case> cases() {
+  constexpr DType real[] = {DType::f32, DType::bf16, DType::f16};
+  std::vector<Case> list;
+  for (const DType a : real)
+    for (const DType b : real) list.push_back({fmt::format("{}_{}", name_of(a), name_of(b)), {CaseOperand{{a, {17, 65}}}, CaseOperand{{b, {65, 35}}}}});
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const std::int64_t m : {1, 20}) {
+        const Dims a = ta ? Dims{2, 33, m} : Dims{2, m, 33}, b = tb ? Dims{2, 41, 33} : Dims{2, 33, 41};
+        list.push_back({fmt::format("transpose_{}{}_m{}", ta ? "a" : "", tb ? "b" : "", m),
+                        {CaseOperand{{DType::f32, a}, normal(), 3}, CaseOperand{{DType::bf16, b}, normal(), 5}},
+                        {{"transpose_a", ta}, {"transpose_b", tb}, {"out_dtype", "f32"}}});
+      }
+  list.push_back({"broadcast_b", {CaseOperand{{DType::f32, {2, 3, 5, 8}}}, CaseOperand{{DType::f32, {8, 6}}}}});
+  list.push_back({"broadcast_a", {CaseOperand{{DType::f32, {5, 8}}}, CaseOperand{{DType::f32, {3, 8, 6}}}}});
+  list.push_back({"broadcast_both", {CaseOperand{{DType::f32, {4, 1, 5, 8}}}, CaseOperand{{DType::f32, {3, 8, 6}}}}});
+  list.push_back({"broadcast_ones", {CaseOperand{{DType::f32, {2, 1, 5, 8}}}, CaseOperand{{DType::f32, {1, 1, 8, 6}}}}});
+  list.push_back({"many_batches", {CaseOperand{{DType::bf16, {9, 3, 16}}}, CaseOperand{{DType::bf16, {9, 16, 33}}}}, {{"out_dtype", "f16"}}});
+  list.push_back({"constant_b", {CaseOperand{{DType::f32, {3, 40}}}, {{{DType::f32, {40, 33}}, normal(), 0, true}}}});
+  list.push_back({"long", {CaseOperand{{DType::f32, {2, 3001}}}, CaseOperand{{DType::f32, {3001, 3}}}}});
+  list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, CaseOperand{{DType::f32, {16, 3}}}}});
+  list.push_back({"no_columns", {CaseOperand{{DType::f32, {3, 16}}}, CaseOperand{{DType::f32, {16, 0}}}}});
+  list.push_back({"no_reduction", {CaseOperand{{DType::f32, {3, 0}}}, CaseOperand{{DType::f32, {0, 4}}}}});
+  list.push_back({"no_batches", {CaseOperand{{DType::f32, {0, 3, 4}}}, CaseOperand{{DType::f32, {4, 4}}}}});
+  list.push_back({"nan", {CaseOperand{{DType::f32, {2, 2}}, values({1, NAN, 3, 4})}, CaseOperand{{DType::f32, {2, 3}}}}});
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_matmul() {
+  return {
+      .category = "Linear algebra",
+      .summary = "Product of two matrices, or of stacks of them",
+      .semantics =
+          "y[.., m, n] = sum over k of a[.., m, k] * b[.., k, n]. transpose_a and transpose_b say that the last two dimensions are stored the other way round. "
+          "Leading dimensions broadcast as in NumPy; operands of one dimension are not accepted. Element types may be mixed freely: values are widened "
+          "exactly, "
+          "products are summed in float32, and the result is rounded once to out_dtype. K = 0 gives zeros.",
+      .inputs = {{"a", dtypes::real, "[.., M, K]", "left matrices; [.., K, M] with transpose_a", Mapping::many_to_many},
+                 {"b", dtypes::real, "[.., K, N]", "right matrices; [.., N, K] with transpose_b", Mapping::many_to_many}},
+      .outputs = {{"y", dtypes::real, "[.., M, N]", "the products"}},
+      .attributes = {{"transpose_a", false, "a is stored as [.., K, M]"},
+                     {"transpose_b", false, "b is stored as [.., N, K]"},
+                     {"out_dtype", std::string(), "element type of y; that of a where empty"}},
+      .infer = infer,
+      .reference = reference,
+      .operations =
+          [](const Problem& p) {
+            double elements = 2.0 * static_cast<double>(p.size(0, p.attributes.flag("transpose_a") ? -2 : -1));
+            for (const Dim& d : p.outputs[0].dims) elements *= static_cast<double>(d.value(p.maximum));
+            return elements;
+          },
+      .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(0, p.attributes.flag("transpose_a") ? -2 : -1)) + 4; },
+      .cases = cases,
+      .associative = true,
+      .distributive = true,
+  };
+}
+
+}  // namespace cermet
