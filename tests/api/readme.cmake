@@ -1,0 +1,13 @@
+# The README shows examples/readme.cpp and what it prints, to the letter. cmake -DPROGRAM=... -DSOURCE=... -DREADME=... -P readme.cmake
+file(READ ${SOURCE} source)
+file(READ ${README} readme)
+execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE code)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM}: expected exit code 0, found ${code}")
+endif()
+foreach(part source output)
+  string(FIND "${readme}" "${${part}}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "README.md: expected the ${part} of examples/readme.cpp in it, found another. Its ${part}:\n${${part}}")
+  endif()
+endforeach()
