@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.hpp"
 #include "model/checkpoint.hpp"
 #include "model/decoder.hpp"
 #include "model/paged_cache.hpp"
@@ -33,6 +34,8 @@ std::int64_t context_for(const EngineOptions& options, const ModelConfig& config
   require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
   const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
   require(wanted <= (std::int64_t{1} << 30), "max_context: expected at most {} tokens, found {}", std::int64_t{1} << 30, wanted);
+  if (wanted > config.max_position_embeddings && config.rope.scaling != RopeScaling::dynamic)
+    log().warn("context of {} tokens: the model was made for {}; text beyond that may be poor", wanted, config.max_position_embeddings);
   return round_up(wanted, block_size);
 }
 
