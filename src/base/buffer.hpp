@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include "base/checked.hpp"
@@ -25,8 +26,9 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::int64_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;
     const std::int64_t step = bytes >= huge_page ? huge_page : alignment;
-    const auto rounded = static_cast<std::size_t>(round_up(bytes, step));
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(step), rounded)));
+    const bool possible = bytes > 0 && bytes <= std::numeric_limits<std::int64_t>::max() - step;
+    const auto rounded = possible ? static_cast<std::size_t>(round_up(bytes, step)) : 0;
+    if (possible) data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(step), rounded)));
     if (!data_) fail(Status::out_of_memory, "memory: expected room for {} bytes, found none", bytes);
 #if defined(__linux__)
     if (step == huge_page) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // a wish: a system without huge pages ignores it
@@ -49,7 +51,7 @@ struct OwnedTensor {
   TensorView view;
 
   OwnedTensor() = default;
-  OwnedTensor(DType dtype, const Shape& shape) : memory(shape.elements() * static_cast<std::int64_t>(size_of(dtype))), view(memory.data(), dtype, shape) {}
+  OwnedTensor(DType dtype, const Shape& shape) : memory(dense_bytes(dtype, shape)), view(memory.data(), dtype, shape) {}
 };
 
 }  // namespace cermet

@@ -1,5 +1,6 @@
 #include "base/env.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <vector>
 
@@ -29,9 +30,10 @@ const std::string& value(Name name) { return table()[static_cast<std::size_t>(na
 
 long integer(Name name) {
   const Variable& v = table()[static_cast<std::size_t>(name)];
-  char* end = nullptr;
-  const long parsed = std::strtol(v.value.c_str(), &end, 10);
-  require(!v.value.empty() && *end == '\0' && parsed >= 0, "environment variable {}: expected a non-negative integer, found '{}'", v.name, v.value);
+  long parsed = -1;
+  const char* last = v.value.data() + v.value.size();
+  const auto [end, error] = std::from_chars(v.value.data(), last, parsed);
+  require(error == std::errc() && end == last && parsed >= 0, "environment variable {}: expected a non-negative integer, found '{}'", v.name, v.value);
   return parsed;
 }
 

@@ -1,5 +1,8 @@
 #include "base/tensor.hpp"
 
+#include <optional>
+
+#include "base/checked.hpp"
 #include "base/error.hpp"
 
 namespace cermet {
@@ -58,17 +61,26 @@ Shape bind(const Dims& dims, const SymbolValues& symbols) {
 
 Dims to_dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
+std::int64_t dense_bytes(DType dtype, const Shape& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (const std::int64_t dim : shape) bytes = bytes && dim > 0 ? checked_mul(*bytes, dim) : std::nullopt;
+  if (!bytes) fail(Status::out_of_memory, "tensor {}{}: expected fewer than 2^63 bytes", name_of(dtype), shape.to_string());
+  return *bytes;
+}
+
 Rows::Rows(const TensorView& view, int trailing) : data_(view.as<std::byte>()) {
   const int lead = view.shape.rank() - trailing;
   CERMET_ASSERT(lead >= 0);
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
   for (int axis = lead; axis < view.shape.rank(); ++axis) length_ *= view.shape[axis];
-  std::int64_t expected_step = 0;
+  std::optional<std::int64_t> expected_step;
   for (int axis = lead - 1; axis >= 0; --axis) {
     if (view.shape[axis] != 1) {
-      if (expected_step == 0) step_bytes_ = view.strides[axis] * bytes;
-      else if (view.strides[axis] * bytes != expected_step) uniform_ = false;
-      expected_step = view.strides[axis] * bytes * view.shape[axis];
+      const std::int64_t step = view.strides[axis] * bytes;
+      if (!expected_step) step_bytes_ = step;
+      else if (step != *expected_step) uniform_ = false;
+      expected_step = step * view.shape[axis];
     }
     count_ *= view.shape[axis];
   }

@@ -75,6 +75,8 @@ struct TensorView {
   TensorType type() const;
 };
 
+/// Bytes of a dense tensor; throws Error(out_of_memory) where they overflow or a dimension is negative.
+std::int64_t dense_bytes(DType dtype, const Shape& shape);
 /// Dimensions with every symbol replaced by its value.
 Shape bind(const Dims& dims, const SymbolValues& symbols);
 /// Dimensions that are all constants.

@@ -25,5 +25,7 @@ DType dtype_attribute(const Problem& problem, std::string_view name, DType fallb
 [[noreturn]] void bad_operand(const Problem& problem, std::size_t operand, std::string_view expected, std::string_view found);
 /// Dimensions of NumPy-style broadcasting; throws naming the second operand where they do not match.
 Dims broadcast_dims(const Problem& problem, std::size_t first, std::size_t second);
+/// The same of dimensions and an operand.
+Dims broadcast_dims(const Problem& problem, const Dims& dims, std::size_t operand);
 
 }  // namespace cermet

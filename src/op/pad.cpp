@@ -1,0 +1,98 @@
+#include "op/pad.hpp"
+
+#include "op/axes.hpp"
+#include "op/infer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+PadMode mode_of(const Attributes& attributes) {
+  const std::string& mode = attributes.text("mode");
+  return mode == "constant" ? PadMode::constant : mode == "reflect" ? PadMode::reflect : PadMode::edge;
+}
+
+std::vector<TensorType> infer(const Problem& p) {
+  TensorType y = p.input(0);
+  const Ints& pads = p.attributes.integers("pads");
+  const auto rank = static_cast<std::size_t>(y.rank());
+  if (pads.size() != 2 * rank) bad_attribute(p, "pads", fmt::format("{} entries, two for each axis", 2 * rank));
+  const PadMode mode = mode_of(p.attributes);
+  for (std::size_t a = 0; a < rank; ++a) {
+    const std::int64_t before = pads[a], after = pads[a + rank];
+    if (before < 0 || after < 0) bad_attribute(p, "pads", "non-negative entries");
+    const std::int64_t needed = before == 0 && after == 0 ? 0 : mode == PadMode::reflect ? std::max(before, after) + 1 : mode == PadMode::edge ? 1 : 0;
+    if (y.dims[a].is_constant() && y.dims[a].constant() < needed)
+      bad_operand(p, 0, fmt::format("dimension {} of at least {} for these pads", a, needed), p.input(0).to_string());
+    y.dims[a] = y.dims[a] + before + after;
+  }
+  return {std::move(y)};
+}
+
+void reference(const ReferenceCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const PadMode mode = mode_of(call.attributes);
+  const Ints& pads = call.attributes.integers("pads");
+  for (std::int64_t i = 0; i < y.elements(); ++i) {
+    Shape at = coordinates(y.shape, i);
+    bool inside = true;
+    for (int a = 0; a < at.rank(); ++a) {
+      at[a] = padded_source(mode, at[a], pads[static_cast<std::size_t>(a)], x.shape[a]);
+      inside = inside && at[a] >= 0;
+    }
+    if (inside) copy_element(x, dense_index(x.shape, at), y, i);
+    else store(y, i, call.attributes.number("value"));
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  const auto add = [&](std::string name, DType t, Dims dims, Ints pads, std::string mode, double value = 0, std::int64_t padding = 0) {
+    list.push_back({std::move(name),
+                    {CaseOperand{{t, std::move(dims)}, integers(0, 1), padding}},
+                    {{"pads", std::move(pads)}, {"mode", std::move(mode)}, {"value", value}}});
+  };
+  for (const char* mode : {"constant", "reflect", "edge"}) {
+    const std::string name = mode;
+    for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
+      add(fmt::format("{}_{}", name, name_of(t)), t, {5, 33}, {1, 2, 3, 4}, mode, 1);
+    add(name + "_columns", DType::f32, {4, 9}, {0, 8, 0, 8}, mode, -2.5);
+    add(name + "_rows", DType::f32, {4, 9}, {3, 0, 2, 0}, mode, -2.5);
+    add(name + "_three_axes", DType::f32, {3, 4, 5}, {2, 1, 3, 1, 3, 2}, mode, 7);
+    add(name + "_nothing", DType::f32, {4, 9}, {0, 0, 0, 0}, mode);
+    add(name + "_strided", DType::f32, {4, 9}, {1, 1, 1, 1}, mode, 3, 2);
+    add(name + "_vector", DType::f32, {130}, {100, 29}, mode, 1);
+    add(name + "_no_rows", DType::f32, {0, 5}, {0, 2, 0, 2}, mode);
+  }
+  add("constant_from_nothing", DType::f32, {0, 2}, {1, 1, 1, 1}, "constant", 5);
+  add("constant_infinite", DType::bf16, {2, 2}, {1, 1, 1, 1}, "constant", -INFINITY);
+  add("constant_saturates", DType::i8, {2, 2}, {1, 1, 1, 1}, "constant", 300);
+  add("constant_scalar", DType::f32, {}, {}, "constant");
+  add("edge_one", DType::f32, {1, 1}, {2, 3, 1, 0}, "edge");
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_pad() {
+  return {
+      .category = "Data movement",
+      .summary = "Elements added around a tensor",
+      .semantics =
+          "Axis a of y has pads[a] elements before those of x and pads[rank + a] after them. `constant` fills with `value` rounded to the element type "
+          "(integers "
+          "saturate); `reflect` mirrors around the first and last element without repeating them, so a pad is smaller than its dimension; `edge` repeats them.",
+      .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::barrier}},
+      .outputs = {{"y", dtypes::any, "[..]", "x with the padding"}},
+      .attributes = {{"pads", Ints{}, "elements before each axis, then after each axis"},
+                     {"mode", std::string("constant"), "what the padding holds", {"constant", "reflect", "edge"}},
+                     {"value", 0.0, "the constant"}},
+      .infer = infer,
+      .reference = reference,
+      .operations = [](const Problem&) { return 0.0; },
+      .rounding_depth = [](const Problem&) { return 0.0; },
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet

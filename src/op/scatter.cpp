@@ -1,0 +1,142 @@
+#include "op/axes.hpp"
+#include "op/infer.hpp"
+#include "op/reduction.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<TensorType> infer(const Problem& p) {
+  expect_min_rank(p, 0, 1);
+  const TensorType& x = p.input(0);
+  const int axis = axis_attribute(p, "axis", x.rank());
+  expect_rank(p, 1, x.rank());
+  for (int a = 0; a < x.rank(); ++a) {
+    const Dim count = dim_of(p, 1, a), size = dim_of(p, 0, a);
+    const bool fits = count == size || (count.is_constant() && size.is_constant() && count.constant() <= size.constant());
+    if (a != axis && !fits) bad_operand(p, 1, fmt::format("dimension {} of at most {} (that of x)", a, size.to_string()), p.input(1).to_string());
+  }
+  expect_dims(p, 2, p.input(1).dims, "those of indices");
+  expect_dtype(p, 2, x.dtype, "that of x");
+  const bool reduces = p.attributes.text("reduction") != "none";
+  const DTypeSet numbers = dtypes::real | dtypes::index;
+  if (reduces && !numbers.contains(x.dtype)) bad_operand(p, 0, numbers.to_string() + " for a reduction", name_of(x.dtype));
+  return {x};
+}
+
+/// One element of the result and all that is done to it, in order.
+struct Target {
+  double value = 0, magnitude = 0;
+  std::int64_t whole = 0;
+  bool touched = false;
+};
+
+void reference(const ReferenceCall& call) {
+  const TensorView &x = call.inputs[0], &indices = call.inputs[1], &updates = call.inputs[2], &y = call.outputs[0];
+  const int axis = wrap_axis(call.attributes.integer("axis"), x.shape.rank());
+  const std::string& reduction = call.attributes.text("reduction");
+  const bool integral = is_integer(x.dtype);
+  for (std::int64_t i = 0; i < x.elements(); ++i) copy_element(x, i, y, i);
+  std::vector<Target> targets(static_cast<std::size_t>(reduction == "none" ? 0 : x.elements()));
+  for (std::int64_t i = 0; i < indices.elements(); ++i) {
+    Shape at = coordinates(indices.shape, i);
+    at[axis] = checked_signed_index("scatter", "1 (indices)", load_index(indices, i), x.shape[axis]);
+    const std::int64_t j = dense_index(x.shape, at);
+    if (reduction == "none") {
+      copy_element(updates, i, y, j);
+      continue;
+    }
+    Target& target = targets[static_cast<std::size_t>(j)];
+    if (!target.touched) target = {load(x, j), std::abs(load(x, j)), integral ? load_integer(x, j) : 0, true};
+    if (integral) {
+      IntegerReducer step = integer_reducer(reduction_from_name(reduction), x.dtype);
+      step.add(target.whole);
+      step.add(load_integer(updates, i));
+      target.whole = step.result();
+    } else {
+      RealReducer step(reduction_from_name(reduction));
+      step.add(target.value);
+      step.add(load(updates, i));
+      target.value = step.result();
+      target.magnitude = reduction == "sum" ? target.magnitude + std::abs(load(updates, i)) : std::abs(target.value);
+    }
+  }
+  for (std::int64_t j = 0; j < static_cast<std::int64_t>(targets.size()); ++j) {
+    const Target& target = targets[static_cast<std::size_t>(j)];
+    if (!target.touched) continue;
+    if (integral) store_integer(y, j, target.whole);
+    else store(y, j, target.value);
+    note_magnitude(call, 0, j, target.magnitude);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t axis, std::string reduction = "none", std::int64_t padding = 0) {
+    const std::int64_t size = x[static_cast<std::size_t>(axis)].constant();
+    const Fill fill = dtypes::real.contains(t) ? normal() : integers(0, 1);
+    list.push_back({std::move(name),
+                    {CaseOperand{{t, std::move(x)}, fill, padding}, CaseOperand{{DType::i32, indices}, integers(-size, size - 1), padding},
+                     CaseOperand{{t, indices}, fill, padding}},
+                    {{"axis", axis}, {"reduction", std::move(reduction)}}});
+  };
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3}) {
+    add(fmt::format("{}_last", name_of(t)), t, {5, 33}, {4, 20}, 1);
+    add(fmt::format("{}_first", name_of(t)), t, {9, 33}, {12, 33}, 0);
+  }
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64})
+    for (const char* reduction : {"sum", "prod", "max", "min"}) {
+      add(fmt::format("{}_{}_last", name_of(t), reduction), t, {3, 9}, {3, 40}, 1, reduction);
+      add(fmt::format("{}_{}_first", name_of(t), reduction), t, {7, 37}, {30, 35}, 0, reduction);
+    }
+  add("middle", DType::f32, {3, 8, 5}, {2, 6, 4}, 1);
+  add("middle_sum", DType::bf16, {3, 8, 5}, {2, 16, 4}, 1, "sum");
+  add("vector", DType::f32, {50}, {20}, 0);
+  add("strided", DType::f32, {5, 9}, {5, 7}, 1, "none", 3);
+  add("strided_sum", DType::bf16, {5, 9}, {8, 9}, 0, "sum", 3);
+  add("no_updates", DType::f32, {4, 6}, {0, 6}, 0);
+  add("empty", DType::f32, {4, 0}, {3, 0}, 0, "sum");
+  list.push_back({"last_write_wins",
+                  {CaseOperand{{DType::f32, {3}}, constant(0)}, CaseOperand{{DType::i64, {4}}, values({1, 1, -2, 0})},
+                   CaseOperand{{DType::f32, {4}}, values({1, 2, 3, NAN})}}});
+  list.push_back({"saturates",
+                  {CaseOperand{{DType::i32, {2}}, constant(2e9)}, CaseOperand{{DType::i32, {3}}, values({0, 0, 1})},
+                   CaseOperand{{DType::i32, {3}}, values({2e9, -1e9, 5})}},
+                  {{"reduction", "sum"}}});
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_scatter() {
+  return {
+      .category = "Data movement",
+      .summary = "A tensor with elements replaced or reduced by index along one axis",
+      .semantics =
+          "y = x; then for every position p of indices, in row-major order, y at p with its axis coordinate replaced by indices[p] takes updates[p] (`none`: "
+          "the last "
+          "write wins) or is combined with it. This is ONNX's ScatterElements. Floating reductions accumulate in float32 and round once at the end; integers "
+          "are "
+          "clamped to the type's range after every step. A negative index counts from the end; one outside [-D, D) is an error that names it.",
+      .inputs = {{"x", dtypes::any, "[.., D, ..]", "elements to start from", Mapping::barrier},
+                 {"indices", dtypes::index, "[.., I, ..]", "position along the axis; other dimensions at most those of x", Mapping::barrier},
+                 {"updates", dtypes::any, "[.., I, ..]", "elements to write", Mapping::barrier}},
+      .outputs = {{"y", dtypes::any, "[.., D, ..]", "x with the updates"}},
+      .attributes = {{"axis", 0, "axis that is indexed; negative counts from the end"},
+                     {"reduction", std::string("none"), "how an update meets what is there", {"none", "sum", "prod", "max", "min"}}},
+      .infer = infer,
+      .reference = reference,
+      .operations =
+          [](const Problem& p) { return p.attributes.text("reduction") == "none" ? 0.0 : static_cast<double>(p.input(1).elements().value(p.maximum)); },
+      .rounding_depth =
+          [](const Problem& p) {
+            const std::string& reduction = p.attributes.text("reduction");
+            if (reduction != "sum" && reduction != "prod") return 0.0;
+            return 1 + static_cast<double>(p.size(1, wrap_axis(p.attributes.integer("axis"), p.input(0).rank())));
+          },
+      .cases = cases,
+      .in_place = {0},
+  };
+}
+
+}  // namespace cermet

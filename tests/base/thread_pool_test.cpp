@@ -1,0 +1,138 @@
+#include "base/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace cermet {
+namespace {
+
+TEST(ThreadPool, CountsTheCaller) {
+  EXPECT_EQ(ThreadPool(1).size(), 1);
+  EXPECT_EQ(ThreadPool(4).size(), 4);
+  EXPECT_GE(ThreadPool(0).size(), 1);
+}
+
+TEST(ThreadPool, RunCallsEveryThreadOnce) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(threads));
+    pool.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+    for (const auto& count : calls) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST(ThreadPool, OneThreadRunsOnTheCallers) {
+  ThreadPool pool(1);
+  std::thread::id found;
+  pool.run([&](int) { found = std::this_thread::get_id(); });
+  EXPECT_EQ(found, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, ParallelForCoversTheRangeOnceInGrains) {
+  ThreadPool pool(3);
+  for (const std::int64_t count : {0, 1, 7, 1000})
+    for (const std::int64_t grain : {1, 8, 5000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      pool.parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+        EXPECT_LT(begin, end);
+        EXPECT_EQ(begin % grain, 0);
+        EXPECT_TRUE(end % grain == 0 || end == count);
+        for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+      });
+      for (const auto& visit : visits) EXPECT_EQ(visit, 1) << count << ", grain " << grain;
+    }
+}
+
+TEST(ThreadPool, DynamicForVisitsEveryItemOnce) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (const std::int64_t count : {0, 1, 2, 500}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      pool.dynamic_for(count, [&](std::int64_t i) { ++visits[static_cast<std::size_t>(i)]; });
+      for (const auto& visit : visits) EXPECT_EQ(visit, 1) << count;
+    }
+  }
+}
+
+TEST(ThreadPool, RethrowsAnExceptionAndGoesOn) {
+  for (const int threads : {1, 4})
+    for (int thrower = 0; thrower < threads; ++thrower) {
+      ThreadPool pool(threads);
+      const auto body = [&](int thread) {
+        if (thread == thrower) throw std::runtime_error("thread " + std::to_string(thread));
+      };
+      try {
+        pool.run(body);
+        ADD_FAILURE() << "no exception from thread " << thrower;
+      } catch (const std::runtime_error& error) {
+        EXPECT_EQ(error.what(), "thread " + std::to_string(thrower));
+      }
+      std::atomic<int> calls{0};
+      pool.run([&](int) { ++calls; });
+      EXPECT_EQ(calls, threads);
+    }
+}
+
+TEST(ThreadPool, RethrowsOneOfManyExceptions) {
+  ThreadPool pool(4);
+  EXPECT_THROW(pool.run([](int) { throw std::runtime_error("all"); }), std::runtime_error);
+  EXPECT_THROW(pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::runtime_error("all"); }), std::runtime_error);
+  EXPECT_THROW(pool.dynamic_for(100, [](std::int64_t i) { if (i == 50) throw std::runtime_error("one"); }), std::runtime_error);
+}
+
+TEST(ThreadPool, ManyTinyRegions) {
+  ThreadPool pool(3);
+  std::int64_t sums[3] = {};  // each thread has its own; the region's end makes them visible
+  for (int region = 0; region < 400; ++region) pool.run([&](int thread) { sums[thread] += region; });
+  for (const std::int64_t sum : sums) EXPECT_EQ(sum, 400 * 399 / 2);
+}
+
+TEST(ThreadPool, WakesAfterSleeping) {
+  ThreadPool pool(3);
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than workers spin
+    std::atomic<int> calls{0};
+    pool.run([&](int) { ++calls; });
+    EXPECT_EQ(calls, 3);
+  }
+}
+
+TEST(ThreadPool, CallersFromSeveralThreadsTakeTurns) {
+  ThreadPool pool(3);
+  std::atomic<int> inside{0}, total{0};
+  std::atomic<bool> overlapped{false};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&] {
+      for (int region = 0; region < 25; ++region)
+        pool.run([&](int thread) {
+          if (thread == 0 && ++inside > 1) overlapped = true;
+          ++total;
+          if (thread == 0) --inside;
+        });
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total, 4 * 25 * 3);
+  EXPECT_FALSE(overlapped);
+}
+
+TEST(ThreadPool, SumsTheSameInEveryRun) {
+  ThreadPool pool(3);
+  std::vector<float> values(10001);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.0f / static_cast<float>(i + 1);
+  const auto sum = [&] {
+    float parts[3] = {};
+    pool.parallel_for(static_cast<std::int64_t>(values.size()), 16, [&](std::int64_t begin, std::int64_t end) {
+      parts[begin * 3 / 10001] += std::accumulate(values.begin() + begin, values.begin() + end, 0.0f);
+    });
+    return parts[0] + parts[1] + parts[2];
+  };
+  const float first = sum();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(sum(), first);
+}
+
+}  // namespace
+}  // namespace cermet
