@@ -114,6 +114,92 @@ CERMET_API cermet_status cermet_op_set_constant(cermet_op* op, size_t input, con
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
 
+/* ---- Models -------------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct cermet_model cermet_model;
+
+/* Start from cermet_model_defaults(): members may be added at the end. */
+typedef struct cermet_model_options {
+  const char* dtype;              /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
+  const char* weights;            /* the same choice for the storage of weight matrices; NULL: as in the checkpoint, so that nothing is rounded */
+  int64_t max_context;            /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
+  int64_t max_sequences;          /* sequences of one batch */
+  int64_t max_batch_tokens;       /* tokens of one forward pass */
+  int32_t exact_rope_frequencies; /* not 0: float32 rotary frequencies; 0: rounded to the checkpoint's type, as frameworks do that cast the module */
+} cermet_model_options;
+
+CERMET_API cermet_model_options cermet_model_defaults(void);
+
+/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads.
+ * `options` may be NULL for the defaults. */
+CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
+/* NULL is allowed. */
+CERMET_API void cermet_model_destroy(cermet_model* model);
+/* JSON: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer. Valid as long as the
+ * model. */
+CERMET_API const char* cermet_model_info(const cermet_model* model);
+/* Number of logits of a position. */
+CERMET_API size_t cermet_model_vocab_size(const cermet_model* model);
+
+/* Text (any bytes) to ids. Writes the first `capacity` ids and sets `count` to the number of all, so that a call with capacity 0 asks for the
+ * room. `add_special`: not 0 puts the tokenizer's template around the text, as models expect of a prompt. */
+CERMET_API cermet_status cermet_model_tokenize(const cermet_model* model, const char* text, size_t length, int32_t add_special, int32_t* ids, size_t capacity,
+                                               size_t* count);
+/* Ids to text in UTF-8 without a terminating zero: the first `capacity` bytes, and the number of all in `length`. `skip_special`: not 0 leaves
+ * special tokens out. */
+CERMET_API cermet_status cermet_model_detokenize(const cermet_model* model, const int32_t* ids, size_t count, int32_t skip_special, char* text, size_t capacity,
+                                                 size_t* length);
+
+/* New tokens of one sequence, which is a slot below max_sequences with a context of its own. */
+typedef struct cermet_tokens {
+  int32_t sequence;
+  const int32_t* ids;
+  size_t count;
+} cermet_tokens;
+
+/* Appends tokens to one or several sequences in one pass. `logits` gets float32 rows of vocab_size, valid until the model's next call: of every
+ * new token in order (`all` not 0), or of each sequence's last one; `rows` gets their number. */
+CERMET_API cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* batch, size_t sequences, int32_t all, const float** logits,
+                                              size_t* rows);
+/* Logits of every position of ids[0, count) after an empty context, as float32 rows: `logits` has room for count * vocab_size. Uses and empties
+ * sequence 0. */
+CERMET_API cermet_status cermet_model_logits(cermet_model* model, const int32_t* ids, size_t count, float* logits);
+/* Tokens of context that a sequence holds; -1 for a slot that does not exist. */
+CERMET_API int64_t cermet_model_length(const cermet_model* model, int32_t sequence);
+/* Forgets a sequence's context. */
+CERMET_API cermet_status cermet_model_reset(cermet_model* model, int32_t sequence);
+
+typedef struct cermet_generate_options {
+  int64_t max_new_tokens;
+  double temperature;        /* 0: always the most likely token */
+  int32_t top_k;             /* 0: all */
+  double top_p;              /* in (0, 1] */
+  double min_p;              /* in [0, 1) */
+  double repetition_penalty; /* > 0; 1: none */
+  uint64_t seed;             /* the same seed gives the same tokens */
+  int32_t ignore_eos;        /* not 0: the model's end-of-text tokens do not end generation */
+} cermet_generate_options;
+
+/* 128 tokens, greedy. */
+CERMET_API cermet_generate_options cermet_generate_defaults(void);
+
+typedef enum cermet_end { CERMET_END_LENGTH = 0, CERMET_END_STOP = 1, CERMET_END_CONTEXT = 2, CERMET_END_CANCELLED = 3 } cermet_end;
+
+typedef struct cermet_generation {
+  size_t prompt_tokens, new_tokens;
+  double prefill_seconds, decode_seconds; /* decode counts the tokens after the first */
+  cermet_end end;                         /* why it ended: max_new_tokens, an end-of-text token, a full context, the callback */
+} cermet_generation;
+
+/* Gets every new token as it is made, with the text that it completes (`length` bytes of UTF-8; nothing while a character is incomplete, or where
+ * the model has no tokenizer). After the last token, text that was held back comes with id -1. Anything but 0 ends generation. */
+typedef int32_t (*cermet_token_callback)(void* user, int32_t id, const char* text, size_t length);
+
+/* Continues sequence 0, which keeps its context between calls, with the prompt and then with new tokens. `options`, `callback` and `result` may
+ * be NULL. */
+CERMET_API cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, size_t count, const cermet_generate_options* options,
+                                               cermet_token_callback callback, void* user, cermet_generation* result);
+
 #ifdef __cplusplus
 }
 #endif

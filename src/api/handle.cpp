@@ -1,7 +1,6 @@
 #include "api/handle.hpp"
 
 #include "api/guard.hpp"
-#include "base/env.hpp"
 #include "kernel/cpu/isa.hpp"
 
 namespace cermet::api {
@@ -9,17 +8,14 @@ namespace {
 
 constexpr int most_threads = 1024;
 
-int thread_count(int asked) {
-  require(asked >= 0 && asked <= most_threads, "threads: expected 0 to {}, found {}", most_threads, asked);
-  if (asked > 0) return asked;
-  const long preset = env::integer(env::Name::CERMET_THREADS);
-  require(preset <= most_threads, "environment variable CERMET_THREADS: expected 0 to {}, found {}", most_threads, preset);
-  return static_cast<int>(preset);
+int checked_threads(int threads) {
+  require(threads >= 0 && threads <= most_threads, "threads: expected 0 to {}, found {}", most_threads, threads);
+  return threads;
 }
 
 }  // namespace
 
-Context::Context(std::unique_ptr<Device> made, int threads) : device(std::move(made)), pool(thread_count(threads)) {
+Context::Context(std::unique_ptr<Device> made, int threads) : device(std::move(made)), pool(checked_threads(threads)) {
   device_name = device->kind() == DeviceKind::cpu ? fmt::format("cpu ({} threads, {})", pool.size(), cpu::name_of(cpu::active_isa())) : device->name();
 }
 

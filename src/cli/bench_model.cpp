@@ -4,6 +4,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "runtime/explain.hpp"
@@ -143,6 +144,7 @@ void print_text(Console& console, const Json& json) {
 }
 
 void bench(const Options& options, Console& console) {
+  check_context(options.model, options.prompt_tokens + options.new_tokens, "--prompt-tokens and --gen-tokens");
   Engine engine = load_engine(options.model, options.prompt_tokens + options.new_tokens);
   require(options.prompt_tokens + options.new_tokens <= engine.room(0),
           "--prompt-tokens and --gen-tokens: expected at most {} together (the context), found {}", engine.room(0), options.prompt_tokens + options.new_tokens);

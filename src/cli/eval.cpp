@@ -18,11 +18,12 @@ void evaluate_file(const Options& options, Console& console) {
   require(options.characters >= 0, "--chars: expected a non-negative number, found {}", options.characters);
   const ModelConfig config = load_config(options.model.model);
   const std::string text = read_text_file(options.text);
-  const Tokenizer tokenizer = load_tokenizer(options.model, "a text file");
+  const Tokenizer tokenizer = load_tokenizer(options.model.model, "a text file");
   const std::vector<std::int32_t> ids = tokenizer.encode(first_characters(text, options.characters), false);
   require(static_cast<std::int64_t>(ids.size()) >= options.window, "{}: expected at least one window of {} tokens, found {} tokens", options.text,
           options.window, ids.size());
-  check_ids(ids, config);
+  check_ids(ids, config.vocab_size);
+  check_context(options.model, options.window, "--window");
   Engine engine = load_engine(options.model, options.window, std::min<std::int64_t>(options.window, 512));
   Progress progress("windows");
   const Perplexity result = evaluate(engine, ids, options.window, &interrupted(), [&](std::int64_t done, std::int64_t total) { progress.update(done, total); });

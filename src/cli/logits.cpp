@@ -52,9 +52,10 @@ void write_text_rows(Console& console, Engine& engine, const std::vector<std::in
 }
 
 void show(const Options& options, Console& console) {
-  const std::vector<std::int32_t> ids = parse_ids(options.ids);
+  const std::vector<std::int32_t> ids = ids_option(options.ids);
   const auto count = static_cast<std::int64_t>(ids.size());
-  check_ids(ids, load_config(options.model.model));  // before any weight is read
+  check_ids(ids, load_config(options.model.model).vocab_size);  // before any weight is read
+  check_context(options.model, count, "--ids");
   Engine engine = load_engine(options.model, count, std::clamp<std::int64_t>(count, 1, longest_pass));
   require(count <= engine.room(0), "--ids: expected at most {} ids (the context), found {}", engine.room(0), count);
   if (console.json()) write_json_rows(console, engine, ids);

@@ -1,4 +1,5 @@
 // The command line: finds the verb, runs it, and turns what it throws into one line and an exit code.
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -103,12 +104,16 @@ int report_parse_error(const CommandLine& line, const CLI::ParseError& error, bo
   return report(exit_user, fmt::format("{} (see `{} --help`)", one_line(error.what()), deepest(line.app)), json);
 }
 
-/// CLI11 would call an unknown verb an unexpected argument; the reader wants to know which verbs there are.
-void check_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-' || find_subcommand(app, argv[1])) return;
+/// CLI11 would call an unknown verb an unexpected argument; the reader wants to know which verbs there are. A group's verbs come after its name.
+void check_verb(const CLI::App& app, int argc, char** argv, int at = 1) {
+  if (at < argc && argv[at][0] == '-') return;
+  if (at >= argc && at == 1) return;  // the whole help is the answer
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
-  fail(Status::invalid_argument, "verb: expected one of {}, found {}", fmt::join(names, ", "), quote(argv[1]));
+  if (names.empty()) return;
+  const CLI::App* found = at < argc ? find_subcommand(app, argv[at]) : nullptr;
+  if (found) return check_verb(*found, argc, argv, at + 1);
+  fail(Status::invalid_argument, "verb: expected one of {}, found {}", fmt::join(names, ", "), at < argc ? quote(argv[at]) : "nothing");
 }
 
 int run(CommandLine& line, int argc, char** argv) {
@@ -128,7 +133,8 @@ int run(CommandLine& line, int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  bool json = false;  // known before parsing, so that a mistake in the other options is reported the same way
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that outgrows `ulimit -f` is an error of the write, which is told, and not a signal
+  bool json = false;              // known before parsing, so that a mistake in the other options is reported the same way
   for (int i = 1; i < argc; ++i) json |= std::string_view(argv[i]) == "--json";
   try {
     CommandLine line;

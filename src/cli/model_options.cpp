@@ -1,10 +1,8 @@
 #include "cli/model_options.hpp"
 
-#include <sys/resource.h>
-
 #include <cerrno>
-#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -44,6 +42,10 @@ void declare_model_options(CLI::App& app, ModelOptions& options) {
       ->capture_default_str();
 }
 
+void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
+  require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
+}
+
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
   EngineOptions engine_options;
   engine_options.device = options.device;
@@ -62,43 +64,10 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   return Engine::load(options.model, engine_options);
 }
 
-std::optional<Tokenizer> find_tokenizer(const ModelOptions& options) {
-  const std::filesystem::path file = std::filesystem::path(options.model) / "tokenizer.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
-  return Tokenizer::load(file);
-}
-
-Tokenizer load_tokenizer(const ModelOptions& options, std::string_view needed_for) {
-  std::optional<Tokenizer> tokenizer = find_tokenizer(options);
-  if (!tokenizer) fail(Status::io, "{}: expected a tokenizer.json for {}, found none", options.model, needed_for);
-  return std::move(*tokenizer);
-}
-
-std::vector<std::int32_t> parse_ids(const std::string& text) {
-  std::vector<std::int32_t> ids;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at != end) {
-    if (*at == ',' || *at == ' ' || *at == '\n' || *at == '\t') {
-      ++at;
-      continue;
-    }
-    std::int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    const bool ends_well = next == end || *next == ',' || *next == ' ' || *next == '\n' || *next == '\t';
-    if (error != std::errc() || !ends_well || id < 0)
-      fail(Status::invalid_argument, "--ids: expected token ids separated by commas or spaces, found '{}'",
-           std::string(at, std::find_if(at, end, [](char c) { return c == ',' || c == ' ' || c == '\n' || c == '\t'; })));
-    ids.push_back(id);
-    at = next;
-  }
+std::vector<std::int32_t> ids_option(const std::string& text) {
+  std::vector<std::int32_t> ids = parse_ids("--ids", text);
   require(!ids.empty(), "--ids: expected at least one token id, found none");
   return ids;
-}
-
-void check_ids(std::span<const std::int32_t> ids, const ModelConfig& config) {
-  for (const std::int32_t id : ids) require(id >= 0 && id < config.vocab_size, "token id: expected 0 to {}, found {}", config.vocab_size - 1, id);
 }
 
 std::string read_text_file(const std::string& path) {
@@ -117,12 +86,6 @@ std::string_view first_characters(std::string_view text, std::int64_t characters
   for (std::size_t i = 0; i < text.size(); ++i)
     if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80 && seen++ == characters) return text.substr(0, i);
   return text;
-}
-
-std::int64_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
 std::string describe(const Engine& engine) {

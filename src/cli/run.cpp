@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/process.hpp"
 #include "model/generate.hpp"
 #include "runtime/explain.hpp"
 
@@ -29,7 +30,7 @@ struct Turn {
 class Runner {
  public:
   Runner(const Options& options, Console& console)
-      : options_(options), console_(console), config_(load_config(options.model.model)), tokenizer_(find_tokenizer(options.model)) {
+      : options_(options), console_(console), config_(load_config(options.model.model)), tokenizer_(find_tokenizer(options.model.model)) {
     check_sampling(options.sampling);
   }
 
@@ -41,7 +42,7 @@ class Runner {
   }
 
   /// Throws Error naming the first id that the model does not know; reads no weights.
-  void check_prompt(std::span<const std::int32_t> prompt) const { check_ids(prompt, config_); }
+  void check_prompt(std::span<const std::int32_t> prompt) const { check_ids(prompt, config_.vocab_size); }
 
   Turn run(std::vector<std::int32_t> prompt) {
     check_prompt(prompt);
@@ -141,9 +142,10 @@ void run(const Options& options, Console& console) {
   require(!options.prompt || !options.ids, "prompt: expected -p or --ids, found both");
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
-  std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : parse_ids(*options.ids);
+  std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : ids_option(*options.ids);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
   runner.check_prompt(prompt);
+  check_context(options.model, static_cast<std::int64_t>(prompt.size()), "prompt");
   runner.load(static_cast<std::int64_t>(prompt.size()));
   if (!console.json() && options.prompt) console.write(*options.prompt);
   const Turn turn = runner.run(std::move(prompt));

@@ -21,17 +21,6 @@ double standard_normal(std::mt19937_64& random) {
   return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
 }
 
-double draw(const Fill& fill, std::int64_t index, std::mt19937_64& random) {
-  const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-  switch (fill.kind) {
-    case Fill::Kind::normal: return fill.a + fill.b * standard_normal(random);
-    case Fill::Kind::uniform: return fill.a + (fill.b - fill.a) * unit;
-    case Fill::Kind::integers: return fill.a + std::floor(unit * (fill.b - fill.a + 1));
-    case Fill::Kind::values: return fill.values[static_cast<std::size_t>(index) % fill.values.size()];
-  }
-  return 0;
-}
-
 OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
   const Shape shape = bind(operand.type.dims, {});
   Shape padded = shape;
@@ -82,6 +71,17 @@ bool codes_agree(const TensorView& expected, const TensorView& found, std::int64
 }
 
 }  // namespace
+
+double draw(const Fill& fill, std::int64_t index, std::mt19937_64& random) {
+  const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+  switch (fill.kind) {
+    case Fill::Kind::normal: return fill.a + fill.b * standard_normal(random);
+    case Fill::Kind::uniform: return fill.a + (fill.b - fill.a) * unit;
+    case Fill::Kind::integers: return fill.a + std::floor(unit * (fill.b - fill.a + 1));
+    case Fill::Kind::values: return fill.values[static_cast<std::size_t>(index) % fill.values.size()];
+  }
+  return 0;
+}
 
 CaseData make_case_data(const OpDefinition& op, const Case& test_case) {
   CaseData data;

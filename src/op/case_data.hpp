@@ -1,6 +1,7 @@
 // Operands made from a case's recipe, and the comparison of a kernel's results with the reference.
 #pragma once
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct CaseData {
   std::vector<OwnedTensor> owned_inputs;
   std::vector<TensorView> inputs;  ///< one per operand of the problem; `present` is false where it is not given
 };
+
+/// Element `index` of an operand that is filled by a recipe; takes the next numbers from `random`.
+double draw(const Fill& fill, std::int64_t index, std::mt19937_64& random);
 
 /// Makes a case's operands: the same bytes for the same operator and case on every machine.
 CaseData make_case_data(const OpDefinition& op, const Case& test_case);

@@ -59,7 +59,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run README.md -p hi", {"README.md", "expected", "found"});
   expect_mistake("run " + tiny + " -p hi", {"tokenizer.json", "--ids"});
   expect_mistake("run models/demo -p hi --ids 3", {"expected -p or --ids"});
-  expect_mistake("run models/demo --ids 3,x", {"--ids", "'x'"});
+  expect_mistake("run models/demo --ids 3,x", {"--ids", "id 1", "\"x\""});
   expect_mistake("run models/demo --ids ''", {"--ids"});
   expect_mistake("run models/demo -p ''", {"prompt", "at least one token"});
   expect_mistake("run models/demo --ids 8192", {"token id", "8191", "8192"});
@@ -87,6 +87,7 @@ TEST(Eval, MistakesAreOneLine) {
   expect_mistake("eval models/demo --text models/demo/heldout.txt --chars 100", {"512", "heldout.txt"});
   expect_mistake("eval models/demo --text models/demo/heldout.txt --window 1", {"--window", "1"});
   expect_mistake("eval models/demo --text models/demo/heldout.txt --chars -5", {"--chars", "-5"});
+  expect_mistake("eval models/demo --text models/demo/heldout.txt --context 64", {"--window", "64", "512"});
   expect_mistake("eval " + tiny + " --text models/demo/heldout.txt", {"tokenizer.json"});
 }
 

@@ -1,0 +1,245 @@
+// Models behind the C ABI: an engine, the tokenizer beside its checkpoint, and buffers of the caller.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "api/guard.hpp"
+#include "api/handle.hpp"
+#include "base/text.hpp"
+#include "model/generate.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+struct cermet_model {
+  cermet::Engine engine;
+  std::optional<cermet::Tokenizer> tokenizer;
+  std::string tokenizer_file;  ///< for messages
+  std::int64_t max_sequences;
+  bool computes;  ///< false on the null device, whose results must not be read
+  std::string info;
+};
+
+namespace cermet::api {
+namespace {
+
+std::optional<DType> dtype_option(std::string_view name, const char* value) {
+  if (!value) return std::nullopt;
+  const auto dtype = dtype_from_name(value);
+  require(dtype && dtypes::real.contains(*dtype), "{}: expected {}, found {}", name, dtypes::real.to_string(), quote(value));
+  return dtype;
+}
+
+EngineOptions engine_options(const Context& context, int threads, const cermet_model_options& given) {
+  EngineOptions options;
+  options.device = context.device->kind() == DeviceKind::cpu ? "cpu" : "null";
+  options.dtype = dtype_option("dtype", given.dtype);
+  options.weights = dtype_option("weights", given.weights);
+  options.threads = threads;
+  options.max_context = given.max_context;
+  options.max_sequences = given.max_sequences;
+  options.max_batch_tokens = given.max_batch_tokens;
+  options.rope_frequencies = given.exact_rope_frequencies ? RopeFrequencies::exact : RopeFrequencies::stored;
+  return options;
+}
+
+std::string info_of(const cermet_model& model) {
+  const ModelConfig& c = model.engine.config();
+  nlohmann::ordered_json json{{"architecture", c.architecture_name},
+                              {"layers", c.layers},
+                              {"hidden_size", c.hidden_size},
+                              {"heads", c.heads},
+                              {"kv_heads", c.kv_heads},
+                              {"head_dim", c.head_dim},
+                              {"vocab_size", c.vocab_size},
+                              {"max_position_embeddings", c.max_position_embeddings},
+                              {"experts", c.experts},
+                              {"dtype", name_of(model.engine.dtype())},
+                              {"device", model.engine.device_name()},
+                              {"weight_bytes", model.engine.weight_bytes()},
+                              {"cache_bytes", model.engine.cache_bytes()},
+                              {"bos_id", nullptr},
+                              {"eos_ids", c.eos_ids},
+                              {"has_tokenizer", model.tokenizer.has_value()}};
+  if (c.bos_id) json["bos_id"] = *c.bos_id;
+  return json.dump();
+}
+
+const Tokenizer& tokenizer_of(const cermet_model& model) {
+  if (!model.tokenizer) fail(Status::io, "{}: expected a tokenizer, found nothing", quote(model.tokenizer_file));
+  return *model.tokenizer;
+}
+
+void require_computing(const cermet_model& model) {
+  if (!model.computes) fail(Status::unsupported, "device null: expected a device that computes, found one that does not");
+}
+
+/// Copies as much as fits and says how much there is.
+template <class T>
+void copy_out(const T* source, std::size_t size, T* destination, std::size_t capacity, std::size_t* total) {
+  if (capacity > 0) require_pointer(destination, "destination");
+  if (const std::size_t count = std::min(size, capacity); count > 0) std::memcpy(destination, source, count * sizeof(T));
+  *total = size;
+}
+
+GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options& given) {
+  require(given.top_k >= 0, "top_k: expected a number >= 0, found {}", given.top_k);
+  require(given.temperature >= 0 && std::isfinite(given.temperature), "temperature: expected a number >= 0, found {}", given.temperature);
+  require(given.top_p > 0 && given.top_p <= 1, "top_p: expected a number in (0, 1], found {}", given.top_p);
+  require(given.min_p >= 0 && given.min_p < 1, "min_p: expected a number in [0, 1), found {}", given.min_p);
+  require(given.repetition_penalty > 0 && std::isfinite(given.repetition_penalty), "repetition_penalty: expected a number > 0, found {}",
+          given.repetition_penalty);
+  GenerateOptions options;
+  options.max_new_tokens = given.max_new_tokens;
+  options.sampling = {given.temperature, given.top_k, given.top_p, given.min_p, given.repetition_penalty, given.seed};
+  if (!given.ignore_eos) options.stop_ids = model.engine.config().eos_ids;
+  return options;
+}
+
+void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
+                   cermet_generation* result) {
+  std::atomic<bool> cancelled{false};
+  GenerateOptions options = generate_options(model, given);
+  options.cancelled = &cancelled;
+  std::optional<StreamDecoder> decoder;
+  if (model.tokenizer) decoder.emplace(*model.tokenizer);
+  const auto hand = [&](std::int32_t id, const std::string& text) {
+    if (callback && callback(user, id, text.data(), text.size()) != 0) cancelled = true;
+  };
+  const Generation made = generate(model.engine, prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
+  if (const std::string rest = decoder ? decoder->finish() : ""; !rest.empty()) hand(-1, rest);
+  if (!result) return;
+  *result = {static_cast<std::size_t>(made.prompt_tokens), made.ids.size(), made.prefill_seconds, made.decode_seconds, static_cast<cermet_end>(made.end)};
+}
+
+static_assert(static_cast<int>(Generation::End::length) == CERMET_END_LENGTH && static_cast<int>(Generation::End::stop) == CERMET_END_STOP &&
+                  static_cast<int>(Generation::End::context) == CERMET_END_CONTEXT && static_cast<int>(Generation::End::cancelled) == CERMET_END_CANCELLED,
+              "the C ABI's reasons to end are the library's");
+
+void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* logits) {
+  Engine& engine = model.engine;
+  engine.reset(0);
+  while (!ids.empty()) {
+    const auto piece = ids.first(std::min(ids.size(), static_cast<std::size_t>(engine.max_batch_tokens())));
+    const SequenceTokens tokens{0, piece};
+    const TensorView rows = engine.forward({&tokens, 1}, Engine::Logits::all);
+    std::memcpy(logits, rows.data, static_cast<std::size_t>(rows.elements()) * sizeof(float));
+    logits += rows.elements();
+    ids = ids.subspan(piece.size());
+  }
+  engine.reset(0);
+}
+
+}  // namespace
+}  // namespace cermet::api
+
+using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
+
+cermet_model_options cermet_model_defaults(void) {
+  const EngineOptions defaults;
+  return {nullptr, nullptr, defaults.max_context, defaults.max_sequences, defaults.max_batch_tokens, 0};
+}
+
+cermet_generate_options cermet_generate_defaults(void) {
+  const GenerateOptions defaults;
+  const Sampling& s = defaults.sampling;
+  return {defaults.max_new_tokens, s.temperature, s.top_k, s.top_p, s.min_p, s.repetition_penalty, s.seed, 0};
+}
+
+cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model) {
+  return api::guarded([&] {
+    api::require_pointer(handle, "handle");
+    api::require_pointer(folder, "folder");
+    api::require_pointer(model, "model");
+    const cermet_model_options given = options ? *options : cermet_model_defaults();
+    const std::filesystem::path file = std::filesystem::path(folder) / "tokenizer.json";
+    std::error_code ignored;
+    std::optional<Tokenizer> tokenizer;
+    if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
+    api::Context& context = *handle->context;
+    Engine engine = Engine::load(folder, api::engine_options(context, context.pool.size(), given));
+    auto made = std::make_unique<cermet_model>(
+        cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, context.device->computes(), ""});
+    made->info = api::info_of(*made);
+    *model = made.release();
+  });
+}
+
+void cermet_model_destroy(cermet_model* model) { delete model; }
+const char* cermet_model_info(const cermet_model* model) { return model ? model->info.c_str() : ""; }
+size_t cermet_model_vocab_size(const cermet_model* model) { return model ? static_cast<size_t>(model->engine.config().vocab_size) : 0; }
+
+cermet_status cermet_model_tokenize(const cermet_model* model, const char* text, size_t length, int32_t add_special, int32_t* ids, size_t capacity,
+                                    size_t* count) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    if (length > 0) api::require_pointer(text, "text");
+    api::require_pointer(count, "count");
+    const std::vector<std::int32_t> made = api::tokenizer_of(*model).encode({text, length}, add_special != 0);
+    api::copy_out(made.data(), made.size(), ids, capacity, count);
+  });
+}
+
+cermet_status cermet_model_detokenize(const cermet_model* model, const int32_t* ids, size_t count, int32_t skip_special, char* text, size_t capacity,
+                                      size_t* length) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    if (count > 0) api::require_pointer(ids, "ids");
+    api::require_pointer(length, "length");
+    const Tokenizer& tokenizer = api::tokenizer_of(*model);
+    const std::int64_t bound = std::max<std::int64_t>(tokenizer.vocab_size(), model->engine.config().vocab_size);
+    for (size_t i = 0; i < count; ++i) require(ids[i] >= 0 && ids[i] < bound, "id {}: expected 0 to {}, found {}", i, bound - 1, ids[i]);
+    const std::string made = tokenizer.decode({ids, count}, skip_special != 0);
+    api::copy_out(made.data(), made.size(), text, capacity, length);
+  });
+}
+
+cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* batch, size_t sequences, int32_t all, const float** logits, size_t* rows) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    api::require_pointer(batch, "batch");
+    api::require_pointer(logits, "logits");
+    api::require_pointer(rows, "rows");
+    api::require_computing(*model);
+    std::vector<SequenceTokens> tokens;
+    for (size_t i = 0; i < sequences; ++i) {
+      if (batch[i].count > 0) api::require_pointer(batch[i].ids, "ids");
+      tokens.push_back({batch[i].sequence, {batch[i].ids, batch[i].count}});
+    }
+    const TensorView result = model->engine.forward(tokens, all ? Engine::Logits::all : Engine::Logits::last);
+    *logits = result.as<const float>();
+    *rows = static_cast<size_t>(result.shape[0]);
+  });
+}
+
+cermet_status cermet_model_logits(cermet_model* model, const int32_t* ids, size_t count, float* logits) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    if (count > 0) api::require_pointer(ids, "ids");
+    if (count > 0) api::require_pointer(logits, "logits");
+    api::require_computing(*model);
+    api::logits_into(*model, {ids, count}, logits);
+  });
+}
+
+int64_t cermet_model_length(const cermet_model* model, int32_t sequence) {
+  return model && sequence >= 0 && sequence < model->max_sequences ? model->engine.length(sequence) : -1;
+}
+
+cermet_status cermet_model_reset(cermet_model* model, int32_t sequence) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    model->engine.reset(sequence);
+  });
+}
+
+cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, size_t count, const cermet_generate_options* options,
+                                    cermet_token_callback callback, void* user, cermet_generation* result) {
+  return api::guarded([&] {
+    api::require_pointer(model, "model");
+    if (count > 0) api::require_pointer(prompt, "prompt");
+    api::require_computing(*model);
+    api::generate_into(*model, {prompt, count}, options ? *options : cermet_generate_defaults(), callback, user, result);
+  });
+}

@@ -1,0 +1,50 @@
+// cermet limits: what this machine can do at most, the numbers that kernels are held against.
+#include "kernel/cpu/limits.hpp"
+
+#include "cli/verb.hpp"
+#include "kernel/cpu/isa.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  double seconds = 1;
+  int threads = 0;
+};
+
+std::string rate_text(double rate, std::string_view unit) { return rate == 0 ? "no instruction for it" : fmt::format("{:.1f} {}", rate * 1e-9, unit); }
+
+void measure(Console& console, const Options& options) {
+  ThreadPool pool(options.threads);
+  const std::string_view isa = cpu::name_of(cpu::active_isa());
+  const cpu::Limits limits = cpu::measure_limits(pool, options.seconds);
+  if (console.json()) {
+    console.write_json({{"threads", pool.size()},
+                        {"instruction_set", isa},
+                        {"read_bytes_per_second", limits.read_bytes_per_second},
+                        {"f32_operations_per_second", limits.f32_flops},
+                        {"bf16_operations_per_second", limits.bf16_flops},
+                        {"int8_operations_per_second", limits.int8_ops}});
+    return;
+  }
+  Table table;
+  table.row({"read bandwidth", rate_text(limits.read_bytes_per_second, "GB/s")});
+  table.row({"f32 peak", rate_text(limits.f32_flops, "GFLOP/s")});
+  table.row({"bf16 peak", rate_text(limits.bf16_flops, "GFLOP/s")});
+  table.row({"int8 peak", rate_text(limits.int8_ops, "GOP/s")});
+  console.print("limits of {} threads with {}, measured now\n{}", pool.size(), isa, table.to_string());
+}
+
+}  // namespace
+
+Verb limits_verb() {
+  return {"limits", "this machine's read bandwidth and peak rates of f32, bf16 and int8, measured now", "  cermet limits\n  cermet limits --threads 1 --json",
+          [](CLI::App& app) -> Action {
+            const auto options = std::make_shared<Options>();
+            app.add_option("--seconds", options->seconds, "time for each rate")->check(CLI::Range(0.01, 60.0))->capture_default_str();
+            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            return [options](Console& console) { measure(console, *options); };
+          }};
+}
+
+}  // namespace cermet::cli
