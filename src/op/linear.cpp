@@ -29,14 +29,13 @@ std::vector<Case> cases() {
   for (const DType x : real)
     for (const DType w : real) {
       const std::string types = fmt::format("{}_{}", name_of(x), name_of(w));
-      for (const std::int64_t m : {1, 3, 19}) list.push_back({fmt::format("{}_m{}", types, m), {CaseOperand{{x, {m, 129}}}, weight(w, 67, 129)}});
-      list.push_back({types + "_bias", {CaseOperand{{x, {2, 2, 64}}}, weight(w, 32, 64), CaseOperand{{w, {32}}}}, {{"out_dtype", "f32"}}});
-      list.push_back({types + "_not_constant", {CaseOperand{{x, {5, 77}}}, CaseOperand{{w, {9, 77}}}}});
+      for (const std::int64_t m : {1, 19}) list.push_back({fmt::format("{}_m{}", types, m), {CaseOperand{{x, {m, 129}}}, weight(w, 67, 129)}});
+      list.push_back({types + "_not_constant", {CaseOperand{{x, {5, 77}}}, CaseOperand{{w, {9, 77}}}, CaseOperand{{x, {9}}}}});
     }
   for (const DType out : real)
     list.push_back(
         {fmt::format("to_{}", name_of(out)), {CaseOperand{{DType::bf16, {2, 40}}}, weight(DType::bf16, 33, 40)}, {{"out_dtype", std::string(name_of(out))}}});
-  for (const std::int64_t m : {2, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 17, 29, 60})
+  for (const std::int64_t m : {2, 4, 6, 7, 13, 14, 15, 29, 60})
     list.push_back({fmt::format("rows_{}", m), {CaseOperand{{DType::bf16, {m, 34}}}, weight(DType::bf16, 40, 34), CaseOperand{{DType::f32, {40}}}}});
   list.push_back({"long", {CaseOperand{{DType::bf16, {2, 4099}}}, weight(DType::bf16, 5, 4099)}, {{"out_dtype", "f32"}}});
   list.push_back({"one", {CaseOperand{{DType::f32, {1}}}, weight(DType::f32, 1, 1)}});

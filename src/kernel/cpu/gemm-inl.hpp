@@ -7,13 +7,12 @@
 #define CERMET_GEMM_INL
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <array>
 #include <utility>
 
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/prefetch.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,11 +90,8 @@ HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sums[r][v] = hn::Zero(FloatTag());
   for (std::int64_t u = 0; u < units; ++u) {
-    if constexpr (R <= 4) {  // bound by the stream of weights: a page ahead is further than the hardware prefetcher goes
-      constexpr int distance = 2048 / static_cast<int>(sizeof(W));
-      hwy::Prefetch(panel + distance);
-      if constexpr (step * sizeof(W) > 64) hwy::Prefetch(panel + distance + step / 2);
-    }
+    if constexpr (R <= streaming_rows)
+      for (std::size_t line = 0; line < step * sizeof(W); line += 64) prefetch_stream(reinterpret_cast<const char*>(panel) + line);
     multiply_step<R, V, 0>(rows, panel, sums);
     if constexpr (unit_of<W> >= 2) multiply_step<R, V, 1>(rows + R, panel, sums);
     if constexpr (unit_of<W> == 4) {

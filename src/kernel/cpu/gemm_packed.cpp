@@ -65,11 +65,9 @@ void for_product(const LaunchArgs& args, const TensorView& w, std::int64_t weigh
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
     const Product product = make_product(w.dtype, w.shape[0], w.shape[1], args.workspace, first);
-    const Items items = cut(product.panels(), blocks.count(), product.panel_step * weights, args.pool->size());
     pack_rows(x, blocks, product, *args.pool);
-    args.pool->dynamic_for(items.count(), [&](std::int64_t item) {
-      for_item(items, item, blocks, [&](std::int64_t at, std::int64_t count, std::int64_t panel) { body(product, at, count, panel); });
-    });
+    for_tiles(blocks, product.panels(), product.panel_step * weights, *args.pool,
+              [&](std::int64_t at, std::int64_t count, std::int64_t panel) { body(product, at, count, panel); });
   }
 }
 

@@ -292,10 +292,8 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan, const Weig
   for (; p.first_row < results.count(); p.first_row += packed_row_limit) {
     const RowBlocks blocks{p.first_row, std::min(results.count(), p.first_row + packed_row_limit)};
     pack_rows(a, blocks, p, *args.pool);
-    const Items items = cut(panel_count(p.columns), blocks.count(), p.panel_step, args.pool->size());
-    args.pool->dynamic_for(items.count(), [&](std::int64_t item) {
-      for_item(items, item, blocks, [&](std::int64_t first, std::int64_t rows, std::int64_t panel) { compute_tile(p, w, result, first, rows, panel); });
-    });
+    for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool,
+              [&](std::int64_t first, std::int64_t rows, std::int64_t panel) { compute_tile(p, w, result, first, rows, panel); });
   }
 }
 

@@ -7,6 +7,8 @@
 #define CERMET_GEMM_TILES_INL
 #endif
 
+#include <atomic>
+
 #include "kernel/cpu/gemm-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
@@ -81,12 +83,14 @@ struct Items {
   std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
 };
 
-/// Items whose panels take about a quarter of a megabyte, so that they stay in the second-level cache and a stream of them is long;
+/// Panels that several blocks of rows use in turn: they stay in the second-level cache.
+inline constexpr std::int64_t panel_target_bytes = 256 << 10;
+
+/// Items whose panels take panel_target_bytes;
 /// smaller where there would be fewer than four for each thread.
 inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads) {
-  constexpr std::int64_t target_bytes = 256 << 10;
   const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
-  Items items{panels, blocks, std::max<std::int64_t>(1, target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
+  Items items{panels, blocks, std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
   items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
   if (blocks > 0 && items.count() < wanted)
     items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
@@ -100,6 +104,37 @@ void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, Ti
   const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
   for (std::int64_t b = first_block; b < last_block; ++b)
     for (std::int64_t panel = first_panel; panel < last_panel; ++panel) tile(blocks.begin(b), blocks.begin(b + 1) - blocks.begin(b), panel);
+}
+
+/// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
+/// all end together. No piece is longer than `longest`.
+template <class Body>
+void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body&& body) {
+  if (count == 0) return;
+  if (pool.size() == 1 || count == 1) {
+    for (std::int64_t begin = 0; begin < count; begin += longest) body(begin, std::min(count, begin + longest));
+    return;
+  }
+  std::atomic<std::int64_t> next{0};
+  pool.run([&](int) {
+    for (std::int64_t begin = next.load(std::memory_order_relaxed); begin < count;) {
+      const std::int64_t end = begin + std::clamp<std::int64_t>((count - begin) / (2 * pool.size()), 1, longest);
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      body(begin, end);
+      begin = next.load(std::memory_order_relaxed);
+    }
+  });
+}
+
+/// Calls tile(first_row, rows, panel) over a whole result, on all threads.
+template <class TileBody>
+void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, TileBody&& tile) {
+  if (blocks.count() == 1)
+    return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t panel = begin; panel < end; ++panel) tile(blocks.first, blocks.last - blocks.first, panel);
+    });
+  const Items items = cut(panels, blocks.count(), panel_step, pool.size());
+  pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, tile); });
 }
 
 /// Elements [first, first + count) of an optional vector of a real type, as float32; zeros where it is not given.
@@ -153,14 +188,16 @@ struct Groups {
 /// Calls tile(group, first_row, rows, panel) over the results of all groups that have rows, spread over threads together.
 template <class TileBody>
 void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, TileBody&& tile) {
-  if (groups.active_count == 0 || panels == 0) return;
-  const Items one = cut(panels, 1, panel_step, static_cast<int>(div_up(pool.size(), groups.active_count)));
-  pool.dynamic_for(groups.active_count * one.panel_items(), [&](std::int64_t item) {
-    const std::int64_t group = groups.active[item / one.panel_items()];
-    const RowBlocks blocks = groups.rows(group);
-    Items items = one;
-    items.blocks = items.item_blocks = blocks.count();
-    for_item(items, item % one.panel_items(), blocks, [&](std::int64_t first, std::int64_t rows, std::int64_t panel) { tile(group, first, rows, panel); });
+  const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() == 1; });
+  const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(panel_target_bytes, std::max<std::int64_t>(1, panel_step));
+  guided_for(pool, all, longest, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t run = begin; run < end;) {  // panels of one group
+      const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);
+      const RowBlocks blocks = groups.rows(groups.active[index]);
+      for (std::int64_t b = 0; b < blocks.count(); ++b)
+        for (std::int64_t at = run; at < run_end; ++at) tile(groups.active[index], blocks.begin(b), blocks.begin(b + 1) - blocks.begin(b), at - index * panels);
+      run = run_end;
+    }
   });
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/prefetch.hpp"
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512vnni")
@@ -23,10 +24,7 @@ void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int
 #pragma GCC unroll 14
   for (int r = 0; r < R; ++r) left[r] = right[r] = _mm512_setzero_si512();
   for (std::int64_t q = 0; q < quads; ++q) {
-    if constexpr (R <= 4) {  // bound by the stream of weights: a page ahead is further than the hardware prefetcher goes
-      _mm_prefetch(panel + 4096, _MM_HINT_T0);
-      _mm_prefetch(panel + 4096 + 64, _MM_HINT_T0);
-    }
+    if constexpr (R <= streaming_rows) prefetch_stream(panel), prefetch_stream(panel + 64);
     const __m512i low = _mm512_loadu_si512(panel), high = _mm512_loadu_si512(panel + 64);
 #pragma GCC unroll 14
     for (int r = 0; r < R; ++r) {
