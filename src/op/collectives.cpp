@@ -151,7 +151,8 @@ PairCounts::PairCounts(const TensorView& counts, std::int64_t rows) : counts_(co
   for (std::int64_t a = 0; a < ranks; ++a) {
     std::int64_t sent = 0, received = 0;
     for (std::int64_t b = 0; b < ranks; ++b) {
-      for (const std::int64_t count : {at(a, b), at(b, a)}) check_index("all_to_all", "1 (counts)", count, rows + 1);
+      for (const std::int64_t count : {at(a, b), at(b, a)})
+        require(count >= 0 && count <= rows, "all_to_all: operand 1 (counts): expected counts in [0, {}], found {}", rows, count);
       sent += at(a, b);
       received += at(b, a);
     }

@@ -139,8 +139,8 @@ OpDefinition define(const Row& row) {
   return {
       .category = "Elementwise",
       .summary = row.text,
-      .semantics =
-          row.types.contains(DType::f32) ? "Computed in float32, rounded once to the type of the operand. NaN propagates unless stated otherwise." : "",
+      .semantics = row.types.contains(DType::f32) ? "Computed in float32, rounded once to the type of the operand. NaN propagates unless stated otherwise."
+                                                  : "Each element on its own; exact.",
       .inputs = {{"x", row.types, "[..]", "operand"}},
       .outputs = {{"y", row.types, "[..]", row.text}},
       .attributes = row.parameters,

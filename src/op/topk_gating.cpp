@@ -1,6 +1,7 @@
 #include "op/attention.hpp"
 #include "op/float_order.hpp"
 #include "op/infer.hpp"
+#include "op/mixture.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -10,12 +11,8 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, 0, 2);
   const std::int64_t experts = constant_dim(p, 0, 1, 1, 1 << 16);
   if (p.has(1)) expect_dims(p, 1, {experts}, "experts of logits");
-  const auto& a = p.attributes;
-  const std::int64_t k = a.integer("k"), groups = a.integer("groups"), chosen = a.integer("topk_groups");
-  if (groups < 1 || experts % groups != 0) bad_attribute(p, "groups", fmt::format("a divisor of the {} experts", experts));
-  if (chosen < 1 || chosen > groups) bad_attribute(p, "topk_groups", fmt::format("1 to {} groups", groups));
-  const std::int64_t eligible = experts / groups * chosen;
-  if (k < 1 || k > eligible) bad_attribute(p, "k", fmt::format("1 to {} experts", eligible));
+  check_gating(p, experts);
+  const std::int64_t k = p.attributes.integer("k");
   return {{DType::f32, {dim_of(p, 0, 0), k}}, {DType::i32, {dim_of(p, 0, 0), k}}};
 }
 
@@ -143,13 +140,7 @@ OpDefinition define_topk_gating() {
       .inputs = {{"logits", dtypes::real, "[T, E]", "output of the router", Mapping::many_to_many},
                  {"bias", dtypes::real, "[E]", "added for the choice", Mapping::one_to_many, true}},
       .outputs = {{"weights", {DType::f32}, "[T, k]", "weights of the chosen experts"}, {"ids", {DType::i32}, "[T, k]", "the chosen experts, best first"}},
-      .attributes = {{"k", std::int64_t{1}, "experts per token"},
-                     {"score", std::string("softmax"), "how logits become scores", {"softmax", "sigmoid"}},
-                     {"renormalize", true, "the weights of a token sum to scale"},
-                     {"groups", std::int64_t{1}, "number of groups that the experts form"},
-                     {"topk_groups", std::int64_t{1}, "groups that take part"},
-                     {"group_score", std::string("top2"), "what ranks a group", {"top2", "max"}},
-                     {"scale", 1.0, "factor of the weights"}},
+      .attributes = gating_attributes(),
       .infer = infer,
       .reference = reference,
       .operations =

@@ -1,0 +1,84 @@
+#include "op/infer.hpp"
+#include "op/mixture.hpp"
+#include "op/reference.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<TensorType> infer(const Problem& p) {
+  const std::int64_t ranks = p.attributes.integer("ranks");
+  expect_rank(p, mixture_x, 3);
+  if (ranks < 1 || ranks > 1 << 16) bad_attribute(p, "ranks", "1 to 65536");
+  expect_dim(p, mixture_x, 0, ranks, "attribute ranks");
+  const TensorType y = infer_mixture(p);
+  const Dim experts = dim_of(p, mixture_router, 0);
+  if (experts.constant() % ranks != 0) bad_attribute(p, "ranks", fmt::format("a divisor of the {} experts", experts.to_string()));
+  return {y, {DType::i32, {experts}}, {DType::i32, {ranks, ranks}}};
+}
+
+void reference(const ReferenceCall& call) {
+  const std::int64_t ranks = call.attributes.integer("ranks"), experts = call.inputs[mixture_router].shape[0];
+  const std::int64_t tokens = call.inputs[mixture_x].shape[1], experts_each = experts / ranks;
+  std::vector<std::int64_t> load(static_cast<std::size_t>(experts)), dispatch(static_cast<std::size_t>(ranks * ranks));
+  reference_mixture(call, [&](std::int64_t token, std::int64_t expert) {
+    ++load[static_cast<std::size_t>(expert)];
+    ++dispatch[static_cast<std::size_t>(token / tokens * ranks + expert / experts_each)];
+  });
+  for (std::size_t i = 0; i < load.size(); ++i) store(call.outputs[1], static_cast<std::int64_t>(i), static_cast<double>(load[i]));
+  for (std::size_t i = 0; i < dispatch.size(); ++i) store(call.outputs[2], static_cast<std::int64_t>(i), static_cast<double>(dispatch[i]));
+}
+
+Case make_case(std::string name, std::int64_t ranks, std::int64_t tokens, std::int64_t experts, DType x, DType weight, Attributes attributes = {}) {
+  constexpr std::int64_t hidden = 24, features = 9;
+  attributes.set("ranks", ranks);
+  attributes.set("k", std::int64_t{2});
+  return {
+      std::move(name),
+      {CaseOperand{{x, {ranks, tokens, hidden}}, normal(), 3}, CaseOperand{{weight, {experts, hidden}}, normal(0.3), 0, true},
+       CaseOperand{{weight, {experts, 2 * features, hidden}}, normal(0.2), 0, true}, CaseOperand{{weight, {experts, hidden, features}}, normal(0.3), 0, true}},
+      std::move(attributes)};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const std::int64_t ranks : {1, 2, 4}) list.push_back(make_case(fmt::format("ranks{}", ranks), ranks, 5, 8, DType::f32, DType::f32));
+  list.push_back(make_case("bf16", 2, 5, 6, DType::bf16, DType::bf16, {{"out_dtype", "f32"}}));
+  list.push_back(make_case("an_expert_each", 8, 3, 8, DType::f16, DType::f16));
+  list.push_back(make_case("residual_bias", 2, 4, 4, DType::f32, DType::f32, {{"score", "sigmoid"}}));
+  list.back().inputs.push_back(CaseOperand{{DType::f32, {4}}, normal(0.3)});
+  list.back().inputs.push_back(CaseOperand{{DType::f32, {2, 4, 24}}});
+  list.push_back(make_case("no_tokens", 2, 0, 4, DType::f32, DType::f32));
+  return list;
+}
+
+}  // namespace
+
+OpDefinition define_ep_moe() {
+  std::vector<AttributeSpec> attributes = mixture_attributes();
+  attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
+  return {
+      .category = "Mixture of experts",
+      .summary = "A mixture whose experts are spread over ranks: dispatch, experts, combine",
+      .semantics =
+          "A collective, written as a function of every rank's operands stacked along the first axis: x[r] are the tokens of rank r, and rank r owns the "
+          "experts "
+          "r E / R .. (r + 1) E / R - 1; the router is the same everywhere. Each rank sends every token's row to the ranks of its k experts, these compute and "
+          "send the "
+          "results back, and y[r] is what moe gives for the tokens x[r]. dispatch[i, j] counts the rows that rank i sends to rank j; load counts the rows of "
+          "each expert. "
+          "The CPU kernel runs all ranks in one memory, where sorting by expert is the exchange.",
+      .inputs = mixture_operands("[R, T, H]"),
+      .outputs = {{"y", dtypes::real, "[R, T, H]", "tokens"},
+                  {"load", {DType::i32}, "[E]", "rows per expert"},
+                  {"dispatch", {DType::i32}, "[R, R]", "rows from each rank to each rank"}},
+      .attributes = std::move(attributes),
+      .infer = infer,
+      .reference = reference,
+      .operations = mixture_operations,
+      .bytes = mixture_bytes,
+      .rounding_depth = mixture_rounding_depth,
+      .cases = cases,
+  };
+}
+
+}  // namespace cermet

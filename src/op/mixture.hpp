@@ -1,0 +1,31 @@
+// What the operators on a mixture of experts share: the attributes of gating, and the mixture itself for `moe` and `ep_moe`.
+#pragma once
+
+#include "op/infer.hpp"
+
+namespace cermet {
+
+/// Attributes k, score, renormalize, groups, topk_groups, group_score and scale.
+std::vector<AttributeSpec> gating_attributes();
+/// Those of a problem that has them, for another operator that takes them.
+Attributes gating_attributes_of(const Problem& problem);
+/// Throws naming the attribute unless gating of `experts` experts is possible with them.
+void check_gating(const Problem& problem, std::int64_t experts);
+
+/// Operands of moe and ep_moe.
+enum MixtureOperand : std::size_t { mixture_x, mixture_router, mixture_gate_up, mixture_down, mixture_bias, mixture_residual };
+std::vector<OperandSpec> mixture_operands(std::string_view x_shape);
+/// The gating attributes, activation and out_dtype.
+std::vector<AttributeSpec> mixture_attributes();
+/// Checks everything but the rank of x; returns the type of y.
+TensorType infer_mixture(const Problem& problem);
+
+/// Computes y [.., H] of all tokens and gives the chosen experts to visit(token, expert).
+void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit);
+
+double mixture_operations(const Problem& problem);
+double mixture_bytes(const Problem& problem);
+/// Longest chain of float32 roundings; reference_mixture notes magnitudes for it.
+double mixture_rounding_depth(const Problem& problem);
+
+}  // namespace cermet
