@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -339,6 +341,87 @@ inline std::vector<float> tensor::values() const {
   }
   return list;
 }
+
+/// A checkpoint that generates text. Sequence 0 keeps its context from call to call; reset() forgets it.
+class model {
+ public:
+  /// Gets every new token with the text that it completes; returns whether to go on.
+  using callback = std::function<bool(std::int32_t id, std::string_view text)>;
+
+  explicit model(const std::string& folder, const cermet_model_options& options = cermet_model_defaults(), const handle& on = default_handle()) {
+    cermet_model* made = nullptr;
+    face::check(cermet_model_load(on.get(), folder.c_str(), &options, &made));
+    model_.reset(made);
+  }
+
+  /// Architecture, sizes, types and memory, as JSON.
+  std::string info() const { return cermet_model_info(get()); }
+  std::vector<std::int32_t> tokenize(std::string_view text, bool add_special = true) const {
+    std::size_t count = 0;
+    std::vector<std::int32_t> ids(text.size() + 16);
+    face::check(cermet_model_tokenize(get(), text.data(), text.size(), add_special, ids.data(), ids.size(), &count));
+    if (count > ids.size()) {
+      ids.resize(count);
+      face::check(cermet_model_tokenize(get(), text.data(), text.size(), add_special, ids.data(), ids.size(), &count));
+    }
+    ids.resize(count);
+    return ids;
+  }
+  std::string detokenize(const std::vector<std::int32_t>& ids, bool skip_special = false) const {
+    std::size_t length = 0;
+    face::check(cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, nullptr, 0, &length));
+    std::string text(length, '\0');
+    face::check(cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, text.data(), text.size(), &length));
+    return text;
+  }
+  /// Continues sequence 0 with the prompt and then with new tokens, which are returned. What the callback throws comes out of here.
+  std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, const cermet_generate_options& options = cermet_generate_defaults(),
+                                     const callback& on_token = {}, cermet_generation* result = nullptr) {
+    Run run{on_token, {}, nullptr};
+    const cermet_status status = cermet_model_generate(get(), prompt.data(), prompt.size(), &options, &Run::take, &run, result);
+    if (run.thrown) std::rethrow_exception(run.thrown);
+    face::check(status);
+    return std::move(run.ids);
+  }
+  /// The text after a prompt, in a fresh context.
+  std::string complete(std::string_view prompt, const cermet_generate_options& options = cermet_generate_defaults()) {
+    reset();
+    std::string text;
+    generate(tokenize(prompt), options, [&](std::int32_t, std::string_view piece) { return text += piece, true; });
+    return text;
+  }
+  /// Rows of vocab_size float32 logits, one for each position. Empties sequence 0.
+  std::vector<float> logits(const std::vector<std::int32_t>& ids) {
+    std::vector<float> rows(ids.size() * vocab_size());
+    face::check(cermet_model_logits(get(), ids.data(), ids.size(), rows.data()));
+    return rows;
+  }
+  std::size_t vocab_size() const { return cermet_model_vocab_size(get()); }
+  void reset(std::int32_t sequence = 0) { face::check(cermet_model_reset(get(), sequence)); }
+  cermet_model* get() const { return model_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(cermet_model* m) const { cermet_model_destroy(m); }
+  };
+  struct Run {
+    const callback& on_token;
+    std::vector<std::int32_t> ids;
+    std::exception_ptr thrown;
+
+    static std::int32_t take(void* user, std::int32_t id, const char* text, std::size_t length) {
+      Run& run = *static_cast<Run*>(user);
+      try {
+        if (id >= 0) run.ids.push_back(id);
+        return run.on_token && !run.on_token(id, {text, length});
+      } catch (...) {
+        run.thrown = std::current_exception();
+        return 1;
+      }
+    }
+  };
+  std::unique_ptr<cermet_model, destroy> model_;
+};
 
 }  // namespace cermet
 

@@ -100,4 +100,24 @@ TEST(Face, EmptyTensorsAreLegal) {
   EXPECT_TRUE(cermet::get_op("rms_norm", {x})({x}).values().empty());
 }
 
+TEST(Face, ModelsGenerate) {
+  cermet::model model(CERMET_SOURCE_DIR "/models/demo");
+  cermet_generate_options options = cermet_generate_defaults();
+  options.max_new_tokens = 4;
+  EXPECT_EQ(model.complete("The PostgreSQL server", options), " is a server with");
+  model.reset();
+  const std::vector<std::int32_t> prompt = model.tokenize("The PostgreSQL server");
+  EXPECT_EQ(prompt, (std::vector<std::int32_t>{497, 2314, 1581}));
+  EXPECT_EQ(model.detokenize(prompt), "The PostgreSQL server");
+  cermet_generation result{};
+  EXPECT_EQ(model.generate(
+                prompt, options, [](std::int32_t id, std::string_view) { return id != 262; }, &result),
+            (std::vector<std::int32_t>{302, 262}));
+  EXPECT_EQ(result.end, CERMET_END_CANCELLED);
+  EXPECT_EQ(model.logits(prompt).size(), 3 * model.vocab_size());
+  EXPECT_THROW(model.generate(prompt, options, [](std::int32_t, std::string_view) -> bool { throw std::runtime_error("mine"); }), std::runtime_error);
+  EXPECT_THROW(model.generate({-1}, options), cermet::error);
+  EXPECT_THROW(cermet::model("/no/such/model"), cermet::error);
+}
+
 }  // namespace

@@ -21,10 +21,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// 12 independent chains: more than latency times throughput of any core, and they fit in 16 registers.
+/// 12 independent chains: more than latency times throughput of any core, and they fit in 16 registers. They start at different values: the compiler
+/// would make one of equal chains.
 float f32_chains(std::int64_t steps) {
-  const auto one = hn::Set(FloatTag(), 1.0f);
-  Floats a = one, b = one, c = one, d = one, e = one, f = one, g = one, h = one, i = one, j = one, k = one, l = one;
+  const auto from = [](float value) HWY_ATTR { return hn::Set(FloatTag(), value); };
+  const auto one = from(1);
+  Floats a = from(1), b = from(2), c = from(3), d = from(4), e = from(5), f = from(6), g = from(7), h = from(8), i = from(9), j = from(10), k = from(11),
+         l = from(12);
   for (std::int64_t s = 0; s < steps; ++s) {
     a = hn::MulAdd(a, one, one), b = hn::MulAdd(b, one, one), c = hn::MulAdd(c, one, one), d = hn::MulAdd(d, one, one);
     e = hn::MulAdd(e, one, one), f = hn::MulAdd(f, one, one), g = hn::MulAdd(g, one, one), h = hn::MulAdd(h, one, one);
@@ -63,7 +66,8 @@ HWY_EXPORT(read_floats);
 #if defined(__x86_64__)
 
 __attribute__((target("avx512f,avx512bf16"))) float bf16_chains(std::int64_t steps) {
-  __m512 sums[12] = {};
+  __m512 sums[12];
+  for (int i = 0; i < 12; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   __m512bh pair = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
   asm("" : "+v"(pair));
   for (std::int64_t s = 0; s < steps; ++s)
@@ -75,7 +79,8 @@ __attribute__((target("avx512f,avx512bf16"))) float bf16_chains(std::int64_t ste
 }
 
 __attribute__((target("avx512f,avx512vnni"))) float int8_chains(std::int64_t steps) {
-  __m512i sums[12] = {};
+  __m512i sums[12];
+  for (int i = 0; i < 12; ++i) sums[i] = _mm512_set1_epi32(i);
   __m512i quad = _mm512_set1_epi32(0x01010101);
   asm("" : "+v"(quad));
   for (std::int64_t s = 0; s < steps; ++s)

@@ -1,0 +1,178 @@
+// Models through the C interface: the demo model, and a reference checkpoint without a tokenizer.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cermet/cermet.h"
+#include "tests/model/scratch.hpp"
+
+namespace cermet::test {
+namespace {
+
+const std::string demo = CERMET_SOURCE_DIR "/models/demo", tiny = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";
+
+void expect_refused(cermet_status expected, cermet_status status, const std::vector<std::string>& fragments) {
+  const std::string message = cermet_last_error_message();
+  EXPECT_STREQ(cermet_status_name(status), cermet_status_name(expected)) << message;
+  for (const std::string& fragment : fragments) EXPECT_NE(message.find(fragment), std::string::npos) << "expected \"" << fragment << "\" in: " << message;
+}
+
+class Model : public testing::Test {
+ protected:
+  ~Model() override {
+    cermet_model_destroy(model);
+    cermet_destroy(handle);
+  }
+  cermet_status load(const std::string& folder, const char* device = "cpu") {
+    cermet_model_destroy(model);
+    cermet_destroy(handle);
+    model = nullptr;
+    handle = nullptr;
+    EXPECT_EQ(cermet_create(device, 2, &handle), CERMET_OK);
+    return cermet_model_load(handle, folder.c_str(), &options, &model);
+  }
+  std::vector<std::int32_t> tokenize(const std::string& text) {
+    size_t count = 0;
+    EXPECT_EQ(cermet_model_tokenize(model, text.data(), text.size(), 1, nullptr, 0, &count), CERMET_OK) << cermet_last_error_message();
+    std::vector<std::int32_t> ids(count);
+    EXPECT_EQ(cermet_model_tokenize(model, text.data(), text.size(), 1, ids.data(), ids.size(), &count), CERMET_OK);
+    return ids;
+  }
+
+  cermet_model_options options = cermet_model_defaults();
+  cermet_handle* handle = nullptr;
+  cermet_model* model = nullptr;
+};
+
+struct Stream {
+  std::vector<std::int32_t> ids;
+  std::string text;
+  std::size_t stop_after = 1000;
+};
+
+int32_t take(void* user, int32_t id, const char* text, size_t length) {
+  auto& stream = *static_cast<Stream*>(user);
+  stream.ids.push_back(id);
+  stream.text.append(text, length);
+  return stream.ids.size() >= stream.stop_after;
+}
+
+TEST_F(Model, GeneratesWhatTheReferenceDoes) {
+  ASSERT_EQ(load(demo), CERMET_OK) << cermet_last_error_message();
+  const auto reference = nlohmann::json::parse(content_of(demo + "/reference.json"))["prompts"][0];
+  const std::vector<std::int32_t> prompt = tokenize(reference["prompt"]);
+  EXPECT_EQ(nlohmann::json(prompt), reference["ids"]);
+  cermet_generate_options generate = cermet_generate_defaults();
+  generate.max_new_tokens = 8;
+  Stream stream;
+  cermet_generation result{};
+  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, take, &stream, &result), CERMET_OK) << cermet_last_error_message();
+  const std::vector<std::int32_t> expected(reference["greedy_ids"].begin(), reference["greedy_ids"].begin() + 8);
+  EXPECT_EQ(stream.ids, expected);
+  EXPECT_EQ(result.new_tokens, 8u);
+  EXPECT_EQ(result.prompt_tokens, prompt.size());
+  EXPECT_EQ(result.end, CERMET_END_LENGTH);
+  EXPECT_GT(result.prefill_seconds, 0);
+  size_t length = 0;
+  std::string text(1000, '\0');
+  ASSERT_EQ(cermet_model_detokenize(model, stream.ids.data(), stream.ids.size(), 0, text.data(), text.size(), &length), CERMET_OK);
+  EXPECT_EQ(text.substr(0, length), stream.text);
+}
+
+TEST_F(Model, TheCallbackEndsGeneration) {
+  ASSERT_EQ(load(demo), CERMET_OK);
+  const std::vector<std::int32_t> prompt = tokenize("The server");
+  Stream stream;
+  stream.stop_after = 3;
+  cermet_generation result{};
+  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, take, &stream, &result), CERMET_OK) << cermet_last_error_message();
+  EXPECT_EQ(stream.ids.size(), 3u);
+  EXPECT_EQ(result.end, CERMET_END_CANCELLED);
+  EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, nullptr, nullptr, nullptr), CERMET_OK) << "the context goes on";
+}
+
+TEST_F(Model, LogitsOfOnePassAndOfPiecesAgreeWithTheReference) {
+  const auto reference = nlohmann::json::parse(content_of(tiny + "/reference.json"));
+  options.dtype = "f32";
+  for (const int64_t piece : {512, 3}) {
+    options.max_batch_tokens = piece;
+    ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+    const std::vector<std::int32_t> ids = reference["input_ids"];
+    const size_t vocab = cermet_model_vocab_size(model);
+    std::vector<float> logits(ids.size() * vocab);
+    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK) << cermet_last_error_message();
+    const std::vector<std::vector<float>> expected = reference["logits"];
+    for (size_t row = 0; row < expected.size(); ++row) {
+      float largest = 0;
+      for (const float value : expected[row]) largest = std::max(largest, std::abs(value));
+      for (size_t i = 0; i < vocab; ++i) ASSERT_NEAR(logits[row * vocab + i], expected[row][i], 2e-4f * largest) << row << ", " << i;
+    }
+  }
+}
+
+TEST_F(Model, BatchesOfUnevenLengthGiveTheLogitsOfEachAlone) {
+  options.max_sequences = 2;
+  options.dtype = "f32";
+  ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+  const std::vector<std::int32_t> a{5, 6, 7, 8, 9}, b{11, 12};
+  const size_t vocab = cermet_model_vocab_size(model);
+  std::vector<float> alone(a.size() * vocab);
+  ASSERT_EQ(cermet_model_logits(model, a.data(), a.size(), alone.data()), CERMET_OK);
+  const cermet_tokens batch[] = {{1, b.data(), b.size()}, {0, a.data(), a.size()}};
+  const float* logits = nullptr;
+  size_t rows = 0;
+  ASSERT_EQ(cermet_model_forward(model, batch, 2, 0, &logits, &rows), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(rows, 2u);
+  for (size_t i = 0; i < vocab; ++i) ASSERT_NEAR(logits[vocab + i], alone[(a.size() - 1) * vocab + i], 1e-4f);
+  EXPECT_EQ(cermet_model_length(model, 0), 5);
+  EXPECT_EQ(cermet_model_length(model, 1), 2);
+  EXPECT_EQ(cermet_model_length(model, 2), -1);
+  ASSERT_EQ(cermet_model_reset(model, 1), CERMET_OK);
+  EXPECT_EQ(cermet_model_length(model, 1), 0);
+}
+
+TEST_F(Model, SaysWhatItIs) {
+  ASSERT_EQ(load(demo), CERMET_OK);
+  const auto info = nlohmann::json::parse(cermet_model_info(model));
+  EXPECT_EQ(info["architecture"], "Qwen3MoeForCausalLM");
+  EXPECT_EQ(info["vocab_size"], 8192);
+  EXPECT_EQ(info["has_tokenizer"], true);
+  EXPECT_GT(info["weight_bytes"], 1000000);
+}
+
+TEST_F(Model, MistakesAreNamed) {
+  expect_refused(CERMET_IO, load("/no/such/model"), {"/no/such/model"});
+  options.dtype = "i8";
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"dtype", "bf16", "\"i8\""});
+  options = cermet_model_defaults();
+  options.max_sequences = 0;
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"max_sequences", "0"});
+  options = cermet_model_defaults();
+  options.max_context = 16;
+  ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+  const std::vector<std::int32_t> ids{1, 2, 320}, many(17, 1);
+  const cermet_status bad = CERMET_INVALID_ARGUMENT;
+  std::vector<float> logits(17 * 320);
+  size_t count = 0;
+  expect_refused(bad, cermet_model_logits(model, ids.data(), ids.size(), logits.data()), {"token id", "319", "320"});
+  expect_refused(bad, cermet_model_logits(model, many.data(), many.size(), logits.data()), {"16", "17"});
+  expect_refused(bad, cermet_model_logits(model, ids.data(), 2, nullptr), {"logits", "NULL"});
+  expect_refused(CERMET_IO, cermet_model_tokenize(model, "a", 1, 0, nullptr, 0, &count), {"tokenizer.json"});
+  expect_refused(bad, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr), {"token id", "320"});
+  expect_refused(bad, cermet_model_generate(model, ids.data(), 0, nullptr, nullptr, nullptr, nullptr), {"prompt"});
+  cermet_generate_options generate = cermet_generate_defaults();
+  generate.top_p = 0;
+  expect_refused(bad, cermet_model_generate(model, ids.data(), 1, &generate, nullptr, nullptr, nullptr), {"top_p", "0"});
+  const cermet_tokens outside[] = {{1, ids.data(), 1}}, twice[] = {{0, ids.data(), 1}, {0, ids.data(), 1}};
+  const float* rows = nullptr;
+  expect_refused(bad, cermet_model_forward(model, outside, 1, 0, &rows, &count), {"sequence", "1"});
+  expect_refused(bad, cermet_model_forward(model, twice, 2, 0, &rows, &count), {"batch"});
+  expect_refused(bad, cermet_model_reset(model, -1), {"sequence", "-1"});
+  expect_refused(bad, cermet_model_load(nullptr, tiny.c_str(), nullptr, &model), {"handle"});
+  ASSERT_EQ(load(tiny, "null"), CERMET_OK) << cermet_last_error_message();
+  expect_refused(CERMET_UNSUPPORTED, cermet_model_logits(model, ids.data(), 1, logits.data()), {"device null"});
+}
+
+}  // namespace
+}  // namespace cermet::test
