@@ -40,7 +40,7 @@ def main():
         model = pathlib.Path(folder) / 'llama-3.2-1b'
         subprocess.run([CERMET, 'synth', '--config', SHAPE, '--out', model, '--seed', '1'], check=True)
         for dtype in ('bf16', 'f32'):
-            figures = run_json([CERMET, 'bench', 'model', model, '--dtype', dtype, '--prompt-tokens', '512', '--gen-tokens', '32', '--repeat', '5', '--limits', '--json'])
+            figures = run_json([CERMET, 'bench', 'model', model, '--dtype', dtype, '--prompt-tokens', '512', '--gen-tokens', '32', '--repeat', '3', '--limits', '--json'])
             figures['model'] = 'Llama-3.2-1B shape'
             record['models'].append(figures)
             if dtype == 'bf16' and args.rival_python:

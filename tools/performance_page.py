@@ -35,11 +35,11 @@ def model_rows(record):
 def operator_rows(record):
     rows = ['| linear, bf16 weights out of cache | kernel | median | GB/s | GFLOP/s | of the limit |', '|---|---|---|---|---|---|']
     limits = record['limits']
-    peak = max(limits['bf16_flops'], limits['f32_flops'])
+    peak = max(limits['bf16_operations_per_second'], limits['f32_operations_per_second'])
     for op in record['operators']:
         bandwidth, rate = op['bytes'] / op['median_seconds'], op['operations'] / op['median_seconds']
         fraction = max(bandwidth / limits['read_bytes_per_second'], rate / peak)
-        rows.append(f"| {op['call']} | {op['kernel']} | {1e3 * op['median_seconds']:.3f} ms | {giga(bandwidth)} | {giga(rate, 0)} | {100 * fraction:.0f} % |")
+        rows.append(f"| {op['problem'].split(', -')[0].split(') {')[0]} | {op['kernel']} | {1e3 * op['median_seconds']:.3f} ms | {giga(bandwidth)} | {giga(rate, 0)} | {100 * fraction:.0f} % |")
     return rows
 
 
