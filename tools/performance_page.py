@@ -39,7 +39,7 @@ def operator_rows(record):
     for op in record['operators']:
         bandwidth, rate = op['bytes'] / op['median_seconds'], op['operations'] / op['median_seconds']
         fraction = max(bandwidth / limits['read_bytes_per_second'], rate / peak)
-        rows.append(f"| {op['problem'].split(', -')[0].split(') {')[0]} | {op['kernel']} | {1e3 * op['median_seconds']:.3f} ms | {giga(bandwidth)} | {giga(rate, 0)} | {100 * fraction:.0f} % |")
+        rows.append(f"| {op['problem'].split(', -')[0].split(')')[0] + ')'} | {op['kernel']} | {1e3 * op['median_seconds']:.3f} ms | {giga(bandwidth)} | {giga(rate, 0)} | {100 * fraction:.0f} % |")
     return rows
 
 

@@ -80,7 +80,11 @@ TEST(ThreadPool, RethrowsOneOfManyExceptions) {
   ThreadPool pool(4);
   EXPECT_THROW(pool.run([](int) { throw std::runtime_error("all"); }), std::runtime_error);
   EXPECT_THROW(pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::runtime_error("all"); }), std::runtime_error);
-  EXPECT_THROW(pool.dynamic_for(100, [](std::int64_t i) { if (i == 50) throw std::runtime_error("one"); }), std::runtime_error);
+  EXPECT_THROW(pool.dynamic_for(100,
+                                [](std::int64_t i) {
+                                  if (i == 50) throw std::runtime_error("one");
+                                }),
+               std::runtime_error);
 }
 
 TEST(ThreadPool, ManyTinyRegions) {

@@ -37,7 +37,8 @@ struct Layout {
   }
 };
 
-constexpr Layout layouts[] = {{DType::f16, 5, 10, 15, true}, {DType::bf16, 8, 7, 127, true}, {DType::f8_e4m3, 4, 3, 7, false}, {DType::f8_e5m2, 5, 2, 15, true}};
+constexpr Layout layouts[] = {
+    {DType::f16, 5, 10, 15, true}, {DType::bf16, 8, 7, 127, true}, {DType::f8_e4m3, 4, 3, 7, false}, {DType::f8_e5m2, 5, 2, 15, true}};
 
 /// The code that storing `value` gives, by way of float or of double.
 std::uint32_t stored(DType dtype, double value) {
@@ -108,7 +109,7 @@ TEST_P(Formats, RoundsADoubleOnce) {
 INSTANTIATE_TEST_SUITE_P(All, Formats, testing::ValuesIn(layouts), [](const auto& info) { return std::string(name_of(info.param.dtype)); });
 
 TEST(Half, KnownValues) {
-  const std::pair<float, int> table[] = {{0.0f, 0x0000},   {-0.0f, 0x8000},  {1.0f, 0x3c00},   {-2.0f, 0xc000},      {65504.0f, 0x7bff},
+  const std::pair<float, int> table[] = {{0.0f, 0x0000},     {-0.0f, 0x8000},    {1.0f, 0x3c00},     {-2.0f, 0xc000},      {65504.0f, 0x7bff},
                                          {0x1p-14f, 0x0400}, {0x1p-24f, 0x0001}, {0x1p-25f, 0x0000}, {0x1.8p-24f, 0x0002}, {0.333251953125f, 0x3555}};
   for (const auto& [value, bits] : table) EXPECT_EQ(to_f16(value).bits, bits) << value;
 }
@@ -122,7 +123,8 @@ TEST(Half, OverflowsToInfinity) {
 }
 
 TEST(BFloat16, KnownValues) {
-  const std::pair<float, int> table[] = {{1.0f, 0x3f80}, {-1.0f, 0xbf80}, {3.140625f, 0x4049}, {0x1p-133f, 0x0001}, {0x1.fep127f, 0x7f7f}, {0x1.00ffp0f, 0x3f80}};
+  const std::pair<float, int> table[] = {{1.0f, 0x3f80},      {-1.0f, 0xbf80},       {3.140625f, 0x4049},
+                                         {0x1p-133f, 0x0001}, {0x1.fep127f, 0x7f7f}, {0x1.00ffp0f, 0x3f80}};
   for (const auto& [value, bits] : table) EXPECT_EQ(to_bf16(value).bits, bits) << value;
 }
 
@@ -176,7 +178,8 @@ TEST(Integers, RoundHalfToEvenAndSaturate) {
     store_element(codes, DType::i8, 0, value);
     return static_cast<int>(codes[0]);
   };
-  const std::pair<double, int> table[] = {{0.5, 0}, {1.5, 2}, {2.5, 2}, {-0.5, 0}, {-1.5, -2}, {127.4, 127}, {127.5, 127}, {1e300, 127}, {-128.5, -128}, {-INFINITY, -128}, {NAN, 0}};
+  const std::pair<double, int> table[] = {{0.5, 0},     {1.5, 2},     {2.5, 2},       {-0.5, 0},         {-1.5, -2}, {127.4, 127},
+                                          {127.5, 127}, {1e300, 127}, {-128.5, -128}, {-INFINITY, -128}, {NAN, 0}};
   for (const auto& [value, code] : table) EXPECT_EQ(as_i8(value), code) << value;
   EXPECT_EQ(saturate<std::uint8_t>(-1), 0);
   EXPECT_EQ(saturate<std::uint8_t>(255.5), 255);

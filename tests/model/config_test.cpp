@@ -118,10 +118,10 @@ TEST(Config, ReadsRotaryScaling) {
 }
 
 bool same(const RopeParameters& a, const RopeParameters& b) {
-  return a.scaling == b.scaling && a.theta == b.theta && a.factor == b.factor && a.low_freq_factor == b.low_freq_factor && a.high_freq_factor == b.high_freq_factor &&
-         a.original_max_position_embeddings == b.original_max_position_embeddings && a.attention_factor == b.attention_factor && a.mscale == b.mscale &&
-         a.mscale_all_dim == b.mscale_all_dim && a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow && a.truncate == b.truncate &&
-         a.rotary_dim == b.rotary_dim;
+  return a.scaling == b.scaling && a.theta == b.theta && a.factor == b.factor && a.low_freq_factor == b.low_freq_factor &&
+         a.high_freq_factor == b.high_freq_factor && a.original_max_position_embeddings == b.original_max_position_embeddings &&
+         a.attention_factor == b.attention_factor && a.mscale == b.mscale && a.mscale_all_dim == b.mscale_all_dim && a.beta_fast == b.beta_fast &&
+         a.beta_slow == b.beta_slow && a.truncate == b.truncate && a.rotary_dim == b.rotary_dim;
 }
 
 TEST(Config, TheOldSpellingSaysTheSame) {

@@ -63,8 +63,12 @@ extern const Kernel attention_merge_states{
     .name = "attention.merge_states",
     .op = OpKind::merge_attention_states,
     .summary = "one weighted sum per token and head, spread over threads",
-    .bind = [](const Problem&) -> Launcher { return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(merge_states)
-                                                                                 (args); }; },
+    .bind = [](const Problem&) -> Launcher {
+      return [](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(merge_states)
+        (args);
+      };
+    },
 };
 
 }  // namespace cermet::cpu
