@@ -70,8 +70,7 @@ OpDefinition define_dual_linear() {
       .summary = "Two products of the same rows, one activated and multiplied with the other",
       .semantics =
           "y[.., n] = activation(sum over k of x[.., k] * w_gate[n, k] + bias_gate[n]) * (sum over k of x[.., k] * w_up[n, k] + bias_up[n]). Element types may "
-          "be mixed freely, but both weights have one type. Sums, activation and product are in float32; one rounding to out_dtype at the end. As in linear, "
-          "products of bfloat16 by bfloat16 may treat subnormal values as zero.",
+          "be mixed freely, but both weights have one type. Sums, activation and product are in float32; one rounding to out_dtype at the end.",
       .inputs = {{"x", dtypes::real, "[.., K]", "rows", Mapping::many_to_many},
                  {"w_gate", dtypes::real, "[N, K]", "weight whose product is activated", Mapping::many_to_many},
                  {"w_up", dtypes::real, "[N, K]", "weight whose product is multiplied in", Mapping::many_to_many},

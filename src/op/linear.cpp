@@ -59,9 +59,8 @@ OpDefinition define_linear() {
       .summary = "Rows times a weight matrix, plus a bias",
       .semantics =
           "y[.., n] = sum over k of x[.., k] * w[n, k] + bias[n]. Element types may be mixed freely: values are widened exactly, products are summed in "
-          "float32, "
-          "and the result is rounded once to out_dtype. Products of bfloat16 by bfloat16 may treat subnormal inputs and partial sums as zero (the AVX-512 BF16 "
-          "instructions do). K = 0 gives the bias. Where the weight is known beforehand it is packed once.",
+          "float32, and the result is rounded once to out_dtype. K = 0 gives the bias. A weight that is known beforehand is packed once; a row's result then "
+          "does not depend on how many rows or threads there are.",
       .inputs = {{"x", dtypes::real, "[.., K]", "rows", Mapping::many_to_many},
                  {"w", dtypes::real, "[N, K]", "weight, a row per output feature", Mapping::many_to_many},
                  {"bias", dtypes::real, "[N]", "added before the rounding", Mapping::one_to_one, true}},
