@@ -1,6 +1,7 @@
 #include "kernel/cpu/panels.hpp"
 
 #include <array>
+#include <algorithm>
 #include <cstring>
 
 #include "format/element.hpp"
@@ -49,7 +50,7 @@ void pack_fp8(const TensorView& matrix, std::int64_t first, std::byte* destinati
 
 void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* destination) {
   const std::int64_t first = panel * panel_columns;
-  std::memset(destination, 0, static_cast<std::size_t>(panel_bytes(matrix.dtype, matrix.shape[1])));
+  std::fill_n(destination, panel_bytes(matrix.dtype, matrix.shape[1]), std::byte{0});  // memset would not take the null of an empty one
   switch (matrix.dtype) {
     case DType::f32:
     case DType::bf16: return pack_units<std::uint32_t>(matrix, first, destination);

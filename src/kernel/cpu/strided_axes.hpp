@@ -40,6 +40,7 @@ template <int N>
 class Walk {
  public:
   explicit Walk(const StridedAxes<N>& axes, std::int64_t position = 0) : axes_(&axes), at_(axes.shape) {
+    if (axes.shape.elements() == 0) return;  // nothing to walk
     for (int a = axes.rank() - 1; a >= 0; --a) {
       at_[a] = position % axes.shape[a];
       position /= axes.shape[a];
