@@ -1,7 +1,7 @@
 #include "kernel/cpu/panels.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "format/element.hpp"
