@@ -8,7 +8,8 @@ target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-
 target_compile_options(cermet_options INTERFACE -ffp-contract=off)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)
-  target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
+    -Wno-mismatched-new-delete)  # a test that counts allocations replaces operator new
   target_link_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE})
 endif()
 
