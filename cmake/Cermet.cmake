@@ -16,6 +16,7 @@ endif()
 # cermet_folder(NAME PATH LIBRARIES...): the sources below src/PATH as one static library cermet_NAME.
 function(cermet_folder name path)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/device/cuda/driver/")  # the plugin's
   if(NOT sources)
     add_library(cermet_${name} INTERFACE)
     target_link_libraries(cermet_${name} INTERFACE ${ARGN})

@@ -1,15 +1,21 @@
 // A place where tensors live and kernels run.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
+#include "base/target.hpp"
+#include "device/stream.hpp"
+
 namespace cermet {
 
-enum class DeviceKind : std::uint8_t { cpu, null };
+enum class DeviceKind : std::uint8_t { cpu, null, cuda };
 
 /// Memory of a device; freed with the object. Null-device memory has addresses but must not be touched.
 class DeviceBuffer {
@@ -24,22 +30,58 @@ class DeviceBuffer {
   std::int64_t bytes_ = 0;
 };
 
+/// A descriptor of bulk tensor copies (CUtensorMap), opaque here and passed to kernels by value.
+struct alignas(64) TensorMap {
+  std::array<std::byte, 128> bytes;
+};
+
+/// Tiles of a row-major matrix [rows, columns] that a bulk tensor copy moves to shared memory.
+struct TensorMapShape {
+  void* data = nullptr;  ///< 16-byte aligned
+  DType dtype = DType::bf16;
+  std::int64_t rows = 0, columns = 0, row_stride = 0;  ///< in elements; the stride in bytes is a multiple of 16
+  std::uint32_t box_rows = 0, box_columns = 0;         ///< elements of a tile
+  std::uint32_t swizzle_bytes = 128;                   ///< 0, 32, 64 or 128; a tile's row has at most as many bytes
+};
+
+/// A function of a loaded image; the image stays loaded as long as a copy of `owner` lives.
+struct LoadedFunction {
+  std::shared_ptr<void> owner;
+  DeviceFunction function;
+  int registers = 0;           ///< of a thread
+  std::int64_t local_bytes = 0;  ///< of a thread: stack and spills
+  int blocks_per_multiprocessor = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
   virtual std::string name() const = 0;  ///< "cpu (AMD EPYC 9655, 2 cores)"
-  /// 64-byte aligned memory. Throws Error(out_of_memory) naming the size.
+  /// Aligned to 64 bytes at least. Throws Error(out_of_memory) naming the size.
   virtual DeviceBuffer allocate(std::int64_t bytes) = 0;
   /// Whether kernels are launched; false on the null device, which goes through the motions of everything else.
   virtual bool computes() const = 0;
+
+  /// What kernels are chosen and compiled for; null where the CPU's kernels run.
+  virtual const Target* target() const { return nullptr; }
+  /// Host memory that copies can use asynchronously.
+  virtual DeviceBuffer allocate_host(std::int64_t bytes) { return allocate(bytes); }
+  /// The members below exist where target() is not null.
+  virtual std::unique_ptr<Stream> make_stream() { fail(Status::unsupported, "device {}: expected one with streams", name()); }
+  /// Loads an image (cubin) and finds a function in it; `threads` and `shared_bytes` are those of its launches.
+  virtual LoadedFunction load(std::span<const std::byte> image, const char* function, int threads, std::int64_t shared_bytes);
+  virtual TensorMap tensor_map(const TensorMapShape& shape);
+  /// Bytes of device memory that are free.
+  virtual std::int64_t free_bytes() const { return 0; }
 };
 
 /// The host.
 std::unique_ptr<Device> make_cpu_device();
-/// Computes nothing and allocates nothing: the whole compile path runs without hardware.
-std::unique_ptr<Device> make_null_device();
-/// "cpu" or "null"; throws Error naming what exists.
+/// Computes nothing and allocates nothing: the whole compile path runs without hardware. With a compute capability (90), kernels are chosen and
+/// compiled for such a CUDA device; with 0, the CPU's.
+std::unique_ptr<Device> make_null_device(int compute_capability = 0);
+/// "cpu", "null", "null:sm_90", "cuda" or "cuda:1"; throws Error naming what exists, or why a CUDA device cannot be used.
 std::unique_ptr<Device> make_device(std::string_view name);
 
 }  // namespace cermet

@@ -7,11 +7,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/thread_pool.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {
+
+namespace cuda {
+struct Program;
+class TaskQueue;
+}  // namespace cuda
 
 /// Why a kernel does not take a problem; nothing when it does. Written for a reader: "weight is not constant, so it cannot be prepacked".
 using Decline = std::optional<std::string>;
@@ -31,6 +37,7 @@ struct LaunchArgs {
   std::span<const TensorView> outputs;
   std::byte* workspace = nullptr;  ///< as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
+  const cuda::TaskQueue* queue = nullptr;  ///< where a CUDA kernel enqueues its tasks; operands and workspace are in device memory then
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };
@@ -48,6 +55,8 @@ struct Kernel {
   const WeightLayout* (*weight_layout)(const Problem&, std::size_t operand) = [](const Problem&, std::size_t) -> const WeightLayout* { return nullptr; };
   /// Scratch bytes at the symbols' maximum.
   std::int64_t (*workspace)(const Problem&, int threads) = [](const Problem&, int) -> std::int64_t { return 0; };
+  /// What a CUDA kernel compiles for a problem; its launcher names programs by their place in the list. Null for kernels of the CPU.
+  std::vector<cuda::Program> (*programs)(const Problem&) = nullptr;
 };
 
 }  // namespace cermet

@@ -3,6 +3,7 @@
 #include "base/env.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cuda/kernels.hpp"
 
 namespace cermet {
 namespace {
@@ -15,9 +16,9 @@ bool is_disabled(std::string_view kernel) {
 }  // namespace
 
 Selection explain_selection(const Problem& problem) {
-  cpu::active_isa();
+  if (!problem.target) cpu::active_isa();
   Selection selection;
-  for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) {
+  for (const Kernel* kernel : problem.target ? cuda::kernels_of(problem.op->kind) : cpu::kernels_of(problem.op->kind)) {
     Decline decline = is_disabled(kernel->name) ? Decline("switched off by CERMET_DISABLE_KERNELS") : kernel->declines(problem);
     if (!decline && !selection.kernel) selection.kernel = kernel;
     selection.candidates.push_back({kernel, std::move(decline)});
@@ -30,7 +31,7 @@ const Kernel& select_kernel(const Problem& problem) {
   if (selection.kernel) return *selection.kernel;
   std::string reasons;
   for (const Candidate& candidate : selection.candidates) reasons += fmt::format("; {}: {}", candidate.kernel->name, *candidate.decline);
-  fail(Status::unsupported, "{}: expected a CPU kernel that takes it, found none{}", problem.to_string(), reasons);
+  fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", problem.to_string(), problem.target ? "CUDA" : "CPU", reasons);
 }
 
 }  // namespace cermet

@@ -17,7 +17,7 @@ struct Selection {
   std::vector<Candidate> candidates;
 };
 
-/// Asks every CPU kernel of the operator, in order. Kernels named in CERMET_DISABLE_KERNELS decline.
+/// Asks every kernel of the operator for the problem's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
 Selection explain_selection(const Problem& problem);
 /// The chosen kernel; throws Error(unsupported) with every reason when none fits.
 const Kernel& select_kernel(const Problem& problem);

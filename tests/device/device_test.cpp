@@ -45,8 +45,9 @@ TEST(Device, NullMemoryHasAddressesOnly) {
 }
 
 TEST(Device, UnknownNamesAreRefused) {
-  EXPECT_EQ(error_text([] { make_device("cuda"); }), "device 'cuda': expected cpu or null");
-  EXPECT_EQ(error_text([] { make_device(""); }), "device '': expected cpu or null");
+  const std::string expected = "expected cpu, cuda, cuda:INDEX, null or null:sm_CC";
+  for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "null:sm_", "null:sm_70", "null:sm_99999999999"})
+    EXPECT_EQ(error_text([&] { make_device(name); }), fmt::format("device '{}': {}", name, expected));
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+// What a device can do, as far as the choice and the code of kernels ask.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cermet {
+
+struct Target {
+  std::string name;                  ///< "NVIDIA H200"
+  int compute_capability = 0;        ///< 75, 80, 86, 89, 90, 100: major * 10 + minor
+  int multiprocessors = 0;
+  std::int64_t shared_bytes = 0;     ///< most shared memory one thread block may ask for
+  std::int64_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+
+  /// "sm_90a": what kernels are compiled for. Hopper and later take the architecture's own instructions.
+  std::string architecture() const { return "sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""); }
+};
+
+}  // namespace cermet

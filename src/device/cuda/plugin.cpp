@@ -1,0 +1,68 @@
+#include "device/cuda/plugin.hpp"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/env.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where the plugin may lie: where the variable says, beside this program or library, or in the lib folder next to the program's.
+std::vector<fs::path> places() {
+  const std::string& given = env::value(env::Name::CERMET_CUDA_PLUGIN);
+  if (!given.empty()) return {given};
+  Dl_info self{};
+  std::vector<fs::path> list;
+  if (dladdr(reinterpret_cast<const void*>(&build_id), &self) && self.dli_fname) {
+    std::error_code error;
+    const fs::path file = fs::canonical(self.dli_fname, error);
+    const fs::path folder = error ? fs::path(self.dli_fname).parent_path() : file.parent_path();
+    list = {folder / "libcermet_cuda.so", folder.parent_path() / "lib" / "libcermet_cuda.so"};
+  }
+  return list;
+}
+
+const PluginInterface& open_plugin() {
+  std::string tried;
+  for (const fs::path& path : places()) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      tried += fmt::format("{}{}: no such file", tried.empty() ? "" : "; ", path.string());
+      continue;
+    }
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail(Status::unsupported, "CUDA plugin: expected to open {}, found: {}", path.string(), dlerror());
+    const auto entry = reinterpret_cast<const PluginInterface* (*)()>(dlsym(library, "cermet_cuda_plugin"));
+    if (!entry) fail(Status::unsupported, "CUDA plugin: expected {} to be one of Cermet's, found no entry point", path.string());
+    const PluginInterface* found = entry();
+    if (std::string_view(found->build) != build_id())
+      fail(Status::unsupported, "CUDA plugin: expected {} from build '{}', found '{}'", path.string(), build_id(), found->build);
+    return *found;
+  }
+  fail(Status::unsupported, "CUDA plugin: expected libcermet_cuda.so, found none ({})", tried);
+}
+
+}  // namespace
+
+const char* build_id() { return CERMET_BUILD_ID; }
+
+const PluginInterface& plugin() {
+  static const PluginInterface& opened = open_plugin();  // an exception leaves it unset, so that a later call tries again
+  return opened;
+}
+
+std::string unavailable_reason() {
+  try {
+    if (plugin().device_count() > 0) return "";
+    return "driver: expected at least one CUDA device, found none";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,30 @@
+// The CUDA backend's plugin, libcermet_cuda.so: everything that links NVIDIA's libraries, opened at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/cuda/toolchain.hpp"
+#include "device/device.hpp"
+
+namespace cermet::cuda {
+
+/// What the plugin exports, as `const PluginInterface* cermet_cuda_plugin()`. Both sides come from one build: `build` says so.
+struct PluginInterface {
+  const char* build;
+  /// Throws Error(unsupported) saying why no device can be used: no driver, one that is too old, no such device.
+  std::unique_ptr<Device> (*make_device)(int index);
+  /// Works without a driver.
+  std::unique_ptr<Toolchain> (*make_toolchain)();
+  /// Devices that the driver shows; throws as make_device does where there is no usable driver.
+  int (*device_count)();
+};
+
+/// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.
+const PluginInterface& plugin();
+/// Why there is no CUDA device ("driver: libcuda.so.1 ... not found"); empty where one can be used.
+std::string unavailable_reason();
+/// Identifies one build of program and plugin.
+const char* build_id();
+
+}  // namespace cermet::cuda

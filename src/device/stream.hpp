@@ -1,0 +1,74 @@
+// An in-order queue of a device: copies, launches, captured graphs and events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/dtype.hpp"
+
+namespace cermet {
+
+/// A loaded device function; lives as long as the module that holds it.
+struct DeviceFunction {
+  void* handle = nullptr;
+};
+
+struct LaunchShape {
+  std::uint32_t blocks = 1, threads = 1, shared_bytes = 0;
+  std::uint32_t cluster = 1;   ///< blocks of a cluster
+  bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it (programmatic dependent launch)
+};
+
+/// Launches captured once, to be replayed with the same operands.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  virtual std::int64_t nodes() const = 0;
+};
+
+/// A point in a stream's order with a time.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+};
+
+/// y[m, n] = x[m, k] * w[n, k]^T (+ bias[n]) by the vendor's library. Leading dimensions in elements.
+struct MatrixProduct {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* bias = nullptr;  ///< of the result's type; may be null
+  void* y = nullptr;
+  std::int64_t m = 0, n = 0, k = 0, x_stride = 0, w_stride = 0, y_stride = 0;
+  DType operand = DType::bf16, result = DType::bf16;
+  void* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
+};
+
+/// All calls are asynchronous but synchronize() and the copies whose host side is pageable. Every member throws Error where the device refuses.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void upload(void* device, const void* host, std::int64_t bytes) = 0;
+  virtual void download(void* host, const void* device, std::int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;  ///< within the device
+  virtual void fill(void* device, unsigned char value, std::int64_t bytes) = 0;
+  virtual void synchronize() = 0;
+
+  /// `parameters` points to the addresses of the function's parameters, which are copied.
+  virtual void launch(const LaunchShape& shape, DeviceFunction function, void** parameters) = 0;
+  virtual void multiply(const MatrixProduct& product) = 0;
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+  /// Ends a capture that failed, so that the stream is usable again.
+  virtual void abandon_capture() noexcept = 0;
+  virtual void replay(const CapturedGraph& graph) = 0;
+
+  virtual std::unique_ptr<DeviceEvent> make_event() = 0;
+  virtual void record(DeviceEvent& event) = 0;
+  virtual void wait(const DeviceEvent& event) = 0;  ///< later work of this stream starts after the event
+  /// Seconds between two recorded events that have both happened.
+  virtual double seconds_between(const DeviceEvent& start, const DeviceEvent& end) = 0;
+};
+
+}  // namespace cermet

@@ -1,0 +1,126 @@
+// Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16 bytes.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+#if !defined(__CUDA_ARCH__)
+#define CERMET_ARCH 0
+#else
+#define CERMET_ARCH __CUDA_ARCH__
+#endif
+
+namespace cermet {
+
+enum class DType : uint8_t {
+#define X(enumerator, name, stored_name, bytes, kind) enumerator,
+#include "base/dtype.inc"
+#undef X
+};
+
+struct bf16 { uint16_t bits; };
+struct f16 { uint16_t bits; };
+struct f8_e4m3 { uint8_t bits; };
+struct f8_e5m2 { uint8_t bits; };
+
+template <DType> struct ElementOf;
+template <> struct ElementOf<DType::boolean> { using type = uint8_t; };
+template <> struct ElementOf<DType::u8> { using type = uint8_t; };
+template <> struct ElementOf<DType::i8> { using type = int8_t; };
+template <> struct ElementOf<DType::f8_e4m3> { using type = f8_e4m3; };
+template <> struct ElementOf<DType::f8_e5m2> { using type = f8_e5m2; };
+template <> struct ElementOf<DType::u16> { using type = uint16_t; };
+template <> struct ElementOf<DType::i16> { using type = int16_t; };
+template <> struct ElementOf<DType::f16> { using type = f16; };
+template <> struct ElementOf<DType::bf16> { using type = bf16; };
+template <> struct ElementOf<DType::u32> { using type = uint32_t; };
+template <> struct ElementOf<DType::i32> { using type = int32_t; };
+template <> struct ElementOf<DType::f32> { using type = float; };
+template <> struct ElementOf<DType::u64> { using type = uint64_t; };
+template <> struct ElementOf<DType::i64> { using type = int64_t; };
+template <> struct ElementOf<DType::f64> { using type = double; };
+template <DType T> using Element = typename ElementOf<T>::type;
+
+__device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
+__device__ __forceinline__ float quiet_nan() { return __int_as_float(0x7fffffff); }
+
+__device__ __forceinline__ float to_float(float x) { return x; }
+__device__ __forceinline__ float to_float(double x) { return static_cast<float>(x); }
+__device__ __forceinline__ float to_float(bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+__device__ __forceinline__ float to_float(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+__device__ __forceinline__ float to_float(f8_e5m2 x) { return to_float(f16{static_cast<uint16_t>(x.bits << 8)}); }
+__device__ __forceinline__ float to_float(f8_e4m3 x) {
+  // Exponent and mantissa moved into an f16, whose exponent bias is 8 larger; 0x7f is the only NaN.
+  const uint32_t magnitude = x.bits & 0x7fu;
+  const float y = to_float(f16{static_cast<uint16_t>(magnitude << 7)}) * 256.0f;
+  const float value = magnitude == 0x7fu ? quiet_nan() : y;
+  return x.bits & 0x80u ? -value : value;
+}
+template <class Integer>
+__device__ __forceinline__ float to_float(Integer x)
+  requires(Integer(1) / Integer(2) == Integer(0))
+{
+  return static_cast<float>(x);
+}
+
+template <class T> struct FromFloat {  ///< integers saturate, rounding half to even; NaN gives 0
+  static __device__ __forceinline__ T convert(float x) { return static_cast<T>(__float2ll_rn(x)); }
+};
+template <> struct FromFloat<int8_t> {
+  static __device__ __forceinline__ int8_t convert(float x) {
+    int y;
+    asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return static_cast<int8_t>(y);
+  }
+};
+template <> struct FromFloat<int32_t> {
+  static __device__ __forceinline__ int32_t convert(float x) { return __float2int_rn(x); }
+};
+template <> struct FromFloat<double> {
+  static __device__ __forceinline__ double convert(float x) { return x; }
+};
+template <> struct FromFloat<float> {
+  static __device__ __forceinline__ float convert(float x) { return x; }
+};
+template <> struct FromFloat<f16> {
+  static __device__ __forceinline__ f16 convert(float x) {
+    f16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  }
+};
+template <> struct FromFloat<bf16> {
+  static __device__ __forceinline__ bf16 convert(float x) {
+    bf16 y;
+#if CERMET_ARCH >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else
+    const uint32_t bits = __float_as_uint(x);
+    y.bits = x != x ? 0x7fff : static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
+    return y;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ T from_float(float x) { return FromFloat<T>::convert(x); }
+
+/// Elements that move with one access.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Vector {
+  T at[N];
+  __device__ __forceinline__ T& operator[](int i) { return at[i]; }
+  __device__ __forceinline__ const T& operator[](int i) const { return at[i]; }
+};
+
+/// Elements of T in a 16-byte access.
+template <class T> inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
+
+__host__ __device__ constexpr int64_t div_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+template <class T> __host__ __device__ constexpr T min_of(T a, T b) { return b < a ? b : a; }
+template <class T> __host__ __device__ constexpr T max_of(T a, T b) { return a < b ? b : a; }
+
+}  // namespace cermet

@@ -1,0 +1,29 @@
+#include "kernel/cuda/kernels.hpp"
+
+#include <vector>
+
+namespace cermet::cuda {
+
+#define X(variable) extern const Kernel variable;
+#include "kernel/cuda/kernels.inc"
+#undef X
+
+std::span<const Kernel* const> all_kernels() {
+  static const std::vector<const Kernel*> kernels{
+#define X(variable) &variable,
+#include "kernel/cuda/kernels.inc"
+#undef X
+  };
+  return kernels;
+}
+
+std::span<const Kernel* const> kernels_of(OpKind op) {
+  static const std::vector<std::vector<const Kernel*>> by_op = [] {
+    std::vector<std::vector<const Kernel*>> lists(all_operators().size());
+    for (const Kernel* kernel : all_kernels()) lists[static_cast<std::size_t>(kernel->op)].push_back(kernel);
+    return lists;
+  }();
+  return by_op[static_cast<std::size_t>(op)];
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,29 @@
+#include "kernel/cuda/task.hpp"
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+
+namespace cermet::cuda {
+
+void TaskQueue::enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const {
+  if (items == 0) return;
+  const LoadedProgram& p = programs_[program];
+  const std::int64_t most = (std::int64_t{1} << 31) - 1;
+  require(items > 0 && items < std::int64_t{1} << 32, "launch: expected fewer than 2^32 work items, found {}", items);
+  std::int64_t wanted = std::min(blocks > 0 ? std::min(blocks, items) : items, most);
+  wanted = round_up(wanted, p.cluster);
+  auto count = static_cast<std::uint32_t>(items);
+  void* parameters[] = {params, &count};
+  const LaunchShape shape{static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(p.shared_bytes),
+                          static_cast<std::uint32_t>(p.cluster), target().compute_capability >= 90};
+  stream_->launch(shape, p.loaded.function, parameters);
+}
+
+std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
+  return std::int64_t{target().multiprocessors} * std::max(1, programs_[program].loaded.blocks_per_multiprocessor);
+}
+
+std::string device_name(DType dtype) { return fmt::format("cermet::DType::{}", dtype == DType::boolean ? "boolean" : name_of(dtype)); }
+
+}  // namespace cermet::cuda

@@ -1,0 +1,66 @@
+// The host half of CUDA tasks: what to compile and how to enqueue it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace cermet::cuda {
+
+/// A task with its configuration, compiled at run time to one function for one architecture. The task type has
+///   struct Params                                                     plain data, passed by value
+///   static __device__ void run(const Params&, uint32_t item, char* smem)
+///   static __device__ void prefetch(const Params&, uint32_t item)     optional: touches only operands that no earlier task writes
+/// and the generated wrapper loops over the items of its block.
+struct Program {
+  std::string header;             ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
+  std::string task;               ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
+  int threads = 256;
+  std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
+  int min_blocks = 1;             ///< blocks that must fit on a multiprocessor: caps registers
+  int cluster = 1;
+  bool may_spill = false;         ///< tests refuse spills otherwise
+
+  friend bool operator==(const Program&, const Program&) = default;
+  friend auto operator<=>(const Program&, const Program&) = default;
+};
+
+/// A compiled and loaded program.
+struct LoadedProgram {
+  LoadedFunction loaded;
+  int threads = 0, cluster = 1;
+  std::int64_t shared_bytes = 0;
+};
+
+/// Where a bound kernel enqueues its tasks: a stream and the kernel's loaded programs.
+class TaskQueue {
+ public:
+  TaskQueue(Device& device, Stream& stream, std::span<const LoadedProgram> programs) : device_(&device), stream_(&stream), programs_(programs) {}
+
+  /// Runs `items` work items of a program (its index in what the kernel's `programs` returned) over `blocks` thread blocks; 0 blocks: one for each item.
+  template <class Params>
+  void run(std::size_t program, std::int64_t items, const Params& params, std::int64_t blocks = 0) const {
+    enqueue(program, items, blocks, const_cast<Params*>(&params));
+  }
+  /// Thread blocks that are resident at once.
+  std::int64_t resident_blocks(std::size_t program) const;
+  Stream& stream() const { return *stream_; }
+  Device& device() const { return *device_; }
+  const Target& target() const { return *device_->target(); }
+
+ private:
+  void enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const;
+
+  Device* device_;
+  Stream* stream_;
+  std::span<const LoadedProgram> programs_;
+};
+
+/// "Config{.x = DType::bf16}" is spelled with these.
+std::string device_name(DType dtype);  ///< "cermet::DType::bf16"
+inline const char* device_name(bool value) { return value ? "true" : "false"; }
+
+}  // namespace cermet::cuda
