@@ -1,0 +1,12 @@
+// Matrix products by cuBLASLt, opened at the first use: the library is larger than everything else together.
+#pragma once
+
+#include "device/cuda/driver/driver.hpp"
+#include "device/stream.hpp"
+
+namespace cermet::cuda {
+
+/// Enqueues a product. Throws Error where the library is absent or refuses.
+void multiply_with_cublaslt(const MatrixProduct& product, CUstream stream);
+
+}  // namespace cermet::cuda

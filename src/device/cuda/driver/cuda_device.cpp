@@ -1,0 +1,165 @@
+#include "device/cuda/driver/cuda_device.hpp"
+
+#include <array>
+#include <cstring>
+
+namespace cermet::cuda {
+namespace {
+
+CUtensorMapDataType map_type(DType dtype) {
+  switch (dtype) {
+    case DType::i8:
+    case DType::u8:
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::f16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::i32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    default: fail(Status::unsupported, "bulk tensor copy: expected i8, u8, f8, bf16, f16, f32 or i32, found {}", name_of(dtype));
+  }
+}
+
+CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) {
+  switch (bytes) {
+    case 0: return CU_TENSOR_MAP_SWIZZLE_NONE;
+    case 32: return CU_TENSOR_MAP_SWIZZLE_32B;
+    case 64: return CU_TENSOR_MAP_SWIZZLE_64B;
+    default: return CU_TENSOR_MAP_SWIZZLE_128B;
+  }
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : context_(std::make_shared<Context>(index)) {
+    const Driver& d = driver();
+    std::array<char, 256> text{};
+    d.check(d.device_get_name(text.data(), static_cast<int>(text.size()), context_->device()), "device name");
+    std::size_t memory = 0;
+    d.check(d.device_total_mem(&memory, context_->device()), "device memory");
+    target_ = {text.data(),
+               context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 + context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+               context_->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+               context_->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+               context_->attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+               static_cast<std::int64_t>(memory)};
+    if (target_.compute_capability < 75)
+      fail(Status::unsupported, "device cuda:{} ({}): expected compute capability 7.5 or later, found {}.{}", index, target_.name,
+           target_.compute_capability / 10, target_.compute_capability % 10);
+    name_ = fmt::format("cuda:{} ({}, {} multiprocessors, {:.0f} GiB)", index, target_.name, target_.multiprocessors,
+                        static_cast<double>(memory) / (1 << 30));
+  }
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  std::string name() const override { return name_; }
+  bool computes() const override { return true; }
+  const Target* target() const override { return &target_; }
+  std::unique_ptr<Stream> make_stream() override { return make_cuda_stream(context_); }
+
+  DeviceBuffer allocate(std::int64_t bytes) override {
+    if (bytes == 0) return {};
+    require(bytes > 0, "memory: expected a non-negative size, found {} bytes", bytes);
+    const CurrentContext current(context_->handle());
+    CUdeviceptr pointer = 0;
+    const CUresult result = driver().mem_alloc(&pointer, static_cast<std::size_t>(bytes));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+      fail(Status::out_of_memory, "memory of {}: expected room for {} bytes, found {} bytes free", name_, bytes, free_bytes());
+    driver().check(result, "memory");
+    auto* data = reinterpret_cast<std::byte*>(pointer);
+    return {std::shared_ptr<std::byte>(data,
+                                       [context = context_](std::byte* p) {
+                                         const CurrentContext own(context->handle());
+                                         driver().mem_free(reinterpret_cast<CUdeviceptr>(p));
+                                       }),
+            bytes};
+  }
+
+  DeviceBuffer allocate_host(std::int64_t bytes) override {
+    if (bytes == 0) return {};
+    const CurrentContext current(context_->handle());
+    void* pointer = nullptr;
+    const CUresult result = driver().mem_host_alloc(&pointer, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) fail(Status::out_of_memory, "memory: expected room for {} pinned bytes, found none", bytes);
+    driver().check(result, "pinned memory");
+    return {std::shared_ptr<std::byte>(static_cast<std::byte*>(pointer),
+                                       [context = context_](std::byte* p) {
+                                         const CurrentContext own(context->handle());
+                                         driver().mem_free_host(p);
+                                       }),
+            bytes};
+  }
+
+  LoadedFunction load(std::span<const std::byte> image, const char* function, int threads, std::int64_t shared_bytes) override {
+    const Driver& d = driver();
+    const CurrentContext current(context_->handle());
+    CUmodule module = nullptr;
+    d.check(d.module_load_data(&module, image.data(), 0, nullptr, nullptr), "loading a kernel");
+    LoadedFunction loaded;
+    loaded.owner = std::shared_ptr<void>(module, [context = context_](void* m) {
+      const CurrentContext own(context->handle());
+      driver().module_unload(static_cast<CUmodule>(m));
+    });
+    CUfunction handle = nullptr;
+    d.check(d.module_get_function(&handle, module, function), "finding a kernel");
+    loaded.function.handle = handle;
+    const auto shared = static_cast<int>(shared_bytes);
+    if (shared > 48 << 10) d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared), "shared memory of a kernel");
+    int local = 0;
+    d.check(d.func_get_attribute(&loaded.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle), "registers of a kernel");
+    d.check(d.func_get_attribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, handle), "local memory of a kernel");
+    loaded.local_bytes = local;
+    d.check(d.occupancy(&loaded.blocks_per_multiprocessor, handle, threads, static_cast<std::size_t>(shared_bytes)), "occupancy of a kernel");
+    return loaded;
+  }
+
+  TensorMap tensor_map(const TensorMapShape& shape) override {
+    alignas(64) CUtensorMap map{};
+    const auto element = static_cast<std::uint64_t>(size_of(shape.dtype));
+    const std::array<cuuint64_t, 2> dims{static_cast<cuuint64_t>(shape.columns), static_cast<cuuint64_t>(shape.rows)};
+    const std::array<cuuint64_t, 1> strides{static_cast<cuuint64_t>(shape.row_stride) * element};
+    const std::array<cuuint32_t, 2> box{shape.box_columns, shape.box_rows}, steps{1, 1};
+    driver().check(driver().tensor_map_encode_tiled(&map, map_type(shape.dtype), 2, shape.data, dims.data(), strides.data(), box.data(), steps.data(),
+                                                    CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                   "bulk tensor copy");
+    TensorMap result;
+    static_assert(sizeof(result) == sizeof(map));
+    std::memcpy(&result, &map, sizeof(map));
+    return result;
+  }
+
+  std::int64_t free_bytes() const override {
+    const CurrentContext current(context_->handle());
+    std::size_t free = 0, total = 0;
+    driver().check(driver().mem_get_info(&free, &total), "free memory");
+    return static_cast<std::int64_t>(free);
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  Target target_;
+  std::string name_;
+};
+
+}  // namespace
+
+Context::Context(int index) {
+  const Driver& d = driver();
+  int count = 0;
+  d.check(d.device_get_count(&count), "devices");
+  require(index >= 0 && index < count, "device 'cuda:{}': expected an index below {}, the number of CUDA devices", index, count);
+  d.check(d.device_get(&device_, index), "device");
+  d.check(d.primary_ctx_retain(&context_, device_), "context");
+}
+
+Context::~Context() { driver().primary_ctx_release(device_); }
+
+int Context::attribute(CUdevice_attribute which) const {
+  int value = 0;
+  driver().check(driver().device_get_attribute(&value, which, device_), "device attribute");
+  return value;
+}
+
+std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }
+
+}  // namespace cermet::cuda

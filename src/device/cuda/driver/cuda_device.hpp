@@ -1,0 +1,30 @@
+// One GPU: its primary context, memory and loaded code.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda/driver/driver.hpp"
+#include "device/device.hpp"
+
+namespace cermet::cuda {
+
+/// The primary context of a device, held while anything made in it lives.
+class Context {
+ public:
+  explicit Context(int index);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  CUcontext handle() const { return context_; }
+  CUdevice device() const { return device_; }
+  int attribute(CUdevice_attribute which) const;
+
+ private:
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context);
+std::unique_ptr<Device> make_cuda_device(int index);
+
+}  // namespace cermet::cuda

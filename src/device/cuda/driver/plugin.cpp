@@ -1,0 +1,23 @@
+// What the plugin exports.
+#include "device/cuda/plugin.hpp"
+
+#include "device/cuda/driver/cuda_device.hpp"
+#include "device/cuda/driver/toolchain.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+int count_devices() {
+  int count = 0;
+  driver().check(driver().device_get_count(&count), "devices");
+  return count;
+}
+
+}  // namespace
+}  // namespace cermet::cuda
+
+extern "C" const cermet::cuda::PluginInterface* cermet_cuda_plugin() {
+  static const cermet::cuda::PluginInterface interface{cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::make_toolchain,
+                                                       cermet::cuda::count_devices};
+  return &interface;
+}
