@@ -40,6 +40,10 @@ template <> struct ElementOf<DType::i64> { using type = int64_t; };
 template <> struct ElementOf<DType::f64> { using type = double; };
 template <DType T> using Element = typename ElementOf<T>::type;
 
+__host__ __device__ constexpr int64_t div_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+template <class T> __host__ __device__ constexpr T min_of(T a, T b) { return b < a ? b : a; }
+template <class T> __host__ __device__ constexpr T max_of(T a, T b) { return a < b ? b : a; }
+
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 __device__ __forceinline__ float quiet_nan() { return __int_as_float(0x7fffffff); }
 
@@ -105,6 +109,45 @@ template <> struct FromFloat<bf16> {
   }
 };
 
+/// Code of |x| in a minifloat of `mantissa` bits whose smallest normal exponent is `min_exponent`; see format/fp8.hpp, whose bits these are.
+__device__ __forceinline__ uint32_t round_to_minifloat(uint32_t magnitude, int mantissa, int min_exponent) {
+  const uint32_t smallest_normal = static_cast<uint32_t>(min_exponent + 127) << 23;
+  const uint32_t anchor = static_cast<uint32_t>(min_exponent + 23 - mantissa + 127) << 23;
+  if (magnitude < smallest_normal) return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(anchor)) - anchor;
+  const int drop = 23 - mantissa;
+  const uint32_t rounded = magnitude + (1u << (drop - 1)) - 1u + ((magnitude >> drop) & 1u);
+  return (rounded - smallest_normal + (1u << 23)) >> drop;
+}
+
+/// Finite values saturate; an infinity becomes NaN in e4m3, which has none, and stays in e5m2.
+template <> struct FromFloat<f8_e4m3> {
+  static __device__ __forceinline__ f8_e4m3 convert(float x) {
+    const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
+#if CERMET_ARCH >= 890
+    uint16_t pair;  // saturates infinities too
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    const uint32_t code = pair;
+#else
+    const uint32_t code = sign | min_of(round_to_minifloat(magnitude, 3, -6), 0x7eu);
+#endif
+    return {static_cast<uint8_t>(magnitude >= 0x7f800000u ? sign | 0x7fu : code)};
+  }
+};
+template <> struct FromFloat<f8_e5m2> {
+  static __device__ __forceinline__ f8_e5m2 convert(float x) {
+    const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
+#if CERMET_ARCH >= 890
+    uint16_t pair;  // saturates infinities too
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    const uint32_t code = pair;
+#else
+    const uint32_t code = sign | min_of(round_to_minifloat(magnitude, 2, -14), 0x7bu);
+#endif
+    const uint32_t special = magnitude == 0x7f800000u ? 0x7cu : 0x7fu;
+    return {static_cast<uint8_t>(magnitude >= 0x7f800000u ? sign | special : code)};
+  }
+};
+
 template <class T>
 __device__ __forceinline__ T from_float(float x) { return FromFloat<T>::convert(x); }
 
@@ -118,9 +161,5 @@ struct alignas(sizeof(T) * N) Vector {
 
 /// Elements of T in a 16-byte access.
 template <class T> inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
-
-__host__ __device__ constexpr int64_t div_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
-template <class T> __host__ __device__ constexpr T min_of(T a, T b) { return b < a ? b : a; }
-template <class T> __host__ __device__ constexpr T max_of(T a, T b) { return a < b ? b : a; }
 
 }  // namespace cermet
