@@ -1,0 +1,167 @@
+#include "jit/cache.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/env.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "jit/cache_entry.hpp"
+#include "jit/digest.hpp"
+
+namespace cermet::jit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view temporary_prefix = ".new-";  ///< entries on their way in or out
+constexpr std::chrono::hours abandoned(1);              ///< age at which a temporary folder belongs to nobody
+
+fs::path folder_from_environment() {
+  const std::string& given = env::value(env::Name::CERMET_CACHE_DIR);
+  if (!given.empty()) return given;
+  const char *caches = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (caches && *caches == '/') return fs::path(caches) / "cermet";  // a relative one is to be ignored, says the XDG specification
+  return home && *home ? fs::path(home) / ".cache" / "cermet" : fs::path();
+}
+
+bool is_digest(std::string_view name) {
+  return name.size() == 32 && std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// Names in a folder; empty where it cannot be read.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) names.push_back(at->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A folder of its own for what is on its way; throws Error(io).
+fs::path make_temporary(const fs::path& folder) {
+  std::string name = (folder / fmt::format("{}XXXXXX", temporary_prefix)).string();
+  if (!mkdtemp(name.data())) fail(Status::io, "{}: {}", folder.string(), std::strerror(errno));
+  return name;
+}
+
+/// Moves whatever has an entry's name out of the way, and deletes it if it is an entry.
+void move_away(const fs::path& folder, const fs::path& entry) {
+  const fs::path old = make_temporary(folder);
+  if (rename(entry.c_str(), (old / "old").c_str()) == 0 && !delete_entry(old / "old")) unlink((old / "old").c_str());
+  rmdir(old.c_str());
+}
+
+}  // namespace
+
+DiskCache& DiskCache::process() {
+  static DiskCache cache(folder_from_environment(), env::integer(env::Name::CERMET_CACHE_BYTES));
+  return cache;
+}
+
+void DiskCache::warn_once(const std::string& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!reported_.insert(message).second) return;
+  }
+  log().warn("{}", message);
+}
+
+void DiskCache::use(const std::string& digest) {
+  const std::lock_guard lock(mutex_);
+  used_.insert(digest);
+}
+
+std::optional<StoredImage> DiskCache::find(const std::string& key) {
+  if (!enabled()) return std::nullopt;
+  const std::string name = digest(key);
+  const fs::path folder = folder_ / name;
+  ReadEntry entry = read_entry(folder, true);
+  if (entry.state == ReadEntry::State::damaged)
+    warn_once(fmt::format("cache of compiled kernels: {} is damaged and will be compiled again: {}", folder.string(), entry.problem));
+  if (entry.state != ReadEntry::State::sound || entry.key != key) return std::nullopt;
+  use(name);
+  touch_entry(folder);
+  return std::move(entry.image);
+}
+
+void DiskCache::store(const std::string& key, const std::string& name, const StoredImage& image) {
+  if (!enabled()) return;
+  const std::string key_digest = digest(key);
+  const fs::path final_name = folder_ / key_digest;
+  fs::path temporary;
+  try {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail(Status::io, "{}: {}", folder_.string(), error.message());
+    temporary = make_temporary(folder_);
+    write_entry(temporary, key, name, image);
+    use(key_digest);
+    // Another process may put the same entry there, or delete it, at any time; a few turns are enough, and without the entry nothing is lost.
+    for (int turn = 0; turn < 4; ++turn) {
+      if (rename(temporary.c_str(), final_name.c_str()) == 0) return;
+      if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail(Status::io, "{}: {}", final_name.string(), std::strerror(errno));
+      const ReadEntry there = read_entry(final_name, true);
+      if (there.state == ReadEntry::State::sound && there.key == key) break;
+      if (there.state != ReadEntry::State::absent) move_away(folder_, final_name);
+    }
+  } catch (const std::exception& error) {
+    warn_once(
+        fmt::format("cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}", folder_.string(), error.what()));
+  }
+  if (!temporary.empty()) delete_entry(temporary);
+}
+
+void DiskCache::trim() {
+  if (!enabled()) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  for (const std::string& name : names_in(folder_)) {
+    if (!name.starts_with(temporary_prefix)) continue;
+    const fs::path path = folder_ / name;
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0 || now - std::chrono::seconds(status.st_mtim.tv_sec) < abandoned) continue;
+    delete_entry(path / "old");
+    delete_entry(path);
+  }
+  std::vector<Entry> all = entries(false);
+  std::int64_t total = 0;
+  for (const Entry& entry : all) total += entry.bytes;
+  const std::lock_guard lock(mutex_);
+  for (auto entry = all.rbegin(); entry != all.rend() && total > max_bytes_; ++entry) {
+    if (used_.contains(entry->digest)) continue;
+    delete_entry(folder_ / entry->digest);
+    total -= entry->bytes;
+  }
+}
+
+std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
+  std::vector<Entry> list;
+  for (const std::string& name : names_in(folder_)) {
+    if (!is_digest(name)) continue;
+    const ReadEntry read = read_entry(folder_ / name, whole);
+    if (read.state != ReadEntry::State::absent) list.push_back({name, read.name, read.bytes, read.last_used_ns, read.image.seconds, read.problem});
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) { return a.last_used_ns > b.last_used_ns; });
+  return list;
+}
+
+std::vector<std::string> DiskCache::strangers() const {
+  std::vector<std::string> names = names_in(folder_);
+  std::erase_if(names, [](const std::string& name) { return is_digest(name) || name.starts_with(temporary_prefix); });
+  return names;
+}
+
+std::size_t DiskCache::remove(const std::function<bool(const Entry&)>& filter) {
+  std::size_t count = 0;
+  for (const Entry& entry : entries(true))
+    if (filter(entry) && delete_entry(folder_ / entry.digest)) ++count;
+  return count;
+}
+
+}  // namespace cermet::jit

@@ -1,0 +1,74 @@
+// Compiled images on disk, found by what they were compiled from. Any number of processes may use a folder at once.
+//
+// An entry is a folder named by the digest of its key, with three files:
+//   source.cu   the key: toolchain, architecture, options and headers' digests as comments, then the generated source. Compared in full, so that a
+//               digest that two keys share is a miss and never a wrong image.
+//   image       cubin, PTX or LTO-IR
+//   entry.json  sizes and checksums of the two, name, compile time, the compiler's report
+// It is written under a temporary name and renamed, so it is there completely or not at all. An entry that is damaged (or is none of ours) is
+// reported, never loaded, and replaced when its image has been compiled again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cermet::jit {
+
+struct StoredImage {
+  std::vector<std::byte> bytes;
+  std::string log;     ///< the compiler's report
+  double seconds = 0;  ///< what compiling took
+};
+
+class DiskCache {
+ public:
+  /// Where and how large the environment says (CERMET_CACHE_DIR, CERMET_CACHE_BYTES); shared by the process.
+  static DiskCache& process();
+  /// An empty folder, or 0 bytes, stores and finds nothing.
+  DiskCache(std::filesystem::path folder, std::int64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::int64_t max_bytes() const { return max_bytes_; }
+  bool enabled() const { return !folder_.empty() && max_bytes_ > 0; }
+
+  /// The image that was stored under this key; marks it as used now. Thread-safe.
+  std::optional<StoredImage> find(const std::string& key);
+  /// Stores an image; `name` is for readers. Where the folder cannot be written, that is reported once and nothing happens. Thread-safe.
+  void store(const std::string& key, const std::string& name, const StoredImage& image);
+  /// Deletes the least recently used entries until the folder is within its bound, but none that this object found or stored, and what processes
+  /// that died left behind.
+  void trim();
+
+  struct Entry {
+    std::string digest, name;
+    std::int64_t bytes = 0;         ///< of its files
+    std::int64_t last_used_ns = 0;  ///< since 1970
+    double compile_seconds = 0;
+    std::string problem;  ///< why it would not be loaded; empty for a sound one
+  };
+  /// All entries, most recently used first. With `whole`, images are read and compared with their checksums.
+  std::vector<Entry> entries(bool whole) const;
+  /// Names in the folder that are neither entries nor temporary; they are never touched.
+  std::vector<std::string> strangers() const;
+  /// Deletes those entries that the filter picks; returns how many went.
+  std::size_t remove(const std::function<bool(const Entry&)>& filter);
+
+ private:
+  void warn_once(const std::string& message);
+  void use(const std::string& digest);
+
+  std::filesystem::path folder_;
+  std::int64_t max_bytes_;
+  std::mutex mutex_;
+  std::set<std::string> used_;      ///< digests that trim leaves alone
+  std::set<std::string> reported_;  ///< messages
+};
+
+}  // namespace cermet::jit

@@ -1,0 +1,15 @@
+// XXH3-128: names what is stored and shows damage. Not cryptographic: whatever matters is compared in full besides.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cermet::jit {
+
+/// 32 hexadecimal digits.
+std::string digest(std::span<const std::byte> bytes);
+inline std::string digest(std::string_view text) { return digest(std::as_bytes(std::span(text))); }
+
+}  // namespace cermet::jit

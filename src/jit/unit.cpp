@@ -1,0 +1,148 @@
+#include "jit/unit.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/env.hpp"
+#include "jit/digest.hpp"
+#include "kernel/cuda/sources.hpp"
+
+namespace cermet::jit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A device header with what is asked of it again and again.
+struct Header {
+  cuda::SourceHeader source;
+  std::string digest;
+  std::vector<std::string> includes;
+};
+
+/// Names in the #include "..." lines of a text.
+std::vector<std::string> includes_of(std::string_view text) {
+  std::vector<std::string> names;
+  constexpr std::string_view start = "#include \"";
+  for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1)) {
+    const std::size_t first = at + start.size(), last = text.find('"', first);
+    if (last != std::string_view::npos) names.emplace_back(text.substr(first, last - first));
+  }
+  return names;
+}
+
+const std::map<std::string, Header, std::less<>>& header_table() {
+  static const auto table = [] {
+    std::map<std::string, Header, std::less<>> made;
+    for (const cuda::SourceHeader& source : cuda::device_sources())
+      made[source.name] = {source, digest(std::string_view(source.text)), includes_of(source.text)};
+    return made;
+  }();
+  return table;
+}
+
+std::vector<std::string> extra_options() {
+  std::vector<std::string> list;
+  std::string_view text = env::value(env::Name::CERMET_NVRTC_OPTIONS);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) list.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return list;
+}
+
+const char* name_of(cuda::CompileRequest::Form form) {
+  return form == cuda::CompileRequest::Form::cubin ? "cubin" : form == cuda::CompileRequest::Form::ptx ? "PTX" : "LTO-IR";
+}
+
+Image compile(const Unit& unit, DiskCache& cache) {
+  const Clock::time_point start = Clock::now();
+  cuda::CompileResult result = unit.compile();
+  StoredImage stored{std::move(result.image), std::move(result.log), seconds_since(start)};
+  cache.store(unit.key, unit.name, stored);
+  return {std::move(stored.bytes), false, stored.seconds, std::move(stored.log)};
+}
+
+}  // namespace
+
+std::vector<std::string> included_headers(const std::string& source) {
+  std::set<std::string> found;
+  std::vector<std::string> open = includes_of(source);
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    const auto header = header_table().find(name);
+    if (header == header_table().end() || !found.insert(name).second) continue;
+    open.insert(open.end(), header->second.includes.begin(), header->second.includes.end());
+  }
+  return {found.begin(), found.end()};
+}
+
+Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form) {
+  cuda::CompileRequest request;
+  request.name = name;
+  request.form = form;
+  request.options = {"-arch=" + architecture, "-std=c++20"};
+  if (form == cuda::CompileRequest::Form::cubin) request.options.emplace_back("--ptxas-options=-v");
+  for (std::string& option : extra_options()) request.options.push_back(std::move(option));
+  std::vector<cuda::SourceHeader> headers;
+  std::string key = fmt::format("// {} of {}\n// NVRTC {}, options: {}\n", name_of(form), architecture, toolchain.version(), fmt::join(request.options, " "));
+  for (const std::string& header_name : included_headers(source)) {
+    const Header& header = header_table().find(header_name)->second;
+    headers.push_back(header.source);
+    key += fmt::format("// {} {} {}\n", header.digest, std::string_view(header.source.text).size(), header_name);
+  }
+  key += "\n" + source;
+  request.source = std::move(source);
+  return {std::move(name), std::move(key), [&toolchain, request = std::move(request), headers = std::move(headers)]() mutable {
+            request.headers = headers;
+            return toolchain.compile(request);
+          }};
+}
+
+std::vector<Image> build_units(std::span<const Unit> units, Report& report, const Options& options) {
+  const Clock::time_point start = Clock::now();
+  DiskCache& cache = options.cache ? *options.cache : DiskCache::process();
+  std::vector<Image> images(units.size());
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (std::optional<StoredImage> found = cache.find(units[i].key)) images[i] = {std::move(found->bytes), true, found->seconds, std::move(found->log)};
+    else missing.push_back(i);
+  }
+  std::vector<std::exception_ptr> errors(missing.size());
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < missing.size() && !failed; i = next++) {
+      try {
+        images[missing[i]] = compile(units[missing[i]], cache);
+      } catch (...) {
+        errors[i] = std::current_exception();
+        failed = true;
+      }
+    }
+  };
+  {
+    const auto wanted = static_cast<std::size_t>(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 1; i < std::min(wanted, missing.size()); ++i) workers.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  if (!missing.empty()) cache.trim();
+  report.unique += static_cast<std::int64_t>(units.size());
+  report.from_cache += static_cast<std::int64_t>(units.size() - missing.size());
+  report.compiled += static_cast<std::int64_t>(missing.size());
+  for (const std::size_t i : missing) report.compile_seconds += images[i].seconds;
+  report.seconds += seconds_since(start);
+  return images;
+}
+
+}  // namespace cermet::jit

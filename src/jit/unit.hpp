@@ -1,0 +1,28 @@
+// One compilation: a generated source with its options, and the key under which its image is cached.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/cuda/toolchain.hpp"
+#include "jit/jit.hpp"
+
+namespace cermet::jit {
+
+struct Unit {
+  std::string name;  ///< for messages and the cache's listing
+  std::string key;   ///< all that decides the image, the source included
+  std::function<cuda::CompileResult()> compile;
+};
+
+/// A source compiled for an architecture ("sm_90a", "compute_90"). The toolchain must outlive the unit.
+Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form);
+
+/// Images of units, in their order, from the cache or compiled in parallel. Throws the first unit's error of those that fail.
+std::vector<Image> build_units(std::span<const Unit> units, Report& report, const Options& options);
+
+/// Names of headers that a source includes, directly or not, sorted: those among the device headers.
+std::vector<std::string> included_headers(const std::string& source);
+
+}  // namespace cermet::jit
