@@ -1,0 +1,55 @@
+// Host half that the attention kernels share: operands of both operators as one set of parameters.
+#pragma once
+
+#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+
+/// What a problem of flash_attention or incre_flash_attention says about shapes and types.
+struct AttentionProblem {
+  bool paged;
+  std::int64_t tokens, heads, kv_heads, head_size, value_size, sequences;  ///< tokens and sequences at the symbols' maximum
+  std::int64_t block = 0, pages = 0, keys = 0;                             ///< keys: most that a sequence can have
+  DType q, kv, out;
+  bool has_scales, has_bounds;
+
+  explicit AttentionProblem(const Problem& problem);
+  std::int64_t group() const { return heads / kv_heads; }
+};
+
+/// Attributes, read when a kernel is bound; turns a launch's operands into parameters.
+class AttentionLaunch {
+ public:
+  explicit AttentionLaunch(const Problem& problem);
+  attention::Params params(const LaunchArgs& args) const;
+  /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may depend on.
+  static std::int64_t most_tiles(const attention::Params& params, std::int64_t group, std::int64_t rows);
+
+ private:
+  bool paged_, heads_first_, causal_;
+  float scale_, softcap_;
+  std::int32_t window_;
+};
+
+/// Whether all rows of the last dimension start at multiples of 16 bytes.
+bool rows_aligned(const TensorView& view);
+
+/// The tokens that lead several tensors, in slabs within which every tensor's tokens are evenly spaced; usually there is one slab.
+class TokenSlabs {
+ public:
+  /// `axes` leading axes, the same of all `views`, count the tokens.
+  TokenSlabs(std::initializer_list<const TensorView*> views, int axes);
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t slab() const { return slab_; }
+  /// Elements from one token to the next within a slab.
+  std::int64_t step(const TensorView& view) const { return inner_ < 0 ? 0 : view.strides[inner_]; }
+  /// Address of the slab that starts at this token.
+  std::byte* address(const TensorView& view, std::int64_t token) const;
+
+ private:
+  std::int64_t tokens_ = 1, slab_ = 1;
+  int inner_ = -1, outer_axes_;  ///< innermost axis that is not 1; axes that count slabs
+};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,23 @@
+// Parameters of the merge_attention_states task.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::merge_states {
+
+/// Attention over some keys and the logarithms of its denominators.
+struct State {
+  const void* o;     ///< [tokens, heads, size]
+  const float* lse;  ///< [heads, tokens]
+  int64_t token_stride, head_stride, lse_stride;
+};
+
+struct Params {
+  State a, b;
+  void* o;
+  float* lse;
+  int64_t token_stride, head_stride, lse_stride, rows;  ///< rows: tokens * heads
+  int32_t heads;
+};
+
+}  // namespace cermet::merge_states

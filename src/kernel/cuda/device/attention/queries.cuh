@@ -1,0 +1,114 @@
+// Which queries a work item has, and which keys they see.
+#pragma once
+
+#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet::attention {
+
+/// A sequence: its queries [begin, end) among the tokens, and `keys` keys from `key_begin` on (0 where they are paged).
+struct Sequence {
+  int index, begin, end, keys;
+  int64_t key_begin;
+};
+
+__device__ __forceinline__ int bound_of(const void* bounds, int i, bool wide, int limit) {
+  const int64_t x = wide ? static_cast<const int64_t*>(bounds)[i] : static_cast<const int32_t*>(bounds)[i];
+  return static_cast<int>(min_of(max_of(x, int64_t{0}), static_cast<int64_t>(limit)));
+}
+
+/// Number of queries of sequence b; bounds that make no sense give 0.
+__device__ __forceinline__ int query_count(const Params& p, int b, bool paged) {
+  if (!p.query_starts) return paged ? 1 : p.tokens;
+  return max_of(0, bound_of(p.query_starts, b + 1, p.wide_queries, p.tokens) - bound_of(p.query_starts, b, p.wide_queries, p.tokens));
+}
+
+/// `block`: tokens of a page; 0 where keys are not paged.
+__device__ __forceinline__ Sequence sequence_of(const Params& p, int b, int block) {
+  Sequence s{b, b, b + 1, 0, 0};
+  if (block == 0) s = {b, 0, p.tokens, p.key_tokens, 0};
+  if (p.query_starts) {
+    s.begin = bound_of(p.query_starts, b, p.wide_queries, p.tokens);
+    s.end = s.begin + query_count(p, b, block != 0);
+  }
+  if (block != 0) {
+    s.keys = min_of(max_of(p.context_lens[b], 0), p.pages * block);
+  } else if (p.key_starts) {
+    s.key_begin = bound_of(p.key_starts, b, p.wide_keys, p.key_tokens);
+    s.keys = max_of(0, bound_of(p.key_starts, b + 1, p.wide_keys, p.key_tokens) - static_cast<int>(s.key_begin));
+  }
+  return s;
+}
+
+struct TilePlace {
+  int sequence, index;  ///< tile within the sequence; sequence -1: there is no such tile
+};
+
+/// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole warps.
+__device__ __forceinline__ TilePlace place_of(const Params& p, int tile, int group, int rows, bool paged) {
+  if (!p.query_starts) {
+    const int each = static_cast<int>(div_up(static_cast<int64_t>(paged ? 1 : p.tokens) * group, rows));
+    if (each == 0 || tile / each >= p.sequences) return {-1, 0};
+    return {tile / each, tile % each};
+  }
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int first = 0; first < p.sequences; first += 32) {
+    const int b = first + lane;
+    const int count = b < p.sequences ? static_cast<int>(div_up(static_cast<int64_t>(query_count(p, b, paged)) * group, rows)) : 0;
+    int end = count;  // tiles up to and with this lane's sequence
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const int below = __shfl_up_sync(0xffffffffu, end, offset);
+      if (lane >= offset) end += below;
+    }
+    const uint32_t holds = __ballot_sync(0xffffffffu, tile < end);
+    if (holds != 0) {
+      const int owner = __ffs(static_cast<int>(holds)) - 1;
+      return {first + owner, tile - __shfl_sync(0xffffffffu, end - count, owner)};
+    }
+    tile -= __shfl_sync(0xffffffffu, end, 31);
+  }
+  return {-1, 0};
+}
+
+/// Keys [first, last) that a query sees.
+struct Visible {
+  int first, last;
+};
+
+__device__ __forceinline__ Visible visible_keys(const Params& p, int position, int keys) {
+  Visible range{0, keys};
+  if (p.window > 0) {
+    const int64_t end = static_cast<int64_t>(position) + p.window;
+    range = {max_of(0, position - p.window + 1), static_cast<int>(min_of(static_cast<int64_t>(keys), max_of(end, int64_t{0})))};
+  }
+  if (p.causal) range.last = min_of(range.last, position + 1);
+  return range;
+}
+
+/// A score as the operator defines it from the dot product of query and key.
+__device__ __forceinline__ float score_of(const Params& p, float dot, float slope, int distance) {
+  float score = dot * p.scale;
+  if (p.softcap > 0.0f) score = p.softcap * tanhf(score / p.softcap);
+  if (slope != 0.0f) score -= slope * static_cast<float>(distance < 0 ? -distance : distance);
+  return score;
+}
+
+/// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be multiplied with.
+struct Finish {
+  float factor, lse;
+};
+
+/// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to it (to 0 in that case).
+__device__ __forceinline__ Finish finish_row(const float* sinks, int head, bool seen, float maximum, float sum) {
+  const float sink = sinks ? sinks[head] : -infinity();
+  const bool poisoned = sink != sink;
+  if (!seen && !poisoned) return {0.0f, sink};
+  const float top = sink > maximum ? sink : maximum;
+  const float base = top == -infinity() ? 0.0f : top, shrink = maximum == -infinity() ? 1.0f : expf(maximum - base);
+  float denominator = sum * shrink;
+  if (sink != -infinity()) denominator += expf(sink - base);
+  return {shrink / denominator, denominator == 0.0f ? -infinity() : base + logf(denominator)};
+}
+
+}  // namespace cermet::attention
