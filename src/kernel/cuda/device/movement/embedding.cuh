@@ -1,14 +1,14 @@
 // embedding: row ids[item] of a table, converted. One work item is one token; an id outside the table gives a row of NaN.
 #pragma once
 
+#include "kernel/cuda/device/movement/axes.cuh"
 #include "kernel/cuda/device/movement/embedding.hpp"
-#include "kernel/cuda/device/types.cuh"
 
 namespace cermet::embedding {
 
 struct Config {
   int hidden;
-  DType ids, table, out;
+  DType table, out;
   int threads;
 };
 
@@ -17,13 +17,35 @@ struct Task {
   using Params = embedding::Params;
   using T = Element<C.table>;
   using Out = Element<C.out>;
+  static constexpr int width = min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
+
+  static __device__ __forceinline__ Out convert(T x) {
+    if constexpr (C.table == C.out) return x;
+    else return from_float<Out>(to_float(x));
+  }
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[item];
-    const bool legal = id >= 0 && id < p.vocabulary;
-    const T* row = static_cast<const T*>(p.table) + (legal ? id : 0) * p.table_stride;  // [hidden]
-    Out* out = static_cast<Out*>(p.out) + item * p.out_stride;                          // [hidden]
-    for (int i = static_cast<int>(threadIdx.x); i < C.hidden; i += C.threads) out[i] = from_float<Out>(legal ? to_float(row[i]) : quiet_nan());
+    int64_t offset[2];
+    offsets_at(p.tokens, item, offset);
+    const int64_t id = load_index(p.ids, p.wide_ids, offset[0]);
+    Out* out = static_cast<Out*>(p.out) + offset[1];  // [hidden]
+    if (id < 0 || id >= p.vocabulary) {
+      for (int i = static_cast<int>(threadIdx.x); i < C.hidden; i += C.threads) out[i] = from_float<Out>(quiet_nan());
+      return;
+    }
+    const T* row = static_cast<const T*>(p.table) + id * p.table_stride;  // [hidden]
+    if (C.hidden % width == 0 && p.vectors) {
+#pragma unroll 4
+      for (int i = static_cast<int>(threadIdx.x) * width; i < C.hidden; i += C.threads * width) {
+        const auto from = *reinterpret_cast<const Vector<T, width>*>(row + i);
+        Vector<Out, width> to;
+#pragma unroll
+        for (int j = 0; j < width; ++j) to[j] = convert(from[j]);
+        *reinterpret_cast<Vector<Out, width>*>(out + i) = to;
+      }
+    } else {
+      for (int i = static_cast<int>(threadIdx.x); i < C.hidden; i += C.threads) out[i] = convert(row[i]);
+    }
   }
 };
 

@@ -1,0 +1,96 @@
+// Offsets of a position in axes.
+#pragma once
+
+#include "kernel/cuda/device/movement/axes.hpp"
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet {
+
+__device__ __forceinline__ uint32_t quotient(uint32_t n, const Divisor& d) { return (__umulhi(n, d.multiplier) + n) >> d.shift; }
+
+/// Calls body(axis, coordinate) from the innermost axis to the outermost.
+template <int N, class Body>
+__device__ __forceinline__ void for_coordinates(const Axes<N>& axes, int64_t position, Body&& body) {
+  if (axes.wide) {
+#pragma unroll 1
+    for (int a = axes.rank - 1; a > 0; --a) {
+      const int64_t next = position / axes.size[a];
+      body(a, position - next * axes.size[a]);
+      position = next;
+    }
+    body(0, position);
+  } else {
+    uint32_t rest = static_cast<uint32_t>(position);
+#pragma unroll 1
+    for (int a = axes.rank - 1; a > 0; --a) {
+      const uint32_t next = quotient(rest, axes.by[a]);
+      body(a, static_cast<int64_t>(rest - next * axes.by[a].divisor));
+      rest = next;
+    }
+    body(0, static_cast<int64_t>(rest));
+  }
+}
+
+/// Offset of every operand at a position, 0 <= position < count.
+template <int N>
+__device__ __forceinline__ void offsets_at(const Axes<N>& axes, int64_t position, int64_t (&offset)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) offset[i] = 0;
+  for_coordinates(axes, position, [&](int a, int64_t at) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) offset[i] += at * axes.stride[i][a];
+  });
+}
+
+/// Words of 1 to 16 bytes that a copy moves.
+struct alignas(16) Word16 {
+  uint32_t part[4];
+};
+template <int Bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using type = uint64_t;
+};
+template <>
+struct WordOf<16> {
+  using type = Word16;
+};
+
+/// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same branch.
+template <class Body>
+__device__ __forceinline__ void by_word_size(uint32_t bytes, Body&& body) {
+  switch (bytes) {
+    case 1: return body(uint8_t{});
+    case 2: return body(uint16_t{});
+    case 4: return body(uint32_t{});
+    case 8: return body(uint64_t{});
+    default: return body(Word16{});
+  }
+}
+
+/// A word whose bits are all set: NaN of every floating type, -1 of every integer. What an index out of range gives.
+template <class Word>
+__device__ __forceinline__ Word no_word() {
+  if constexpr (sizeof(Word) == 16) return Word{{~0u, ~0u, ~0u, ~0u}};
+  else return static_cast<Word>(~static_cast<Word>(0));
+}
+
+/// Element of an index operand, int32 or int64.
+__device__ __forceinline__ int64_t load_index(const void* data, bool wide, int64_t at) {
+  return wide ? static_cast<const int64_t*>(data)[at] : static_cast<const int32_t*>(data)[at];
+}
+
+}  // namespace cermet
