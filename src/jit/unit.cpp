@@ -106,6 +106,13 @@ Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string
           }};
 }
 
+Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
+               const std::string& architecture) {
+  std::vector<std::string> options{"-arch=" + architecture, "-lto", "-O3", "-Xptxas=-v"};
+  std::string key = fmt::format("// linked by nvJitLink of {}, options: {}\n{}", toolchain.version(), fmt::join(options, " "), pieces_key);
+  return {std::move(name), std::move(key), [&toolchain, pieces = std::move(pieces), options = std::move(options)] { return toolchain.link(pieces, options); }};
+}
+
 std::vector<Image> build_units(std::span<const Unit> units, Report& report, const Options& options) {
   const Clock::time_point start = Clock::now();
   DiskCache& cache = options.cache ? *options.cache : DiskCache::process();

@@ -19,6 +19,10 @@ struct Unit {
 /// A source compiled for an architecture ("sm_90a", "compute_90"). The toolchain must outlive the unit.
 Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form);
 
+/// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` is what their keys come to.
+Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
+               const std::string& architecture);
+
 /// Images of units, in their order, from the cache or compiled in parallel. Throws the first unit's error of those that fail.
 std::vector<Image> build_units(std::span<const Unit> units, Report& report, const Options& options);
 

@@ -28,4 +28,34 @@ extern "C" __device__ void {}(const void* params, unsigned item, char* smem) {{
                                          program.task, name);
 }
 
+std::string linked_task_name(std::size_t task) { return fmt::format("cermet_task_{}", task); }
+
+std::string dispatcher_source(const DispatcherShape& shape) {
+  std::string members, declarations, calls;
+  const std::size_t tasks = shape.params_bytes.size();
+  for (std::size_t t = 0; t < tasks; ++t) {
+    members += fmt::format("  alignas({}) char params_{}[{}];\n", params_alignment, t, shape.params_bytes[t]);
+    declarations += fmt::format("extern \"C\" __device__ void {}(const void* params, unsigned item, char* smem);\n", linked_task_name(t));
+    const std::string condition = t + 1 < tasks ? fmt::format("if (item < p.first[{}]) ", t + 1) : "";
+    calls += fmt::format("    {}{}{}(p.params_{}, item - p.first[{}], smem);\n", t > 0 ? "else " : "", condition, linked_task_name(t), t, t);
+  }
+  return fmt::format(R"(struct Params {{
+  unsigned first[{}];
+{}}};
+
+{}
+extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ Params p, unsigned items) {{
+  extern __shared__ __align__(1024) char smem[];
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {{
+    if (item != blockIdx.x) __syncthreads();  // another task may have used the shared memory
+{}  }}
+}}
+)",
+                     tasks + 1, members, declarations, shape.threads, shape.min_blocks, entry_name, calls);
+}
+
 }  // namespace cermet::jit
