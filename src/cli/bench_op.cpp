@@ -4,6 +4,7 @@
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
+#include "cli/bench_op_device.hpp"
 #include "cli/bench_operands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/op_call.hpp"
@@ -12,6 +13,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/limits.hpp"
+#include "kernel/cuda/kernels.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -19,7 +21,7 @@ namespace cermet::cli {
 namespace {
 
 struct Options {
-  std::string name, shape, constants, kernel;
+  std::string name, shape, constants, kernel, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
   double seconds = 0.5;
@@ -36,14 +38,15 @@ Problem without_symbols(const Problem& problem) {
 
 const Kernel& kernel_of(const Problem& problem, const std::string& name) {
   if (name.empty()) return select_kernel(problem);
-  for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) {
+  const std::span<const Kernel* const> kernels = problem.target ? cuda::kernels_of(problem.op->kind) : cpu::kernels_of(problem.op->kind);
+  for (const Kernel* kernel : kernels) {
     if (kernel->name != name) continue;
     const Decline decline = kernel->declines(problem);
     if (decline) fail(Status::unsupported, "{}: expected {} to take it, found: {}", problem.to_string(), name, *decline);
     return *kernel;
   }
   std::vector<std::string_view> names;
-  for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) names.push_back(kernel->name);
+  for (const Kernel* kernel : kernels) names.push_back(kernel->name);
   fail(Status::invalid_argument, "--kernel: expected one of {}, found {}", fmt::join(names, ", "), quote(name));
 }
 
@@ -160,10 +163,55 @@ void print_text(Console& console, const Json& json) {
   console.print("{}\n{}", json["problem"].get<std::string>(), table.to_string());
 }
 
+void print_device_text(Console& console, const Json& json) {
+  Table table;
+  table.row({"kernel", json["kernel"]});
+  table.row({"device", json["device"]});
+  table.row({"median", fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands", seconds_text(json["median_seconds"].get<double>()),
+                                   json["graphs"].get<std::int64_t>(), json["launches"].get<std::int64_t>(), json["copies"].get<std::int64_t>())});
+  table.row({"fastest", seconds_text(json["min_seconds"].get<double>())});
+  table.row({"moved", fmt::format("{:.1f} GB/s", json["bytes_per_second"].get<double>() * 1e-9)});
+  table.row({"computed", fmt::format("{:.1f} GFLOP/s", json["operations_per_second"].get<double>() * 1e-9)});
+  console.print("{}\n{}", json["problem"].get<std::string>(), table.to_string());
+}
+
+/// Measures on a device with streams.
+void bench_device(Console& console, const Options& options, Problem problem, Device& device) {
+  if (!device.computes()) fail(Status::unsupported, "device {}: expected one that computes", device.name());
+  require(!options.limits, "--limits: expected --device cpu, found {}", options.device);
+  problem.target = device.target();
+  const Kernel& kernel = kernel_of(problem, options.kernel);
+  const auto stream = device.make_stream();
+  ProgramStore programs(device);
+  ThreadPool pool(options.threads);
+  const DeviceBench times = bench_on_device(problem, kernel, {&device, stream.get(), &programs}, pool, options.seed, options.cold, options.seconds);
+  const Cost cost = cost_of(problem);
+  const Json json{{"problem", problem.to_string()},
+                  {"kernel", kernel.name},
+                  {"device", device.name()},
+                  {"constants", constant_names(problem)},
+                  {"copies", times.copies},
+                  {"launches", times.launches},
+                  {"graphs", times.graphs},
+                  {"median_seconds", times.median_seconds},
+                  {"min_seconds", times.min_seconds},
+                  {"operations", cost.operations},
+                  {"bytes", cost.bytes},
+                  {"operations_per_second", cost.operations / times.median_seconds},
+                  {"bytes_per_second", cost.bytes / times.median_seconds}};
+  if (console.json()) console.write_json(json);
+  else print_device_text(console, json);
+}
+
 void bench(Console& console, const Options& options) {
   const OpDefinition& op = api::operator_named(options.name);
   Problem problem = without_symbols(parse_problem(op, options.shape, options.tokens));
   mark_constants(problem, options.constants);
+  if (options.device != "cpu") {
+    const auto device = make_device(options.device);
+    if (device->target()) return bench_device(console, options, std::move(problem), *device);
+    fail(Status::unsupported, "device {}: expected one that computes", device->name());
+  }
   const Kernel& kernel = kernel_of(problem, options.kernel);
   ThreadPool pool(options.threads);
   const std::int64_t bytes = copy_bytes(problem, kernel), count = options.cold ? cold_copies(bytes) : 1;
@@ -191,9 +239,11 @@ Verb bench_op_verb() {
             app.add_option("NAME", options->name, "an operator")->required();
             app.add_option("--shape", options->shape, "operand types by name or in order, attributes as name=value")->required();
             app.add_option("--constant", options->constants, "operands known before the first run, or none; by default those that a kernel would prepack");
+            app.add_option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed")->capture_default_str();
             app.add_option("--kernel", options->kernel, "the kernel to run in place of the chosen one");
             app.add_option("--tokens", options->tokens, "value of a symbolic dimension")->check(CLI::Range(1, 1 << 30))->capture_default_str();
-            app.add_flag("--cold", options->cold, "use copies of the operands in turn, a gigabyte in all, so that no cache holds them");
+            app.add_flag("--cold", options->cold,
+                         "use copies of the operands in turn, a gigabyte in all or on a GPU four times its L2, so that no cache holds them");
             app.add_flag("--limits", options->limits, "measure the machine's limits too and print the parts of them that were reached");
             app.add_option("--seconds", options->seconds, "how long to measure")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
             app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();

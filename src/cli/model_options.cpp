@@ -30,7 +30,7 @@ RopeFrequencies parse_rope_frequencies(const std::string& name) {
 
 void declare_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json")->required();
-  app.add_option("--device", options.device, "cpu, or null, which goes through every step and computes nothing")->capture_default_str();
+  app.add_option("--device", options.device, "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")->capture_default_str();
   app.add_option("--dtype", options.dtype,
                  "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
   app.add_option("--weights", options.weights, "storage of weight matrices: f32, bf16 or f16; as in the checkpoint by default");

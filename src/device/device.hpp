@@ -48,7 +48,7 @@ struct TensorMapShape {
 struct LoadedFunction {
   std::shared_ptr<void> owner;
   DeviceFunction function;
-  int registers = 0;           ///< of a thread
+  int registers = 0;             ///< of a thread
   std::int64_t local_bytes = 0;  ///< of a thread: stack and spills
   int blocks_per_multiprocessor = 0;
 };

@@ -16,7 +16,7 @@ struct DeviceFunction {
 
 struct LaunchShape {
   std::uint32_t blocks = 1, threads = 1, shared_bytes = 0;
-  std::uint32_t cluster = 1;   ///< blocks of a cluster
+  std::uint32_t cluster = 1;       ///< blocks of a cluster
   bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it (programmatic dependent launch)
 };
 
@@ -66,7 +66,8 @@ class Stream {
 
   virtual std::unique_ptr<DeviceEvent> make_event() = 0;
   virtual void record(DeviceEvent& event) = 0;
-  virtual void wait(const DeviceEvent& event) = 0;  ///< later work of this stream starts after the event
+  virtual void wait(const DeviceEvent& event) = 0;               ///< later work of this stream starts after the event
+  virtual void synchronize_event(const DeviceEvent& event) = 0;  ///< waits on the host
   /// Seconds between two recorded events that have both happened.
   virtual double seconds_between(const DeviceEvent& start, const DeviceEvent& end) = 0;
 };

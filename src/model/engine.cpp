@@ -7,6 +7,7 @@
 #include "model/checkpoint.hpp"
 #include "model/decoder.hpp"
 #include "model/paged_cache.hpp"
+#include "model/pass_inputs.hpp"
 #include "model/rotary.hpp"
 #include "model/weight_loader.hpp"
 
@@ -15,7 +16,8 @@ namespace {
 
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
-constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
+// A pass of up to this many tokens is bound by reading weights, or nearly so.
+constexpr std::int64_t few_tokens_cpu = 32, few_tokens_cuda = 16;
 
 DType operand_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.dtype.value_or(stored);
@@ -45,14 +47,6 @@ void check_counts(const EngineOptions& options) {
           options.max_batch_tokens);
 }
 
-/// int32 memory for one input of the graph, as long as a pass can need.
-struct IndexInput {
-  std::vector<std::int32_t> values;
-  explicit IndexInput(std::int64_t count) : values(static_cast<std::size_t>(count)) {}
-  std::int32_t& operator[](std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
-  TensorView view(std::initializer_list<std::int64_t> shape) { return {values.data(), DType::i32, Shape(shape)}; }
-};
-
 }  // namespace
 
 struct Engine::State {
@@ -62,13 +56,18 @@ struct Engine::State {
   std::int64_t context, pages;
   ThreadPool pool;
   std::unique_ptr<Device> device;
+  std::unique_ptr<Stream> stream;  ///< of a device with a target; null for the CPU
+  std::optional<ProgramStore> programs;
+  DeviceQueue queue;
   std::optional<WeightStore> weights;
-  std::array<std::optional<Executable>, 2> executables;  ///< few tokens, many tokens
   std::array<std::int64_t, 2> max_tokens{};
+  std::array<std::optional<PassInputs>, 2> inputs;
+  std::array<std::optional<Executable>, 2> executables;  ///< few tokens, many tokens
   PagedCache cache;
   std::vector<DeviceBuffer> cache_memory;
   RotaryTables rotary;
-  IndexInput ids, positions, slots, block_tables, context_lens, query_starts, logit_rows;
+  std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
+  DeviceBuffer host_logits;
   std::vector<float> null_logits;  ///< what a device that computes nothing answers
   std::int64_t loaded_bytes = 0;
 
@@ -80,15 +79,15 @@ struct Engine::State {
         pages(context / block_size + given.max_sequences - 1),
         pool(given.threads),
         device(make_device(given.device)),
+        stream(device->target() ? device->make_stream() : nullptr),
         cache(pages, block_size, given.max_sequences, context / block_size),
-        rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context),
-        ids(given.max_batch_tokens),
-        positions(given.max_batch_tokens),
-        slots(given.max_batch_tokens),
-        block_tables(given.max_sequences * (context / block_size)),
-        context_lens(given.max_sequences),
-        query_starts(given.max_sequences + 1),
-        logit_rows(given.max_batch_tokens) {
+        rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
+    if (stream) {
+      programs.emplace(*device);
+      queue = {device.get(), stream.get(), &*programs};
+      rotary_memory = {device->allocate(dense_bytes_of(rotary.cos())), device->allocate(dense_bytes_of(rotary.sin()))};
+      upload_rotary();
+    }
     compile_graphs(weight_type(options, stored));
   }
 
@@ -98,18 +97,25 @@ struct Engine::State {
   void compile_graphs(DType weight_dtype) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
     const std::array<DType, 2> operand_types{DType::f32, operands};
-    max_tokens = {std::min(options.max_batch_tokens, std::max(few_tokens, options.max_sequences)), options.max_batch_tokens};
+    const std::int64_t few = stream ? few_tokens_cuda : std::max(few_tokens_cpu, options.max_sequences);
+    max_tokens = {std::min(options.max_batch_tokens, few), options.max_batch_tokens};
     allocate_cache(operands);
     for (std::size_t i = 0; i < executables.size(); ++i) {
       DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_types[i], operands}, sizes);
-      if (!weights) weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool);
+      if (!weights)
+        weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
       CompileOptions compile_options;
+      compile_options.queue = queue;
       compile_options.maximum.set(symbol_id("T"), max_tokens[i]);
       compile_options.maximum.set(symbol_id("R"), max_tokens[i]);
-      compile_options.maximum.set(symbol_id("B"), std::min(options.max_sequences, max_tokens[i]));
+      const std::int64_t sequences = std::min(options.max_sequences, max_tokens[i]);
+      compile_options.maximum.set(symbol_id("B"), sequences);
       executables[i] = compile(std::move(decoder.graph), *device, *weights, pool, compile_options);
-      bind_inputs(*executables[i], operands);
+      inputs[i].emplace(max_tokens[i], sequences, context / block_size, queue);
+      inputs[i]->bind(*executables[i]);
+      bind_state(*executables[i], operands);
     }
+    if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
   }
 
@@ -125,16 +131,21 @@ struct Engine::State {
     for (std::int64_t i = 0; i < 2 * config().layers; ++i) cache_memory.push_back(device->allocate(bytes));
   }
 
-  void bind_inputs(Executable& executable, DType cache_type) {
-    executable.bind(decoder_io::ids, ids.view({options.max_batch_tokens}));
-    executable.bind(decoder_io::positions, positions.view({options.max_batch_tokens}));
-    executable.bind(decoder_io::slots, slots.view({options.max_batch_tokens}));
-    executable.bind(decoder_io::block_tables, block_tables.view({options.max_sequences, context / block_size}));
-    executable.bind(decoder_io::context_lens, context_lens.view({options.max_sequences}));
-    executable.bind(decoder_io::query_starts, query_starts.view({options.max_sequences + 1}));
-    executable.bind(decoder_io::logit_rows, logit_rows.view({options.max_batch_tokens}));
-    executable.bind(decoder_io::rope_cos, rotary.cos());
-    executable.bind(decoder_io::rope_sin, rotary.sin());
+  static std::int64_t dense_bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
+
+  void upload_rotary() {
+    stream->upload(rotary_memory[0].data(), rotary.cos().data, rotary_memory[0].size());
+    stream->upload(rotary_memory[1].data(), rotary.sin().data, rotary_memory[1].size());
+  }
+
+  void bind_state(Executable& executable, DType cache_type) {
+    TensorView cos = rotary.cos(), sin = rotary.sin();
+    if (stream) {
+      cos.data = rotary_memory[0].data();
+      sin.data = rotary_memory[1].data();
+    }
+    executable.bind(decoder_io::rope_cos, cos);
+    executable.bind(decoder_io::rope_sin, sin);
     for (std::int64_t layer = 0; layer < config().layers; ++layer) {
       const auto memory = [&](std::int64_t i) { return TensorView(cache_memory[static_cast<std::size_t>(2 * layer + i)].data(), cache_type, cache_shape()); };
       executable.bind(decoder_io::key_cache(layer), memory(0));
@@ -170,42 +181,56 @@ struct Engine::State {
   }
 
   /// Appends the batch to the cache's books and fills the graph's index inputs. Returns the number of logit rows.
-  std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which) {
-    std::int64_t t = 0, rows = 0;
-    for (std::int64_t b = 0; b < static_cast<std::int64_t>(batch.size()); ++b) {
-      const SequenceTokens& part = batch[static_cast<std::size_t>(b)];
+  std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
+    in.begin();
+    std::size_t t = 0, rows = 0;
+    for (std::size_t b = 0; b < batch.size(); ++b) {
+      const SequenceTokens& part = batch[b];
       const std::int64_t start = cache.length(part.sequence);
       cache.append(part.sequence, static_cast<std::int64_t>(part.tokens.size()));
-      query_starts[b] = static_cast<std::int32_t>(t);
+      in.query_starts()[b] = static_cast<std::int32_t>(t);
       for (std::size_t i = 0; i < part.tokens.size(); ++i, ++t) {
         const std::int64_t position = start + static_cast<std::int64_t>(i);
-        ids[t] = part.tokens[i];
-        positions[t] = static_cast<std::int32_t>(position);
-        slots[t] = cache.slot(part.sequence, position);
-        if (which == Logits::all || i + 1 == part.tokens.size()) logit_rows[rows++] = static_cast<std::int32_t>(t);
+        in.ids()[t] = part.tokens[i];
+        in.positions()[t] = static_cast<std::int32_t>(position);
+        in.slots()[t] = cache.slot(part.sequence, position);
+        if (which == Logits::all || i + 1 == part.tokens.size()) in.logit_rows()[rows++] = static_cast<std::int32_t>(t);
       }
-      context_lens[b] = static_cast<std::int32_t>(cache.length(part.sequence));
-      const auto table = cache.pages(part.sequence);
-      std::copy(table.begin(), table.end(), block_tables.values.begin() + b * (context / block_size));
+      in.context_lens()[b] = static_cast<std::int32_t>(cache.length(part.sequence));
+      std::ranges::copy(cache.pages(part.sequence), in.block_table(static_cast<std::int64_t>(b)).begin());
     }
-    query_starts[static_cast<std::int64_t>(batch.size())] = static_cast<std::int32_t>(t);
-    return rows;
+    in.query_starts()[batch.size()] = static_cast<std::int32_t>(t);
+    return static_cast<std::int64_t>(rows);
   }
 
-  TensorView forward(std::span<const SequenceTokens> batch, Logits which) {
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) {
     const std::int64_t tokens = check_batch(batch);
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
-    rotary.cover(longest);
-    const std::int64_t rows = fill_inputs(batch, which);
+    if (rotary.cover(longest) && stream) upload_rotary();
+    const std::size_t few = tokens <= max_tokens[0] && static_cast<std::int64_t>(batch.size()) <= max_tokens[0] ? 0 : 1;
+    const std::int64_t rows = fill_inputs(batch, which, *inputs[few]);
+    inputs[few]->upload(static_cast<std::int64_t>(batch.size()));
     SymbolValues symbols;
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
     symbols.set(symbol_id("R"), rows);
-    Executable& executable = *executables[tokens <= max_tokens[0] ? 0 : 1];
-    executable.run(symbols);
+    executables[few]->run(symbols);
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
-    return executable.output(decoder_io::logits);
+    const TensorView logits = executables[few]->output(decoder_io::logits);
+    return stream && memory == Memory::host ? download(logits) : logits;
+  }
+
+  /// Logits in host memory, complete.
+  TensorView download(const TensorView& logits) {
+    const std::int64_t bytes = dense_bytes_of(logits);
+    if (host_logits.size() < bytes) {
+      host_logits = {};
+      host_logits = device->allocate_host(bytes);
+    }
+    stream->download(host_logits.data(), logits.data, bytes);
+    stream->synchronize();
+    return {host_logits.data(), logits.dtype, logits.shape};
   }
 };
 
@@ -226,9 +251,10 @@ std::string Engine::device_name() const { return state_->device->name(); }
 int Engine::threads() const { return state_->pool.size(); }
 std::int64_t Engine::max_batch_tokens() const { return state_->options.max_batch_tokens; }
 
-TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which) { return state_->forward(batch, which); }
+TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) { return state_->forward(batch, which, memory); }
+DeviceQueue Engine::queue() const { return state_->queue; }
 
-TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens) {
+TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory) {
   state_->check_sequence(sequence);
   require(!tokens.empty(), "sequence {}: expected at least one token, found none", sequence);
   require(static_cast<std::int64_t>(tokens.size()) <= room(sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", sequence,
@@ -237,7 +263,7 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens) {
   const auto chunk = static_cast<std::size_t>(state_->options.max_batch_tokens);
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const SequenceTokens part{sequence, tokens.subspan(begin, std::min(chunk, tokens.size() - begin))};
-    logits = state_->forward({&part, 1}, Logits::last);
+    logits = state_->forward({&part, 1}, Logits::last, memory);
   }
   return logits;
 }

@@ -55,12 +55,16 @@ class Engine {
   std::int64_t max_batch_tokens() const;  ///< tokens of one forward pass
 
   /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
-  /// (`all`), or of each sequence's last one. Several sequences of uneven length run as one batch, at most max_batch_tokens tokens in all.
-  /// Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the cache.
+  /// (`all`), or of each sequence's last one; in memory of the host, or of the engine's device, where they may still be under way. Several sequences of uneven
+  /// length run as one batch, at most max_batch_tokens tokens in all. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in
+  /// the cache.
   enum class Logits : std::uint8_t { all, last };
-  TensorView forward(std::span<const SequenceTokens> batch, Logits which);
+  enum class Memory : std::uint8_t { host, device };
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);
   /// As forward for one sequence, but of any length: goes in chunks; returns the last token's logits.
-  TensorView prefill(int sequence, std::span<const std::int32_t> tokens);
+  TensorView prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory = Memory::host);
+  /// Where operators on logits in device memory go; all null on the CPU.
+  DeviceQueue queue() const;
   /// Forgets a sequence's context and frees its cache pages.
   void reset(int sequence);
   /// Tokens of context that a sequence holds.

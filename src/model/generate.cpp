@@ -74,11 +74,11 @@ double Generation::decode_tokens_per_second() const { return ids.size() > 1 && d
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
-  Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool());
+  Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
   Generation result;
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;
-  TensorView logits = engine.prefill(0, prompt);
+  TensorView logits = engine.prefill(0, prompt, Engine::Memory::device);
   result.prefill_seconds = prefill.seconds();
   sampler.remember(prompt);
   const Stopwatch decode;
@@ -101,7 +101,7 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
       break;
     }
     const SequenceTokens step{0, {&result.ids.back(), 1}};
-    logits = engine.forward({&step, 1}, Engine::Logits::last);
+    logits = engine.forward({&step, 1}, Engine::Logits::last, Engine::Memory::device);
   }
   result.decode_seconds += decode.seconds();
   return result;

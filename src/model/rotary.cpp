@@ -10,14 +10,15 @@ RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::in
   table_ = make_rope_table(parameters_, positions);
 }
 
-void RotaryTables::cover(std::int64_t context) {
+bool RotaryTables::cover(std::int64_t context) {
   const std::int64_t needed = std::max(context, parameters_.max_position_embeddings);
-  if (parameters_.scaling != RopeScaling::dynamic || needed == std::max(parameters_.sequence_length, parameters_.max_position_embeddings)) return;
+  if (parameters_.scaling != RopeScaling::dynamic || needed == std::max(parameters_.sequence_length, parameters_.max_position_embeddings)) return false;
   parameters_.sequence_length = context;
   const RopeTable made = make_rope_table(parameters_, positions_);
   // The executables hold the tables' addresses, so their memory stays.
   std::memcpy(table_.cos.view.data, made.cos.view.data, static_cast<std::size_t>(made.cos.memory.size()));
   std::memcpy(table_.sin.view.data, made.sin.view.data, static_cast<std::size_t>(made.sin.memory.size()));
+  return true;
 }
 
 }  // namespace cermet

@@ -16,8 +16,8 @@ class RotaryTables {
   TensorView cos() const { return table_.cos.view; }  ///< f32[positions, rotary_dim / 2]
   TensorView sin() const { return table_.sin.view; }
   /// Rebuilds tables whose frequencies depend on the longest sequence (rope type "dynamic") for a pass that ends at `context` tokens. Keys already
-  /// in the cache keep the rotation they got, as in other runtimes with a cache.
-  void cover(std::int64_t context);
+  /// in the cache keep the rotation they got, as in other runtimes with a cache. Whether the tables changed.
+  bool cover(std::int64_t context);
 
  private:
   RopeParameters parameters_;

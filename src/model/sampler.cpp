@@ -1,5 +1,7 @@
 #include "model/sampler.hpp"
 
+#include <utility>
+
 #include "select/select.hpp"
 
 namespace cermet {
@@ -11,33 +13,49 @@ void check_sampling(const Sampling& s) {
   require(s.repetition_penalty > 0 && s.repetition_penalty <= 1e6, "repetition_penalty: expected a number in (0, 1e6], found {}", s.repetition_penalty);
 }
 
-Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool)
-    : temperature_(static_cast<float>(sampling.temperature)),
-      top_p_(static_cast<float>(sampling.top_p)),
-      min_p_(static_cast<float>(sampling.min_p)),
-      penalty_(static_cast<float>(sampling.repetition_penalty)),
-      top_k_(sampling.top_k),
-      seed_(static_cast<std::int64_t>(sampling.seed)) {
+Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue) : queue_(queue) {
   check_sampling(sampling);
-  operands_ = {TensorView(nullptr, DType::f32, {1, vocab_size}),
-               TensorView(&temperature_, DType::f32, {1}),
-               TensorView(&top_k_, DType::i32, {1}),
-               TensorView(&top_p_, DType::f32, {1}),
-               TensorView(&min_p_, DType::f32, {1}),
-               TensorView(),
-               TensorView(),
-               TensorView(&seed_, DType::i64, {1}),
-               TensorView(&step_, DType::i64, {1})};
-  if (penalty_ != 1) {
+  parameters_ = {static_cast<std::int64_t>(sampling.seed),
+                 0,
+                 static_cast<float>(sampling.temperature),
+                 static_cast<float>(sampling.top_p),
+                 static_cast<float>(sampling.min_p),
+                 static_cast<float>(sampling.repetition_penalty),
+                 sampling.top_k,
+                 0};
+  if (parameters_.penalty != 1) {
     previous_.assign(static_cast<std::size_t>(vocab_size), -1);
     seen_.assign(static_cast<std::size_t>(vocab_size), false);
-    operands_[5] = TensorView(&penalty_, DType::f32, {1});
-    operands_[6] = TensorView(previous_.data(), DType::i32, {1, vocab_size});
+  }
+  if (queue_.device) {
+    device_parameters_ = queue_.device->allocate(sizeof(Parameters));
+    device_previous_ = queue_.device->allocate(static_cast<std::int64_t>(previous_.size() * sizeof(std::int32_t)));
+    bind_operands(reinterpret_cast<Parameters*>(device_parameters_.data()), reinterpret_cast<std::int32_t*>(device_previous_.data()), vocab_size);
+  } else {
+    bind_operands(&parameters_, previous_.data(), vocab_size);
   }
   std::vector<std::optional<TensorType>> types;
   for (const TensorView& operand : operands_) types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
-  const Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
-  op_.emplace(problem, select_kernel(problem), pool);
+  Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
+  problem.target = queue_.device ? queue_.device->target() : nullptr;
+  op_.emplace(problem, select_kernel(problem), pool, queue_);
+}
+
+void Sampler::bind_operands(Parameters* at, std::int32_t* previous, std::int64_t vocab_size) {
+  operands_ = {TensorView(nullptr, DType::f32, {1, vocab_size}),
+               TensorView(&at->temperature, DType::f32, {1}),
+               TensorView(&at->top_k, DType::i32, {1}),
+               TensorView(&at->top_p, DType::f32, {1}),
+               TensorView(&at->min_p, DType::f32, {1}),
+               TensorView(),
+               TensorView(),
+               TensorView(&at->seed, DType::i64, {1}),
+               TensorView(&at->step, DType::i64, {1})};
+  if (!previous_.empty()) {
+    operands_[5] = TensorView(&at->penalty, DType::f32, {1});
+    operands_[6] = TensorView(previous, DType::i32, {1, vocab_size});
+  }
+  result_ = TensorView(&at->id, DType::i32, {1});
 }
 
 void Sampler::remember(std::span<const std::int32_t> ids) {
@@ -46,17 +64,24 @@ void Sampler::remember(std::span<const std::int32_t> ids) {
     if (seen_[static_cast<std::size_t>(id)]) continue;
     seen_[static_cast<std::size_t>(id)] = true;
     previous_[seen_count_++] = id;
+    previous_changed_ = true;
   }
 }
 
 std::int32_t Sampler::next(const TensorView& logits) {
-  std::int32_t id = 0;
-  const TensorView result(&id, DType::i32, {1});
   operands_[0] = logits;
-  op_->run(operands_, {&result, 1});
-  ++step_;
-  remember({&id, 1});
-  return id;
+  if (queue_.device) {
+    queue_.stream->upload(device_parameters_.data(), &parameters_, sizeof(Parameters));
+    if (std::exchange(previous_changed_, false)) queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
+  }
+  op_->run(operands_, {&result_, 1});
+  if (queue_.device) {
+    queue_.stream->download(&parameters_.id, result_.data, sizeof(std::int32_t));
+    queue_.stream->synchronize();
+  }
+  ++parameters_.step;
+  remember({&parameters_.id, 1});
+  return parameters_.id;
 }
 
 }  // namespace cermet

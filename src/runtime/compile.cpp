@@ -1,6 +1,7 @@
 #include "runtime/compile.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/log.hpp"
@@ -47,6 +48,7 @@ class Compiler {
   std::string plan_groups();
   std::string fold_views();
   std::string select_kernels();
+  std::string compile_kernels();
   std::string load_weights();
   std::string plan_arena();
   std::string bind();
@@ -77,6 +79,8 @@ std::span<const Pass<Compiler>> Compiler::steps() {
       {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
       {"fold-views", "lets reshapes share their operand's memory, so that nothing is copied", true, [](Compiler& c) { return c.fold_views(); }},
       {"select-kernels", "chooses a kernel for every group", false, [](Compiler& c) { return c.select_kernels(); }},
+      {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false,
+       [](Compiler& c) { return c.compile_kernels(); }},
       {"load-weights", "reads weights and packs them for their kernels", false, [](Compiler& c) { return c.load_weights(); }},
       {"plan-memory", "gives every intermediate value a place in one arena", false, [](Compiler& c) { return c.plan_arena(); }},
       {"bind", "resolves operands and attributes of every launch", false, [](Compiler& c) { return c.bind(); }},
@@ -144,6 +148,7 @@ std::string Compiler::select_kernels() {
     const Node& node = node_of(step);
     try {
       Problem problem = graph().problem_of(node, options_.maximum);
+      problem.target = device_.target();
       const Kernel& kernel = select_kernel(problem);
       names.insert(kernel.name);
       choices_.push_back({std::move(problem), &kernel});
@@ -153,6 +158,16 @@ std::string Compiler::select_kernels() {
     }
   }
   return fmt::format("{} launches of {} kernels", choices_.size(), names.size());
+}
+
+/// All programs at once, so that they compile in parallel. A device without a driver behind it compiles where a toolchain is there.
+std::string Compiler::compile_kernels() {
+  if (!device_.target()) return "none: kernels of the CPU are part of the library";
+  CERMET_ASSERT(options_.queue.programs != nullptr && options_.queue.stream != nullptr);
+  std::vector<cuda::Program> programs;
+  for (const Choice& choice : choices_) std::ranges::move(choice.kernel->programs(choice.problem), std::back_inserter(programs));
+  const ProgramReport report = options_.queue.programs->prepare(programs);
+  return fmt::format("{} compiled, {} from the cache, in {:.2f} s", report.compiled, report.from_cache, report.seconds);
 }
 
 std::string Compiler::load_weights() {
@@ -183,6 +198,8 @@ std::string Compiler::plan_arena() {
 
 std::string Compiler::bind() {
   state_->computes = device_.computes();
+  state_->queue = options_.queue;
+  state_->capture = options_.capture;
   state_->pool = &pool_;
   bind_inputs();
   for (std::size_t step = 0; step < choices_.size(); ++step) bind_step(step);
@@ -232,7 +249,12 @@ void Compiler::bind_step(std::size_t step) {
   Executable::State& s = *state_;
   const Node& node = node_of(step);
   const Choice& choice = choices_[step];
-  s.steps.push_back({choice.kernel->bind(choice.problem), s.operands.size(), node.inputs.size(), node.outputs.size(), false});
+  s.steps.push_back({choice.kernel->bind(choice.problem), s.operands.size(), node.inputs.size(), node.outputs.size(), false, {}, {}});
+  if (choice.kernel->programs) {
+    ExecutableStep& bound = s.steps.back();
+    bound.programs = options_.queue.programs->get(choice.kernel->programs(choice.problem));
+    bound.queue.emplace(device_, *options_.queue.stream, bound.programs);
+  }
   const int dense_dims = dense_dims_of(choice.problem);
   std::vector<std::string_view> layouts;
   const auto note_dense_dims = [&](ValueId id) {

@@ -1,6 +1,7 @@
 #include "runtime/executable.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "runtime/executable_state.hpp"
 
@@ -107,26 +108,81 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
-void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
-  if (costs.empty())
-    for (const StepInfo& info : infos) costs.push_back(cost_at(info.problem, symbols));
-  const auto start = std::chrono::steady_clock::now();
-  steps[i].launch(args);
-  infos[i].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+void Executable::State::add_work(std::size_t i, double seconds) {
+  infos[i].seconds += seconds;
   infos[i].work.operations += costs[i].operations;
   infos[i].work.bytes += costs[i].bytes;
   ++infos[i].runs;
 }
 
+void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
+  const auto start = std::chrono::steady_clock::now();
+  steps[i].launch(args);
+  add_work(i, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
 void Executable::State::launch(std::size_t i) try {
   const ExecutableStep& step = steps[i];
   const std::span<const TensorView> all(operands);
-  const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool};
-  if (timing) launch_timed(i, args);
+  const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool,
+                        step.queue ? &*step.queue : nullptr};
+  if (timing && !queue.stream) launch_timed(i, args);
   else step.launch(args);
 } catch (const Error& error) {
   if (infos[i].scope.empty()) throw;
   throw Error(error.status(), fmt::format("{}: {}", infos[i].scope, error.what()));
+}
+
+void Executable::State::launch_all() {
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (!steps[i].empty) launch(i);
+}
+
+/// Events between the steps give their times on a device; the host waits for the end.
+void Executable::State::launch_all_marked() {
+  while (marks.size() <= steps.size()) marks.push_back(queue.stream->make_event());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    queue.stream->record(*marks[i]);
+    if (!steps[i].empty) launch(i);
+  }
+  queue.stream->record(*marks[steps.size()]);
+  queue.stream->synchronize();
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (!steps[i].empty) add_work(i, queue.stream->seconds_between(*marks[i], *marks[i + 1]));
+}
+
+/// The entry for the present symbols; the least recently used one makes room for a new one.
+CapturedRun& Executable::State::captured_run() {
+  constexpr std::size_t most = 64;
+  const auto holds = [&](const CapturedRun& run) {
+    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return run.symbols.value[id] == symbols.value[id]; });
+  };
+  auto found = std::find_if(captured.begin(), captured.end(), holds);
+  if (found == captured.end()) {
+    if (captured.size() == most)
+      captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
+    captured.push_back({symbols, nullptr, false, 0});
+    found = captured.end() - 1;
+  }
+  found->last_used = ++runs;
+  return *found;
+}
+
+/// Launches the first time, captures the second, and then replays.
+void Executable::State::replay() {
+  CapturedRun& run = captured_run();
+  if (!run.graph) {
+    if (!std::exchange(run.warm, true)) return launch_all();
+    queue.stream->begin_capture();
+    try {
+      launch_all();
+      run.graph = queue.stream->end_capture();
+    } catch (...) {
+      queue.stream->abandon_capture();
+      throw;
+    }
+  }
+  queue.stream->replay(*run.graph);
 }
 
 void Executable::run(const SymbolValues& symbols) {
@@ -137,14 +193,19 @@ void Executable::run(const SymbolValues& symbols) {
   if (!same || s.rebound) {
     s.resolved = false;  // until all of it has succeeded
     s.costs.clear();
+    if (s.rebound) s.captured.clear();
     s.refresh_inputs(symbols);
     if (!same) s.refresh_symbolic(symbols);
     s.symbols = symbols;
     s.rebound = false;
     s.resolved = true;
   }
-  for (std::size_t i = 0; s.computes && i < s.steps.size(); ++i)
-    if (!s.steps[i].empty) s.launch(i);
+  if (s.timing && s.costs.empty())
+    for (const StepInfo& info : s.infos) s.costs.push_back(cost_at(info.problem, symbols));
+  if (!s.computes) return void(s.completed = true);
+  if (s.timing && s.queue.stream) s.launch_all_marked();
+  else if (s.queue.stream && s.capture) s.replay();
+  else s.launch_all();
   s.completed = true;
 }
 

@@ -1,8 +1,11 @@
 // What an executable holds: the compiler fills it, run() walks it.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "jit/program_store.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
 
@@ -12,7 +15,17 @@ namespace cermet {
 struct ExecutableStep {
   Launcher launch;
   std::size_t first = 0, inputs = 0, outputs = 0;
-  bool empty = false;  ///< no result has elements with the present symbols: nothing to launch
+  bool empty = false;                         ///< no result has elements with the present symbols: nothing to launch
+  std::vector<cuda::LoadedProgram> programs;  ///< of a CUDA kernel
+  std::optional<cuda::TaskQueue> queue;
+};
+
+/// The launches of a run, captured, with the symbols they hold for. Bound memory must not have changed since.
+struct CapturedRun {
+  SymbolValues symbols;
+  std::unique_ptr<CapturedGraph> graph;  ///< null until the second run
+  bool warm = false;                     ///< the first run launched one by one, so that libraries had their chance to set themselves up
+  std::int64_t last_used = 0;
 };
 
 /// Memory that the caller bound to an input of the graph.
@@ -31,6 +44,12 @@ struct Executable::State {
   bool completed = false;  ///< the last run reached its end
   bool timing = false, computes = true;
   ThreadPool* pool = nullptr;
+
+  DeviceQueue queue;  ///< null on the CPU
+  bool capture = false;
+  std::vector<CapturedRun> captured;
+  std::int64_t runs = 0;
+  std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one at the end
 
   MemoryPlan memory;
   DeviceBuffer arena;  ///< planned values, then the workspace that all steps share
@@ -55,6 +74,11 @@ struct Executable::State {
   void refresh_symbolic(const SymbolValues& values);
   void launch(std::size_t step);
   void launch_timed(std::size_t step, const LaunchArgs& args);
+  void launch_all();
+  void launch_all_marked();
+  void replay();
+  CapturedRun& captured_run();
+  void add_work(std::size_t step, double seconds);
 };
 
 }  // namespace cermet

@@ -21,18 +21,66 @@ void load_packed(const LoadWeight& load, const std::string& name, const TensorTy
 
 }  // namespace
 
+WeightStore::~WeightStore() {
+  if (!queue_.stream) return;
+  try {
+    queue_.stream->synchronize();  // staging memory may still be read
+  } catch (const Error&) {         // a device that failed reads nothing more
+  }
+}
+
+WeightStore::Held WeightStore::load_host(const std::string& name, const TensorType& type, const WeightLayout* layout) {
+  Held held;
+  held.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
+  if (layout) load_packed(load_, name, type, *layout, held.host.data(), *pool_);
+  else load_(name, -1, TensorView(held.host.data(), type.dtype, bind(type.dims, {})));
+  return held;
+}
+
+/// Pinned memory of at least this size that no upload reads any more.
+WeightStore::Staging& WeightStore::next_staging(std::int64_t bytes) {
+  Staging& staging = staging_[turn_++ % staging_.size()];
+  if (staging.uploaded) queue_.stream->synchronize_event(*staging.uploaded);
+  if (staging.memory.size() < bytes) {
+    staging.memory = {};
+    staging.memory = queue_.device->allocate_host(bytes);
+  }
+  return staging;
+}
+
+WeightStore::Held WeightStore::load_device(const std::string& name, const TensorType& type, const WeightLayout* layout) {
+  Held held;
+  const std::int64_t total = layout ? packed_bytes(*layout, type) : type.bytes().constant();
+  held.device = queue_.device->allocate(total);
+  const Shape shape = bind(type.dims, {});
+  const std::int64_t slices = shape.rank() == 3 ? shape[0] : 1;
+  const std::int64_t step = total / std::max<std::int64_t>(slices, 1);
+  for (std::int64_t slice = 0; slice < slices && total > 0; ++slice) {
+    Staging& staging = next_staging(step);
+    const Shape matrix = shape.rank() == 3 ? Shape{shape[1], shape[2]} : shape;
+    if (layout) {
+      const OwnedTensor plain(type.dtype, matrix);
+      load_(name, shape.rank() == 3 ? slice : -1, plain.view);
+      pack_weight(*layout, plain.view, staging.memory.data(), *pool_);
+    } else {
+      load_(name, shape.rank() == 3 ? slice : -1, TensorView(staging.memory.data(), type.dtype, matrix));
+    }
+    queue_.stream->upload(held.device.data() + slice * step, staging.memory.data(), step);
+    if (!staging.uploaded) staging.uploaded = queue_.stream->make_event();
+    queue_.stream->record(*staging.uploaded);
+  }
+  return held;
+}
+
 TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) {
   const auto key = std::pair(name, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
-  const Shape shape = bind(type.dims, {});
   auto held = held_.find(key);
   if (held == held_.end()) {
-    AlignedBuffer memory(layout ? packed_bytes(*layout, type) : type.bytes().constant());
-    if (layout) load_packed(load_, name, type, *layout, memory.data(), *pool_);
-    else load_(name, -1, TensorView(memory.data(), type.dtype, shape));
-    bytes_ += memory.size();
-    held = held_.emplace(key, std::pair(std::move(memory), type)).first;
+    Held loaded = queue_.device ? load_device(name, type, layout) : load_host(name, type, layout);
+    bytes_ += queue_.device ? loaded.device.size() : loaded.host.size();
+    held = held_.emplace(key, std::move(loaded)).first;
   }
-  return TensorView(held->second.first.data(), type.dtype, shape);
+  return TensorView(held->second.data(), type.dtype, bind(type.dims, {}));
 }
 
 }  // namespace cermet

@@ -1,6 +1,7 @@
 // Weights of a model in the forms that kernels want: each is read once, packed once per layout and shared by all executables.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
+#include "jit/program_store.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet {
@@ -19,17 +21,38 @@ using LoadWeight = std::function<void(const std::string& name, std::int64_t slic
 
 class WeightStore {
  public:
-  WeightStore(LoadWeight load, ThreadPool& pool) : load_(std::move(load)), pool_(&pool) {}
+  /// Weights live in memory of the queue's device; in the host's where there is none. The queue's device and stream must outlive the store.
+  WeightStore(LoadWeight load, ThreadPool& pool, const DeviceQueue& queue = {}) : load_(std::move(load)), pool_(&pool), queue_(queue) {}
+  ~WeightStore();
+  WeightStore(const WeightStore&) = delete;
+  WeightStore& operator=(const WeightStore&) = delete;
 
   /// The weight in a layout (null: plain row-major). Reads and packs it at the first call; later calls return the same memory.
-  /// Staging memory never exceeds one matrix [N, K].
+  /// Staging memory never exceeds one matrix [N, K]; for a device, two, because one is uploaded while the next is read.
   TensorView get(const std::string& name, const TensorType& type, const WeightLayout* layout);
   std::int64_t bytes() const { return bytes_; }  ///< memory held
 
  private:
   LoadWeight load_;
   ThreadPool* pool_;
-  std::map<std::pair<std::string, std::string>, std::pair<AlignedBuffer, TensorType>> held_;
+  struct Held {
+    AlignedBuffer host;
+    DeviceBuffer device;
+    std::byte* data() const { return device.data() ? device.data() : host.data(); }
+  };
+  /// Pinned memory whose upload may still be under way.
+  struct Staging {
+    DeviceBuffer memory;
+    std::unique_ptr<DeviceEvent> uploaded;
+  };
+  Held load_host(const std::string& name, const TensorType& type, const WeightLayout* layout);
+  Held load_device(const std::string& name, const TensorType& type, const WeightLayout* layout);
+  Staging& next_staging(std::int64_t bytes);
+
+  DeviceQueue queue_;
+  std::array<Staging, 2> staging_;
+  std::size_t turn_ = 0;
+  std::map<std::pair<std::string, std::string>, Held> held_;
   std::int64_t bytes_ = 0;
 };
 

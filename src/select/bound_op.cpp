@@ -24,30 +24,51 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
   }
 }
 
-BoundOp::BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool) : problem_(std::move(problem)), kernel_(&kernel), pool_(&pool) {
+BoundOp::BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue)
+    : problem_(std::move(problem)), kernel_(&kernel), pool_(&pool), queue_(queue) {
   launch_ = kernel.bind(problem_);
   workspace_bytes_ = kernel.workspace(problem_, pool.size());
   packed_.resize(problem_.inputs.size());
+  packed_on_device_.resize(problem_.inputs.size());
   operands_.resize(problem_.inputs.size());
+  if (!kernel.programs) return;
+  CERMET_ASSERT(queue_.programs != nullptr);
+  programs_ = queue_.programs->get(kernel.programs(problem_));
 }
 
 void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
   const WeightLayout* layout = kernel_->weight_layout(problem_, operand);
   if (!layout) return;
-  packed_[operand] = AlignedBuffer(packed_bytes(*layout, weight.type()));
-  pack_weight(*layout, weight, packed_[operand].data(), *pool_);
+  AlignedBuffer packed(packed_bytes(*layout, weight.type()));
+  pack_weight(*layout, weight, packed.data(), *pool_);
+  if (kernel_->programs) {
+    packed_on_device_[operand] = queue_.device->allocate(packed.size());
+    queue_.stream->upload(packed_on_device_[operand].data(), packed.data(), packed.size());
+    queue_.stream->synchronize();
+  } else {
+    packed_[operand] = std::move(packed);
+  }
 }
 
 void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace) {
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     operands_[i] = i < inputs.size() ? inputs[i] : TensorView();
     if (packed_[i].data()) operands_[i].data = packed_[i].data();
+    if (packed_on_device_[i].data()) operands_[i].data = packed_on_device_[i].data();
   }
-  if (!workspace && workspace_bytes_ > 0) {
-    if (!own_workspace_.data()) own_workspace_ = AlignedBuffer(workspace_bytes_);
-    workspace = own_workspace_.data();
+  if (!workspace && workspace_bytes_ > 0) workspace = own_workspace();
+  if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
+  const cuda::TaskQueue queue(*queue_.device, *queue_.stream, programs_);
+  launch_({operands_, outputs, workspace, pool_, &queue});
+}
+
+std::byte* BoundOp::own_workspace() {
+  if (kernel_->programs) {
+    if (!device_workspace_.data()) device_workspace_ = queue_.device->allocate(workspace_bytes_);
+    return device_workspace_.data();
   }
-  launch_({operands_, outputs, workspace, pool_});
+  if (!own_workspace_.data()) own_workspace_ = AlignedBuffer(workspace_bytes_);
+  return own_workspace_.data();
 }
 
 }  // namespace cermet

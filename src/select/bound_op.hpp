@@ -4,25 +4,29 @@
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "jit/program_store.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet {
 
 class BoundOp {
  public:
-  /// Binds a problem with constant dimensions to a kernel that does not decline it.
-  BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool);
+  /// Binds a problem with constant dimensions to a kernel that does not decline it. A kernel for CUDA needs the queue, which must outlive the object.
+  BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue = {});
 
   const Problem& problem() const { return problem_; }
   const Kernel& kernel() const { return *kernel_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// Packs a constant operand into the layout that the kernel wants; later runs use the copy. Operands without a layout are left alone.
+  /// Packs a constant operand, in host memory, into the layout that the kernel wants, on the device where the kernel runs; later runs use the copy.
+  /// Operands without a layout are left alone.
   void prepack(std::size_t operand, const TensorView& weight);
-  /// Computes. Operands must have the types of the problem; views may be strided in leading dimensions.
-  /// `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
+  /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the problem; views may be strided in leading
+  /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
   void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr);
 
  private:
+  std::byte* own_workspace();
+
   Problem problem_;
   const Kernel* kernel_;
   ThreadPool* pool_;
@@ -30,6 +34,10 @@ class BoundOp {
   std::int64_t workspace_bytes_ = 0;
   AlignedBuffer own_workspace_;
   std::vector<AlignedBuffer> packed_;
+  DeviceQueue queue_;
+  std::vector<cuda::LoadedProgram> programs_;
+  std::vector<DeviceBuffer> packed_on_device_;
+  DeviceBuffer device_workspace_;
   std::vector<TensorView> operands_;  ///< reused between runs
 };
 

@@ -18,9 +18,9 @@ struct SourceHeader {
 
 struct CompileRequest {
   std::string source;
-  std::string name;                           ///< for messages
-  std::span<const SourceHeader> headers;      ///< outlives the call
-  std::vector<std::string> options;           ///< "-arch=sm_90a", "-std=c++20"
+  std::string name;                       ///< for messages
+  std::span<const SourceHeader> headers;  ///< outlives the call
+  std::vector<std::string> options;       ///< "-arch=sm_90a", "-std=c++20"
   enum class Form : unsigned char { cubin, lto_ir, ptx } form = Form::cubin;
 };
 

@@ -29,6 +29,7 @@ class NullStream final : public Stream {
   std::unique_ptr<DeviceEvent> make_event() override { return std::make_unique<DeviceEvent>(); }
   void record(DeviceEvent&) override {}
   void wait(const DeviceEvent&) override {}
+  void synchronize_event(const DeviceEvent&) override {}
   double seconds_between(const DeviceEvent&, const DeviceEvent&) override { return 0; }
 };
 

@@ -16,13 +16,13 @@ namespace cermet::cuda {
 ///   static __device__ void prefetch(const Params&, uint32_t item)     optional: touches only operands that no earlier task writes
 /// and the generated wrapper loops over the items of its block.
 struct Program {
-  std::string header;             ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
-  std::string task;               ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
+  std::string header;  ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
+  std::string task;    ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
   int threads = 256;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
   int min_blocks = 1;             ///< blocks that must fit on a multiprocessor: caps registers
   int cluster = 1;
-  bool may_spill = false;         ///< tests refuse spills otherwise
+  bool may_spill = false;  ///< tests refuse spills otherwise
 
   friend bool operator==(const Program&, const Program&) = default;
   friend auto operator<=>(const Program&, const Program&) = default;

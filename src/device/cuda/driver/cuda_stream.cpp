@@ -1,5 +1,6 @@
 // A CUDA stream, its captures and events.
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/driver/blas.hpp"
@@ -10,9 +11,7 @@ namespace {
 
 class Event final : public DeviceEvent {
  public:
-  explicit Event(std::shared_ptr<Context> context) : context_(std::move(context)) {
-    driver().check(driver().event_create(&event_, CU_EVENT_DEFAULT), "event");
-  }
+  explicit Event(std::shared_ptr<Context> context) : context_(std::move(context)) { driver().check(driver().event_create(&event_, CU_EVENT_DEFAULT), "event"); }
   ~Event() override {
     const CurrentContext current(context_->handle());
     driver().event_destroy(event_);
@@ -116,9 +115,9 @@ class CudaStream final : public Stream {
   void abandon_capture() noexcept override {
     const CurrentContext current(context_->handle());
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUgraph graph = nullptr;
     if (driver().stream_is_capturing(stream_, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE) return;
-    if (driver().stream_end_capture(stream_, &graph) == CUDA_SUCCESS && graph) driver().graph_destroy(graph);
+    driver().stream_end_capture(stream_, &abandoned_);  // fails where the capture is broken, and ends it all the same
+    if (abandoned_) driver().graph_destroy(std::exchange(abandoned_, nullptr));
   }
   void replay(const CapturedGraph& graph) override {
     const CurrentContext current(context_->handle());
@@ -137,6 +136,10 @@ class CudaStream final : public Stream {
     const CurrentContext current(context_->handle());
     driver().check(driver().stream_wait_event(stream_, static_cast<const Event&>(event).handle(), 0), "event");
   }
+  void synchronize_event(const DeviceEvent& event) override {
+    const CurrentContext current(context_->handle());
+    driver().check(driver().event_synchronize(static_cast<const Event&>(event).handle()), "device");
+  }
   double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override {
     const CurrentContext current(context_->handle());
     float milliseconds = 0;
@@ -153,6 +156,7 @@ class CudaStream final : public Stream {
 
   std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr;
+  CUgraph abandoned_ = nullptr;
 };
 
 }  // namespace

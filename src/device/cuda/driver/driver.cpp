@@ -48,7 +48,8 @@ void Driver::check(CUresult result, const char* what) const {
   get_error_name(result, &name);
   get_error_string(result, &text);
   const Status status = result == CUDA_ERROR_OUT_OF_MEMORY ? Status::out_of_memory : Status::unsupported;
-  fail(status, "{}: the CUDA driver reports {} ({})", what, name ? name : "an unknown error", text ? text : fmt::format("{}", static_cast<int>(result)).c_str());
+  fail(status, "{}: the CUDA driver reports {} ({})", what, name ? name : "an unknown error",
+       text ? text : fmt::format("{}", static_cast<int>(result)).c_str());
 }
 
 const Driver& driver() {

@@ -17,7 +17,8 @@ int count_devices() {
 }  // namespace cermet::cuda
 
 extern "C" const cermet::cuda::PluginInterface* cermet_cuda_plugin() {
-  static const cermet::cuda::PluginInterface interface{cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::make_toolchain,
-                                                       cermet::cuda::count_devices};
+  static const cermet::cuda::PluginInterface interface {
+    cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::make_toolchain, cermet::cuda::count_devices
+  };
   return &interface;
 }

@@ -1,0 +1,43 @@
+#include "jit/program_store.hpp"
+
+#include <chrono>
+#include <set>
+
+#include "jit/jit.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr const char* entry = "cermet_task";
+
+}  // namespace
+
+ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  std::set<cuda::Program> missing_set;
+  for (const cuda::Program& program : programs)
+    if (!held_.contains(program)) missing_set.insert(program);
+  ProgramReport report;
+  if (missing_set.empty()) return report;
+  const std::vector<cuda::Program> missing(missing_set.begin(), missing_set.end());
+  const std::vector<jit::Image> images = jit::build(missing, device_->target()->architecture());
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const cuda::Program& program = missing[i];
+    (images[i].from_cache ? report.from_cache : report.compiled) += 1;
+    LoadedFunction loaded = device_->load(images[i].bytes, entry, program.threads, program.shared_bytes);
+    held_.emplace(program, cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes});
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+std::vector<cuda::LoadedProgram> ProgramStore::get(std::span<const cuda::Program> programs) {
+  prepare(programs);
+  const std::lock_guard lock(mutex_);
+  std::vector<cuda::LoadedProgram> list;
+  for (const cuda::Program& program : programs) list.push_back(held_.at(program));
+  return list;
+}
+
+}  // namespace cermet

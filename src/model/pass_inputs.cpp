@@ -1,0 +1,72 @@
+#include "model/pass_inputs.hpp"
+
+#include <cstring>
+
+#include "base/buffer.hpp"
+#include "model/decoder.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::int64_t step = 16;  // elements: parts begin at multiples of 64 bytes
+
+}  // namespace
+
+PassInputs::PassInputs(std::int64_t tokens, std::int64_t sequences, std::int64_t pages, const DeviceQueue& queue)
+    : tokens_(tokens), sequences_(sequences), pages_(pages), queue_(queue) {
+  const std::int64_t bytes = (offset(6) + sequences_ * pages_) * static_cast<std::int64_t>(sizeof(std::int32_t));
+  if (queue_.device) device_ = queue_.device->allocate(bytes);
+  if (queue_.device && queue_.device->computes()) {
+    host_ = queue_.device->allocate_host(bytes);
+    uploaded_ = queue_.stream->make_event();
+  } else {
+    own_ = AlignedBuffer(bytes);  // a null device's memory has no bytes behind it
+  }
+  std::memset(host_.data() ? host_.data() : own_.data(), 0, static_cast<std::size_t>(bytes));
+}
+
+PassInputs::~PassInputs() {
+  try {
+    begin();
+  } catch (const Error&) {  // a device that failed reads nothing more
+  }
+}
+
+std::int64_t PassInputs::offset(int which) const {
+  const std::int64_t tokens = round_up(tokens_, step), sequences = round_up(sequences_ + 1, step);
+  return which <= 4 ? which * tokens : 4 * tokens + (which - 4) * sequences;
+}
+
+std::span<std::int32_t> PassInputs::part(int which, std::int64_t count) {
+  std::byte* base = host_.data() ? host_.data() : own_.data();
+  return {reinterpret_cast<std::int32_t*>(base) + offset(which), static_cast<std::size_t>(count)};
+}
+
+void PassInputs::bind(Executable& executable) const {
+  std::byte* base = device_.data() ? device_.data() : own_.data();
+  const auto bind_part = [&](const char* name, int which, const Shape& shape) {
+    executable.bind(name, TensorView(reinterpret_cast<std::int32_t*>(base) + offset(which), DType::i32, shape));
+  };
+  bind_part(decoder_io::ids, 0, {tokens_});
+  bind_part(decoder_io::positions, 1, {tokens_});
+  bind_part(decoder_io::slots, 2, {tokens_});
+  bind_part(decoder_io::logit_rows, 3, {tokens_});
+  bind_part(decoder_io::context_lens, 4, {sequences_});
+  bind_part(decoder_io::query_starts, 5, {sequences_ + 1});
+  bind_part(decoder_io::block_tables, 6, {sequences_, pages_});
+}
+
+void PassInputs::begin() {
+  if (pending_) queue_.stream->synchronize_event(*uploaded_);
+  pending_ = false;
+}
+
+void PassInputs::upload(std::int64_t sequences) {
+  if (!host_.data()) return;
+  const std::int64_t bytes = (offset(6) + sequences * pages_) * static_cast<std::int64_t>(sizeof(std::int32_t));
+  queue_.stream->upload(device_.data(), host_.data(), bytes);
+  queue_.stream->record(*uploaded_);
+  pending_ = true;
+}
+
+}  // namespace cermet
