@@ -88,7 +88,7 @@ Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string
   cuda::CompileRequest request;
   request.name = name;
   request.form = form;
-  request.options = {"-arch=" + architecture, "-std=c++20"};
+  request.options = {"-arch=" + architecture, "-std=c++20", "-default-device"};  // the last: generic lambdas have no other way to be device code
   if (form == cuda::CompileRequest::Form::cubin) request.options.emplace_back("--ptxas-options=-v");
   for (std::string& option : extra_options()) request.options.push_back(std::move(option));
   std::vector<cuda::SourceHeader> headers;
