@@ -77,6 +77,16 @@ class Builder {
     return graph().apply(OpKind::linear, {x, weight, b}, {{"out_dtype", out}}, module);
   }
 
+  /// Queries, keys and values in one product: their weights stacked by rows.
+  ValueId project_qkv(ValueId y, const std::string& module, std::int64_t rows) {
+    const auto parts = [&](const char* kind) {
+      return std::vector<std::string>{module + "q_proj." + kind, module + "k_proj." + kind, module + "v_proj." + kind};
+    };
+    const ValueId weight = matrix(module + "qkv_proj.weight", parts("weight"), rows, config_.hidden_size);
+    const ValueId bias = config_.qkv_bias ? constant(module + "qkv_proj.bias", {DType::f32, {rows}}, {{parts("bias")}}) : ValueId{};
+    return graph().apply(OpKind::linear, {y, weight, bias}, {{"out_dtype", "f32"}}, module + "qkv_proj");
+  }
+
   /// Adds what is pending to the residual stream and normalises it: the left operand of the next products.
   ValueId normalize(ValueId& hidden, ValueId delta, const std::string& weight) {
     const ValueId w = vector(weight, config_.hidden_size);
@@ -98,16 +108,15 @@ class Builder {
     const Graph::Scope scope(graph(), "attention");
     const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
     const std::int64_t q_size = config_.heads * config_.head_dim, kv_size = config_.kv_heads * config_.head_dim;
-    const ValueId q_flat = project(y, module + "q_proj", q_size, config_.hidden_size, config_.qkv_bias);
-    const ValueId k_flat = project(y, module + "k_proj", kv_size, config_.hidden_size, config_.qkv_bias);
-    const ValueId v_flat = project(y, module + "v_proj", kv_size, config_.hidden_size, config_.qkv_bias);
-    const ValueId q = head_norm(heads_of(q_flat, config_.heads), module + "q_norm.weight");
-    const ValueId k = head_norm(heads_of(k_flat, config_.kv_heads), module + "k_norm.weight");
+    const std::vector<ValueId> qkv = graph().apply_all(OpKind::split, {project_qkv(y, module, q_size + 2 * kv_size)},
+                                                       {{"axis", std::int64_t{-1}}, {"sizes", Ints{q_size, kv_size, kv_size}}});
+    const ValueId q = head_norm(heads_of(qkv[0], config_.heads), module + "q_norm.weight");
+    const ValueId k = head_norm(heads_of(qkv[1], config_.kv_heads), module + "k_norm.weight");
     const std::vector<ValueId> rotated = graph().apply_all(OpKind::rope, {q, k, cos_, sin_, positions_}, {{"rotary_dim", config_.rope.rotary_dim}});
     const TensorType cache{types_.cache, {state_.blocks, config_.kv_heads, state_.block_size, config_.head_dim}};
     const ValueId k_cache = graph().add_input(decoder_io::key_cache(layer), cache);
     const ValueId v_cache = graph().add_input(decoder_io::value_cache(layer), cache);
-    const std::vector<ValueId> written = graph().apply_all(OpKind::kv_cache_write, {rotated[1], heads_of(v_flat, config_.kv_heads), k_cache, v_cache, slots_});
+    const std::vector<ValueId> written = graph().apply_all(OpKind::kv_cache_write, {rotated[1], heads_of(qkv[2], config_.kv_heads), k_cache, v_cache, slots_});
     const ValueId o = graph().apply(OpKind::incre_flash_attention, {rotated[0], written[0], written[1], block_tables_, context_lens_, query_starts_},
                                     {{"scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim))},
                                      {"window", config_.window[static_cast<std::size_t>(layer)]},

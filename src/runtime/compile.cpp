@@ -47,6 +47,7 @@ class Compiler {
   std::string merge_common_subexpressions();
   std::string plan_groups();
   std::string fold_views();
+  bool readers_accept(const Node& node, const std::vector<ValueLayout>& layouts) const;
   std::string select_kernels();
   std::string compile_kernels();
   std::string load_weights();
@@ -77,7 +78,8 @@ std::span<const Pass<Compiler>> Compiler::steps() {
       {"dead-code", "leaves out nodes whose results nobody reads", true, [](Compiler& c) { return c.remove_dead_code(); }},
       {"common-subexpressions", "computes once what several nodes compute", true, [](Compiler& c) { return c.merge_common_subexpressions(); }},
       {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
-      {"fold-views", "lets reshapes share their operand's memory, so that nothing is copied", true, [](Compiler& c) { return c.fold_views(); }},
+      {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true,
+       [](Compiler& c) { return c.fold_views(); }},
       {"select-kernels", "chooses a kernel for every group", false, [](Compiler& c) { return c.select_kernels(); }},
       {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false,
        [](Compiler& c) { return c.compile_kernels(); }},
@@ -129,17 +131,36 @@ std::string Compiler::plan_groups() {
 
 /// Intermediates are dense, so their views cost nothing; inputs may be bound to strided memory and are copied.
 std::string Compiler::fold_views() {
+  state_->layouts.resize(graph().values().size());
   std::vector<bool> owned(graph().values().size());  // by value: its memory is in the arena
   for (const Node& node : graph().nodes()) {
-    const auto n = static_cast<std::int32_t>(&node - graph().nodes().data());
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId shared = overwritten_by(node, o);
       owned[static_cast<std::size_t>(node.outputs[o].index)] = !shared || owned[static_cast<std::size_t>(shared.index)];
     }
-    if (definition(node.op).is_view && owned[static_cast<std::size_t>(node.inputs[0].index)]) views_.push_back(n);
+    if (node.inputs.empty() || !node.inputs[0] || !owned[static_cast<std::size_t>(node.inputs[0].index)]) continue;
+    const auto layouts = view_layouts(graph().problem_of(node, options_.maximum), state_->layouts[static_cast<std::size_t>(node.inputs[0].index)]);
+    if (!layouts || !readers_accept(node, *layouts)) continue;
+    views_.push_back(static_cast<std::int32_t>(&node - graph().nodes().data()));
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) state_->layouts[static_cast<std::size_t>(node.outputs[o].index)] = (*layouts)[o];
   }
   std::erase_if(groups_, [&](const FusionGroup& group) { return group.nodes.size() == 1 && std::binary_search(views_.begin(), views_.end(), group.nodes[0]); });
   return fmt::format("{} views, {} launches left", views_.size(), groups_.size());
+}
+
+/// Whether everyone who reads a node's results takes them with these layouts. Results of the graph stay dense.
+bool Compiler::readers_accept(const Node& node, const std::vector<ValueLayout>& layouts) const {
+  if (std::ranges::all_of(layouts, &ValueLayout::is_dense)) return true;
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const ValueId id = node.outputs[o];
+    for (const GraphOutput& output : graph().outputs())
+      if (output.value == id) return false;
+    for (const Node& reader : graph().nodes())
+      if (std::ranges::find(reader.inputs, id) != reader.inputs.end() &&
+          !trailing_dense(layouts[o], graph().type(id), dense_dims_of(graph().problem_of(reader, options_.maximum))))
+        return false;
+  }
+  return true;
 }
 
 std::string Compiler::select_kernels() {
@@ -186,7 +207,10 @@ std::string Compiler::load_weights() {
 }
 
 std::string Compiler::plan_arena() {
-  state_->memory = plan_memory(graph(), groups_, views_, options_.maximum);
+  state_->layouts.resize(graph().values().size());  // all dense where views were not folded
+  std::vector<bool> strided;
+  for (const ValueLayout& layout : state_->layouts) strided.push_back(!layout.is_dense());
+  state_->memory = plan_memory(graph(), groups_, views_, options_.maximum, strided);
   std::int64_t workspace = 0;
   for (const Choice& choice : choices_) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, pool_.size()));
   state_->arena = device_.allocate(state_->memory.bytes + workspace);
@@ -221,7 +245,8 @@ void Compiler::bind_inputs() {
     if (values[v].kind != ValueKind::intermediate) continue;
     s.input_of_value[v] = s.input_of_value[static_cast<std::size_t>(s.memory.root[v])];
     if (s.input_of_value[v] >= 0) continue;
-    if (values[v].type.is_constant()) s.views[v] = TensorView(s.arena.data() + s.memory.offset[v], values[v].type.dtype, cermet::bind(values[v].type.dims, {}));
+    if (values[v].type.is_constant())
+      s.views[v] = make_view(s.arena.data() + s.memory.offset[v], s.layouts[v], values[v].type.dtype, cermet::bind(values[v].type.dims, {}));
     else s.symbolic_values.push_back(static_cast<std::int32_t>(v));
   }
   for (const GraphOutput& output : graph().outputs()) {

@@ -13,9 +13,9 @@ namespace cermet {
 struct CompileOptions {
   SymbolValues maximum;           ///< largest value of each symbol: sizes the arena and picks kernels
   std::vector<std::string> skip;  ///< names of optional steps to leave out
-  DeviceQueue queue;              ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
+  std::string dump_after = {};    ///< step after which the graph's text goes to the log, at level info; empty for none
+  DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
   bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
-  std::string dump_after;         ///< step after which the graph's text goes to the log, at level info; empty for none
 };
 
 /// What a compile step did: shown by `cermet inspect` and in tests.

@@ -99,7 +99,7 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
     const auto index = static_cast<std::size_t>(v);
     const TensorType& type = graph.values()[index].type;
     dense_bytes(type, values);
-    views[index] = TensorView(arena.data() + memory.offset[index], type.dtype, cermet::bind(type.dims, values));
+    views[index] = make_view(arena.data() + memory.offset[index], layouts[index], type.dtype, cermet::bind(type.dims, values));
   }
   for (const std::size_t i : symbolic_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
   for (ExecutableStep& step : steps) {

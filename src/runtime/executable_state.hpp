@@ -8,6 +8,7 @@
 #include "jit/program_store.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
+#include "runtime/view_layout.hpp"
 
 namespace cermet {
 
@@ -52,7 +53,8 @@ struct Executable::State {
   std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one at the end
 
   MemoryPlan memory;
-  DeviceBuffer arena;  ///< planned values, then the workspace that all steps share
+  std::vector<ValueLayout> layouts;  ///< by value
+  DeviceBuffer arena;                ///< planned values, then the workspace that all steps share
   std::byte* workspace = nullptr;
 
   std::vector<InputBinding> inputs;

@@ -108,11 +108,12 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGro
 
 /// The operand of a step whose memory a result may take because nobody reads it afterwards; ValueId{} when there is none.
 ValueId dying_operand(const Graph& graph, const Node& node, std::size_t output, std::int32_t step, const std::vector<std::int32_t>& root,
-                      const std::vector<Lifetime>& lifetimes) {
+                      const std::vector<Lifetime>& lifetimes, const std::vector<bool>& strided) {
   const std::vector<int>& in_place = definition(node.op).in_place;
   if (output >= in_place.size() || in_place[output] < 0) return {};
   const ValueId operand = node.inputs.at(static_cast<std::size_t>(in_place[output]));
   if (!operand || graph.type(operand) != graph.type(node.outputs[output])) return {};
+  if (!strided.empty() && strided[static_cast<std::size_t>(operand.index)]) return {};  // a dense result would lie elsewhere
   const std::int32_t memory = root[static_cast<std::size_t>(operand.index)];
   const auto reads_memory = [&](ValueId id) { return id && root[static_cast<std::size_t>(id.index)] == memory; };
   const bool shared = std::count_if(node.inputs.begin(), node.inputs.end(), reads_memory) > 1;
@@ -122,14 +123,15 @@ ValueId dying_operand(const Graph& graph, const Node& node, std::size_t output, 
 }
 
 /// Lets results take the memory of operands that die when they are made, where the operator can work in place.
-void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> groups, std::vector<std::int32_t>& root, std::vector<Lifetime>& lifetimes) {
+void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> groups, std::vector<std::int32_t>& root, std::vector<Lifetime>& lifetimes,
+                          const std::vector<bool>& strided) {
   for (std::size_t step = 0; step < groups.size(); ++step) {
     if (groups[step].nodes.size() != 1) continue;  // inside a group of several, the operator's promise says nothing
     const Node& node = graph.nodes()[static_cast<std::size_t>(groups[step].nodes.front())];
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const auto made = node.outputs[o].index;
       if (root[static_cast<std::size_t>(made)] != made) continue;
-      const ValueId operand = dying_operand(graph, node, o, static_cast<std::int32_t>(step), root, lifetimes);
+      const ValueId operand = dying_operand(graph, node, o, static_cast<std::int32_t>(step), root, lifetimes, strided);
       if (!operand) continue;
       const std::int32_t memory = root[static_cast<std::size_t>(operand.index)];
       lifetimes[static_cast<std::size_t>(memory)].last = lifetimes[static_cast<std::size_t>(made)].last;
@@ -140,7 +142,8 @@ void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> group
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum) {
+MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum,
+                       const std::vector<bool>& strided) {
   MemoryPlan plan;
   const std::size_t count = graph.values().size();
   plan.root = memory_roots(graph, [&](std::int32_t n) { return std::binary_search(views.begin(), views.end(), n); });
@@ -149,7 +152,7 @@ MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, 
   for (std::size_t v = 0; v < count; ++v)
     if (graph.values()[v].kind == ValueKind::intermediate && plan.root[v] == static_cast<std::int32_t>(v))
       plan.total = sum(plan.total, round_up(lifetimes[v].bytes, 64));
-  reuse_dying_operands(graph, groups, plan.root, lifetimes);
+  reuse_dying_operands(graph, groups, plan.root, lifetimes, strided);
   std::vector<Lifetime> blocks;
   std::vector<std::size_t> owners;
   for (std::size_t v = 0; v < count; ++v) {

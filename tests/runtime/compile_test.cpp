@@ -22,7 +22,7 @@ TEST(Compile, ReportsItsSteps) {
     EXPECT_FALSE(step.note.empty()) << step.name;
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"verify", "dead-code", "common-subexpressions", "fuse", "fold-views", "select-kernels", "load-weights",
+  EXPECT_EQ(names, (std::vector<std::string>{"verify", "dead-code", "common-subexpressions", "fuse", "fold-views", "select-kernels", "compile-kernels", "load-weights",
                                              "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
   EXPECT_EQ(runner.report[4].note, "4 views, 16 launches left");
@@ -71,7 +71,7 @@ TEST(Compile, RefusesWhatCannotRun) {
             "graph 'g': rule types-inferred: node 0 (rms_norm): result 'y': expected f32[T, 8], found f32[T, 9]");
   options.skip = {"bind"};
   EXPECT_EQ(compiled(norm, options), "step 'bind' to skip: expected an optional step, found one that the result needs");
-  EXPECT_EQ(error_text([] { make_device("gpu"); }), "device 'gpu': expected cpu or null");
+  EXPECT_EQ(error_text([] { make_device("gpu"); }), "device 'gpu': expected cpu, cuda, cuda:INDEX, null or null:sm_CC");
 }
 
 TEST(Compile, ErrorsOfKernelsNameTheScope) {
