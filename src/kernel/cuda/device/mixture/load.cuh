@@ -1,0 +1,32 @@
+// expert_load: how often each id occurs. Ids outside [0, experts) are not counted.
+#pragma once
+
+#include "kernel/cuda/device/mixture/load.hpp"
+#include "kernel/cuda/device/movement/axes.cuh"
+
+namespace cermet::expert_load {
+
+/// One work item: all ids, for block_experts experts.
+struct Task {
+  using Params = expert_load::Params;
+  static constexpr int shared_bytes = block_experts * 4;
+
+  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+    int32_t* count = reinterpret_cast<int32_t*>(smem);
+    const int64_t first = static_cast<int64_t>(item) * block_experts, mine = min_of<int64_t>(block_experts, p.experts - first);
+    for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) count[e] = 0;
+    __syncthreads();
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < p.axes.count; i += threads) {
+      int64_t offset[1];
+      offsets_at(p.axes, i, offset);
+      const int64_t e = load_index(p.ids, p.wide_ids, offset[0]) - first;
+      if (e >= 0 && e < mine) atomicAdd(&count[e], 1);
+    }
+    __syncthreads();
+    for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) p.counts[first + e] = count[e];
+    __syncthreads();
+  }
+};
+
+}  // namespace cermet::expert_load

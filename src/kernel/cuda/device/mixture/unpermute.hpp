@@ -1,0 +1,20 @@
+// Parameters of the moe_unpermute task.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::unpermute {
+
+struct Params {
+  const void* rows;
+  const void* row_of;
+  const float* weights;
+  const void* residual;
+  void* y;
+  int64_t row_count, columns, blocks;  ///< rows and columns of `rows`; blocks that share a token's columns
+  int64_t rows_stride, row_of_stride, weights_stride, residual_stride, y_stride;
+  uint32_t wide_ids;
+  uint32_t vectors;  ///< columns come in whole vectors, and rows start at multiples of their size
+};
+
+}  // namespace cermet::unpermute

@@ -1,0 +1,48 @@
+// Thread block clusters (sm_90): rank, barrier, and shared memory of the cluster's other blocks.
+#pragma once
+
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet::ptx {
+
+/// Rank of this block in its cluster.
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// Waits for every thread of the cluster; what they wrote before is visible after.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// Address, in the cluster's shared window, of the place in the block `rank` that corresponds to `own`.
+__device__ __forceinline__ uint32_t cluster_address(const void* own, uint32_t rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
+  return address;
+}
+
+__device__ __forceinline__ uint32_t load_cluster_u32(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+__device__ __forceinline__ uint64_t load_cluster_u64(uint32_t address) {
+  uint64_t value;
+  asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_cluster_u64(uint32_t address, uint64_t value) {
+  asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
+}
+/// Adds to a counter and returns what it held.
+__device__ __forceinline__ uint32_t add_cluster_u32(uint32_t address, uint32_t value) {
+  uint32_t old;
+  asm volatile("atom.relaxed.cluster.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
+  return old;
+}
+
+}  // namespace cermet::ptx
