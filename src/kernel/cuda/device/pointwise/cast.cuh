@@ -1,0 +1,117 @@
+// cast: any element type to any other. To floating types one rounding to nearest even; to integers rounded, then clamped, NaN to 0; to bool whether it is 0.
+#pragma once
+
+#include "kernel/cuda/device/pointwise/cast.hpp"
+#include "kernel/cuda/device/pointwise/tile.cuh"
+
+namespace cermet::cast {
+
+struct Config {
+  DType x = DType::f32, y = DType::f32;
+  bool to_zero = true;  ///< from floating to integer types
+  int width = 4;
+};
+
+__host__ __device__ constexpr bool is_floating(DType t) {
+  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
+}
+__host__ __device__ constexpr bool is_signed(DType t) { return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64; }
+/// Whether float32 holds every value.
+__host__ __device__ constexpr bool fits_float(DType t) { return t != DType::i32 && t != DType::u32 && t != DType::i64 && t != DType::u64 && t != DType::f64; }
+
+/// The float next to a value towards zero, its last bit set where it is inexact: rounded once more, to at most 22 bits, it gives what one rounding would.
+__device__ __forceinline__ float odd_if(float towards_zero, bool inexact) { return __uint_as_float(__float_as_uint(towards_zero) | (inexact ? 1u : 0u)); }
+__device__ __forceinline__ float to_odd(int64_t x) {
+  const float y = __ll2float_rz(x);
+  return odd_if(y, __float2ll_rz(y) != x);
+}
+__device__ __forceinline__ float to_odd(uint64_t x) {
+  const float y = __ull2float_rz(x);
+  return odd_if(y, __float2ull_rz(y) != x);
+}
+__device__ __forceinline__ float to_odd(double x) {
+  const float y = __double2float_rz(x);
+  return odd_if(y, static_cast<double>(y) != x && x == x);
+}
+
+template <DType From, DType To>
+__device__ __forceinline__ Element<To> to_floating(Element<From> x) {
+  using T = Element<To>;
+  if constexpr (fits_float(From)) {
+    const float value = From == DType::boolean ? (to_float(x) != 0 ? 1.0f : 0.0f) : to_float(x);
+    return from_float<T>(value);
+  } else if constexpr (To == DType::f32 || To == DType::f64) {
+    return static_cast<T>(x);
+  } else if constexpr (From == DType::f64) {
+    return from_float<T>(to_odd(x));
+  } else if constexpr (From == DType::u64) {
+    return from_float<T>(to_odd(x));
+  } else {
+    return from_float<T>(to_odd(static_cast<int64_t>(x)));
+  }
+}
+
+template <DType T>
+__host__ __device__ constexpr int64_t least() {
+  return is_signed(T) ? static_cast<int64_t>(~0ull << (sizeof(Element<T>) * 8 - 1)) : 0;
+}
+/// Largest value, as far as int64 holds it.
+template <DType T>
+__host__ __device__ constexpr int64_t most() {
+  constexpr int bits = sizeof(Element<T>) * 8 - (is_signed(T) ? 1 : 0);
+  return bits >= 63 ? 0x7fffffffffffffffll : (1ll << bits) - 1;
+}
+
+/// An integer below 2^63 into the range of an integer type.
+template <DType To>
+__device__ __forceinline__ Element<To> clamped(int64_t x) {
+  return static_cast<Element<To>>(max_of(min_of(x, most<To>()), least<To>()));
+}
+
+template <DType From, DType To, bool ToZero>
+__device__ __forceinline__ Element<To> to_integer(Element<From> x) {
+  if constexpr (From == DType::boolean) {
+    return x != 0;
+  } else if constexpr (From == DType::u64) {
+    return static_cast<Element<To>>(min_of(x, static_cast<uint64_t>(most<To>())));
+  } else if constexpr (!is_floating(From)) {
+    return clamped<To>(static_cast<int64_t>(x));
+  } else if constexpr (From == DType::f64) {
+    if (x != x) return 0;
+    if constexpr (To == DType::u64) return ToZero ? __double2ull_rz(x) : __double2ull_rn(x);
+    else return clamped<To>(ToZero ? __double2ll_rz(x) : __double2ll_rn(x));
+  } else {
+    const float value = to_float(x);
+    if (value != value) return 0;
+    if constexpr (To == DType::u64) return ToZero ? __float2ull_rz(value) : __float2ull_rn(value);
+    else if constexpr (sizeof(Element<To>) < 4 || To == DType::i32)  // int32 saturates like the rest
+      return static_cast<Element<To>>(clamped<To>(ToZero ? __float2int_rz(value) : __float2int_rn(value)));
+    else return clamped<To>(ToZero ? __float2ll_rz(value) : __float2ll_rn(value));
+  }
+}
+
+template <DType From, DType To, bool ToZero>
+__device__ __forceinline__ Element<To> convert(Element<From> x) {
+  if constexpr (From == To) return x;
+  else if constexpr (To == DType::boolean && fits_float(From)) return to_float(x) != 0;
+  else if constexpr (To == DType::boolean) return x != 0;
+  else if constexpr (is_floating(To)) return to_floating<From, To>(x);
+  else return to_integer<From, To, ToZero>(x);
+}
+
+template <Config C>
+struct Task {
+  using Params = cast::Params;
+
+  static __device__ void run(const Params& p, uint32_t item, char*) {
+    const TilePlace<C.width> place(p.shape, item);
+    if (place.count == 0) return;
+    const Vector<Element<C.x>, C.width> x = load_tile<Element<C.x>>(p.x, place);
+    Vector<Element<C.y>, C.width> y;
+#pragma unroll
+    for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.to_zero>(x[k]);
+    store_tile(p.y, place, y);
+  }
+};
+
+}  // namespace cermet::cast

@@ -1,0 +1,69 @@
+// Every elementwise operator: a row of pointwise.inc over a tile.
+#pragma once
+
+#include "kernel/cuda/device/pointwise/math.cuh"
+#include "kernel/cuda/device/pointwise/pointwise.hpp"
+#include "kernel/cuda/device/pointwise/tile.cuh"
+
+namespace cermet::pointwise {
+
+// One struct for each row, with its expression for any value type V. What an expression does not use stays silent.
+#define FUNCTIONS(name, FIRST, P, Q, expression)                                                                                            \
+  struct name##_row {                                                                                                                       \
+    template <class V>                                                                                                                      \
+    static __device__ __forceinline__ V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
+      return expression;                                                                                                                    \
+    }                                                                                                                                       \
+  };
+#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, x, p_, q_, expression)
+#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, x, p, q_, expression)
+#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, x, p, q, expression)
+#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, a, p_, q_, expression)
+#include "op/pointwise.inc"
+#undef FUNCTIONS
+
+struct Config {
+  DType in = DType::f32, out = DType::f32;
+  int width = 8;
+  bool binary = false;
+};
+
+template <class T>
+inline constexpr bool is_real = false;
+template <>
+inline constexpr bool is_real<float> = true;
+template <>
+inline constexpr bool is_real<bf16> = true;
+template <>
+inline constexpr bool is_real<f16> = true;
+
+template <class Row, Config C>
+struct Task {
+  using Params = pointwise::Params;
+  using In = Element<C.in>;
+  using Out = Element<C.out>;
+
+  static __device__ __forceinline__ Out apply(In a, In b, const Params& p) {
+    if constexpr (is_real<In>) {
+      const float y = Row::template apply<Real>(to_float(a), to_float(b), p.parameters[0], p.parameters[1]).v;
+      if constexpr (is_real<Out>) return from_float<Out>(y);
+      else return y != 0;
+    } else {
+      return static_cast<Out>(Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
+    }
+  }
+
+  static __device__ void run(const Params& p, uint32_t item, char*) {
+    const TilePlace<C.width> place(p.shape, item);
+    if (place.count == 0) return;
+    const Vector<In, C.width> a = load_tile<In>(p.a, place);
+    Vector<In, C.width> b = a;
+    if constexpr (C.binary) b = load_tile<In>(p.b, place);
+    Vector<Out, C.width> y;
+#pragma unroll
+    for (int k = 0; k < C.width; ++k) y[k] = apply(a[k], b[k], p);
+    store_tile(p.y, place, y);
+  }
+};
+
+}  // namespace cermet::pointwise

@@ -1,0 +1,14 @@
+// Parameters of the elementwise operators.
+#pragma once
+
+#include "kernel/cuda/device/pointwise/tile.hpp"
+
+namespace cermet::pointwise {
+
+struct Params {
+  TileShape shape;
+  TileOperand a, b, y;
+  float parameters[2];
+};
+
+}  // namespace cermet::pointwise

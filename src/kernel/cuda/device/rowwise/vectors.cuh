@@ -1,0 +1,66 @@
+// Vectors of elements to and from float32, with the conversions that take two values at once.
+#pragma once
+
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet {
+
+/// `from` is aligned to Width elements.
+template <int Width, class T>
+__device__ __forceinline__ Vector<T, Width> load_vector(const T* from) {
+  return *reinterpret_cast<const Vector<T, Width>*>(from);
+}
+
+template <class T, int Width>
+__device__ __forceinline__ void store_vector(T* to, const Vector<T, Width>& v) {
+  *reinterpret_cast<Vector<T, Width>*>(to) = v;
+}
+
+template <class T, int Width>
+__device__ __forceinline__ void to_floats(const Vector<T, Width>& raw, float (&v)[Width]) {
+#pragma unroll
+  for (int k = 0; k < Width; ++k) v[k] = to_float(raw[k]);
+}
+
+/// Two neighbours at once: the instruction packs both.
+__device__ __forceinline__ void from_floats(float low, float high, bf16* to) {
+#if CERMET_ARCH >= 800
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  to[0].bits = static_cast<uint16_t>(pair);
+  to[1].bits = static_cast<uint16_t>(pair >> 16);
+#else
+  to[0] = from_float<bf16>(low);
+  to[1] = from_float<bf16>(high);
+#endif
+}
+__device__ __forceinline__ void from_floats(float low, float high, f16* to) {
+#if CERMET_ARCH >= 800
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  to[0].bits = static_cast<uint16_t>(pair);
+  to[1].bits = static_cast<uint16_t>(pair >> 16);
+#else
+  to[0] = from_float<f16>(low);
+  to[1] = from_float<f16>(high);
+#endif
+}
+template <class T>
+__device__ __forceinline__ void from_floats(float low, float high, T* to) {
+  to[0] = from_float<T>(low);
+  to[1] = from_float<T>(high);
+}
+
+template <class T, int Width>
+__device__ __forceinline__ Vector<T, Width> from_floats(const float (&v)[Width]) {
+  Vector<T, Width> result;
+  if constexpr (Width == 1) {
+    result[0] = from_float<T>(v[0]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < Width; k += 2) from_floats(v[k], v[k + 1], &result[k]);
+  }
+  return result;
+}
+
+}  // namespace cermet

@@ -1,0 +1,87 @@
+// Host half of rms_norm, add_rms_norm and layer_norm.
+#include "kernel/cuda/device/rowwise/norm.hpp"
+
+#include "kernel/cuda/rowwise.hpp"
+#include "op/norm.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// Where the operands of the three operators are, and what is computed.
+struct Norm {
+  bool layer = false, add = false;
+  std::size_t weight, bias;
+
+  explicit Norm(const Problem& p)
+      : layer(p.op->kind == OpKind::layer_norm), add(p.op->kind == OpKind::add_rms_norm), weight(add ? 2 : 1), bias(layer ? 2 : 64) {}
+  int trailing(const Problem& p) const { return p.has(weight) ? p.input(weight).rank() : p.has(bias) ? p.input(bias).rank() : 1; }
+};
+
+constexpr int held_vectors = 4;
+
+const char* along(const Problem& p, std::size_t operand) { return p.has(operand) ? "cermet::Along::each" : "cermet::Along::none"; }
+std::string type_of(const Problem& p, std::size_t operand) { return device_name(p.has(operand) ? p.input(operand).dtype : DType::f32); }
+
+std::vector<Program> programs(const Problem& p) {
+  const Norm op(p);
+  const bool round_sum = op.add && p.attributes.flag("round_sum");
+  std::vector<Program> list;
+  for (const RowGeometry& g : RowPrograms(constant_columns(p, op.trailing(p)), held_vectors).list())
+    list.push_back(
+        {.header = "kernel/cuda/device/rowwise/norm.cuh",
+         .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{.kind = cermet::norm::Kind::{}, .columns = {}, .lanes = {}, .threads = {}, "
+                             ".width = {}, .add = {}, .round_sum = {}, .x = {}, .residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, "
+                             ".bias = {}}}>",
+                             op.layer ? "layer" : "rms", g.columns, g.lanes, g.threads, g.width, op.add, round_sum, type_of(p, 0), type_of(p, op.add ? 1 : 0),
+                             device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), type_of(p, op.weight), type_of(p, op.bias)),
+         .threads = g.threads,
+         .shared_bytes = 256});
+  return list;
+}
+
+bool is_aligned(const TensorView& vector, int width) {
+  return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
+}
+
+Launcher bind(const Problem& p) {
+  const Norm op(p);
+  const int trailing = op.trailing(p);
+  return [op, trailing, programs = RowPrograms(constant_columns(p, trailing), held_vectors), eps = static_cast<float>(p.attributes.number("eps")),
+          offset = op.layer ? 0.0f : static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
+    const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    const RowView operands[] = {{&x, trailing}, {&y, trailing}, {op.add ? &args.inputs[1] : &x, trailing}, {op.add ? &args.outputs[1] : &y, trailing}};
+    const RowWalk walk(operands);
+    norm::Params params{};
+    params.length = 1;
+    for (int axis = x.shape.rank() - trailing; axis < x.shape.rank(); ++axis) params.length *= static_cast<std::int32_t>(x.shape[axis]);
+    if (params.length == 0) return;
+    bool aligned = true;
+    for (std::size_t i = 0; i < std::size(operands); ++i) aligned = aligned && walk.aligned(i, RowPrograms::width);
+    for (const std::size_t i : {op.weight, op.bias}) aligned = aligned && (!args.has(i) || is_aligned(args.inputs[i], RowPrograms::width));
+    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    params.weight = args.has(op.weight) ? args.inputs[op.weight].data : nullptr;
+    params.bias = args.has(op.bias) ? args.inputs[op.bias].data : nullptr;
+    params.dims = walk.dims();
+    params.rows = static_cast<std::uint32_t>(walk.rows());
+    params.eps = eps;
+    params.weight_offset = offset;
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      params.x = walk.operand(0, launch);
+      params.y = walk.operand(1, launch);
+      params.residual = walk.operand(2, launch);
+      params.sum = walk.operand(3, launch);
+      args.queue->run(program, programs.items(program, walk.rows()), params);
+    }
+  };
+}
+
+constexpr std::string_view summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
+
+}  // namespace
+
+extern const Kernel rowwise_rms_norm, rowwise_add_rms_norm, rowwise_layer_norm;
+const Kernel rowwise_rms_norm{.name = "rowwise.rms_norm", .op = OpKind::rms_norm, .summary = summary, .bind = bind, .programs = programs};
+const Kernel rowwise_add_rms_norm{.name = "rowwise.add_rms_norm", .op = OpKind::add_rms_norm, .summary = summary, .bind = bind, .programs = programs};
+const Kernel rowwise_layer_norm{.name = "rowwise.layer_norm", .op = OpKind::layer_norm, .summary = summary, .bind = bind, .programs = programs};
+
+}  // namespace cermet::cuda

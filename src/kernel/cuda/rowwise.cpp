@@ -1,0 +1,119 @@
+#include "kernel/cuda/rowwise.hpp"
+
+#include "base/checked.hpp"
+
+namespace cermet::cuda {
+
+RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
+  CERMET_ASSERT(count_ <= most_operands);
+  const TensorView& sizes = *operands[leader].view;
+  for (std::size_t i = 0; i < count_; ++i) operands_[i] = {operands[i].view->as<std::byte>(), static_cast<std::int64_t>(size_of(operands[i].view->dtype)), {}};
+  for (int axis = sizes.shape.rank() - operands[leader].trailing - 1; axis >= 0; --axis) {
+    const std::int64_t size = sizes.shape[axis];
+    if (size == 1) continue;
+    const auto step = [&](const RowView& o) { return o.view->shape[axis] == 1 ? 0 : o.view->strides[axis]; };
+    bool merges = sizes_.rank() > 0;
+    const int last = sizes_.rank() - 1;
+    for (std::size_t i = 0; merges && i < operands.size(); ++i) merges = step(operands[i]) == operands_[i].steps[last] * sizes_[last];
+    if (merges) {
+      sizes_[last] *= size;
+      continue;
+    }
+    sizes_.push_back(size);
+    for (std::size_t i = 0; i < operands.size(); ++i) operands_[i].steps.push_back(step(operands[i]));
+  }
+  const auto size_at = [&](int axis) { return axis < sizes_.rank() ? sizes_[axis] : std::int64_t{1}; };
+  inner_ = size_at(0);
+  middle_ = size_at(1);
+  outer_ = size_at(2);
+  for (int axis = 3; axis < sizes_.rank(); ++axis) launches_ *= sizes_[axis];
+  if (rows() == 0) launches_ = 0;
+  if (sizes_.rank() > 1) dims_ = {static_cast<std::uint32_t>(inner_), static_cast<std::uint32_t>(middle_)};
+}
+
+RowOperand RowWalk::operand(std::size_t i, std::int64_t launch) const {
+  const Operand& o = operands_[i];
+  RowOperand result{o.data, {0, 0, 0}};
+  for (int axis = 0; axis < std::min(3, sizes_.rank()); ++axis) result.step[axis] = o.steps[axis];
+  std::int64_t offset = 0;
+  for (int axis = 3; axis < sizes_.rank(); ++axis) {
+    offset += launch % sizes_[axis] * o.steps[axis];
+    launch /= sizes_[axis];
+  }
+  result.data = o.data + offset * o.bytes;
+  return result;
+}
+
+bool RowWalk::aligned(std::size_t i, int width) const {
+  const Operand& o = operands_[i];
+  if (reinterpret_cast<std::uintptr_t>(o.data) % static_cast<std::uintptr_t>(width * o.bytes) != 0) return false;
+  for (const std::int64_t step : o.steps)
+    if (step % width != 0) return false;
+  return true;
+}
+
+namespace {
+
+constexpr int most_threads = 1024, warp = 32;
+
+int round_up_to_warp(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
+
+/// A row of `vectors` vectors over as many lanes as there are vectors: fewest steps from the first load to the last store.
+RowGeometry few_rows(std::int64_t columns, std::int64_t vectors) {
+  const std::int64_t each = div_up(vectors, most_threads);
+  const int lanes = round_up_to_warp(div_up(vectors, each));
+  return {static_cast<int>(columns), lanes, lanes, RowPrograms::width};
+}
+
+/// Short rows share a block; long ones give each thread several vectors, so that loads are in flight while other rows are reduced.
+RowGeometry many_rows(std::int64_t columns, std::int64_t vectors, int most_vectors) {
+  if (vectors <= warp) {
+    int lanes = 1;
+    while (lanes < vectors) lanes *= 2;
+    return {static_cast<int>(columns), lanes, 128, RowPrograms::width};
+  }
+  const std::int64_t each = std::min<std::int64_t>(most_vectors, vectors > 1024 ? 4 : 2);
+  const int lanes = round_up_to_warp(div_up(vectors, each));
+  return {static_cast<int>(columns), lanes, lanes, RowPrograms::width};
+}
+
+}  // namespace
+
+RowPrograms::RowPrograms(std::int64_t columns, int vectors) {
+  const std::int64_t count = columns / width;
+  if (columns > 0 && columns % width == 0) {
+    if (count > std::int64_t{most_threads} * vectors) {
+      list_.push_back({0, 512, 512, width});
+    } else {
+      list_.push_back(many_rows(columns, count, vectors));
+      if (count > warp && !(few_rows(columns, count) == list_.front())) {
+        few_ = list_.size();
+        list_.push_back(few_rows(columns, count));
+      }
+    }
+  }
+  list_.push_back({0, columns > 0 && columns <= 2048 ? 128 : 512, columns > 0 && columns <= 2048 ? 128 : 512, 1});
+}
+
+std::size_t RowPrograms::choose(std::int64_t rows, bool aligned, int multiprocessors) const {
+  if (!aligned || list_.size() == 1) return list_.size() - 1;
+  return rows <= 2 * multiprocessors ? few_ : 0;
+}
+
+std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {
+  const RowGeometry& g = list_[program];
+  return div_up(rows, std::int64_t{g.threads / g.lanes});
+}
+
+std::int64_t constant_columns(const Problem& problem, int trailing) {
+  std::int64_t columns = 1;
+  const Dims& dims = problem.input(0).dims;
+  for (int axis = 1; axis <= trailing; ++axis) {
+    const Dim& dim = dims[dims.size() - static_cast<std::size_t>(axis)];
+    if (!dim.is_constant()) return 0;
+    columns *= dim.constant();
+  }
+  return columns;
+}
+
+}  // namespace cermet::cuda

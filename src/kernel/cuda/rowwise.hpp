@@ -1,0 +1,77 @@
+// What the host halves of row kernels share: rows of operands that are strided alike, and the geometry of programs.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+
+/// An operand of a row kernel and how many of its trailing dimensions lie within a row.
+struct RowView {
+  const TensorView* view;
+  int trailing = 1;
+};
+
+/// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that every operand has at one stride are
+/// merged; kernels take three that remain, and more make more launches.
+class RowWalk {
+ public:
+  /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
+  explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
+
+  std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch
+  std::int64_t launches() const { return launches_; }
+  RowDims dims() const { return dims_; }
+  /// Operand `i` in launch `launch`.
+  RowOperand operand(std::size_t i, std::int64_t launch = 0) const;
+  /// Whether vectors of `width` elements of operand i are aligned in every row.
+  bool aligned(std::size_t i, int width) const;
+
+ private:
+  struct Operand {
+    std::byte* data = nullptr;
+    std::int64_t bytes = 1;  ///< of an element
+    Shape steps;             ///< innermost dimension first, in elements
+  };
+  static constexpr std::size_t most_operands = 8;
+  std::array<Operand, most_operands> operands_{};
+  std::size_t count_;
+  Shape sizes_;  ///< innermost dimension first, merged
+  std::int64_t inner_ = 1, middle_ = 1, outer_ = 1, launches_ = 1;
+  RowDims dims_{};
+};
+
+/// Lanes that share a row, and elements of a vector, of one program.
+struct RowGeometry {
+  int columns = 0;  ///< held in registers; 0: the row is read again for each pass
+  int lanes = 256, threads = 256, width = 1;
+
+  friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
+};
+
+/// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. `columns` is 0 where it is known at run
+/// time only. Equal ones are listed once.
+class RowPrograms {
+ public:
+  /// `vectors`: vectors of 8 elements that a thread may hold, by the registers that an element takes.
+  RowPrograms(std::int64_t columns, int vectors);
+  const std::vector<RowGeometry>& list() const { return list_; }
+  /// Index of the program for so many rows, whose operands are all aligned to vectors of 8 or not.
+  std::size_t choose(std::int64_t rows, bool aligned, int multiprocessors) const;
+  std::int64_t items(std::size_t program, std::int64_t rows) const;
+  static constexpr int width = 8;
+
+ private:
+  std::vector<RowGeometry> list_;
+  std::size_t few_ = 0;
+};
+
+/// The last `trailing` dimensions of operand 0 as one number; 0 where one is symbolic.
+std::int64_t constant_columns(const Problem& problem, int trailing);
+
+}  // namespace cermet::cuda
