@@ -26,7 +26,8 @@ std::vector<Program> programs(const Problem& p) {
   const Norm op(p);
   const bool round_sum = op.add && p.attributes.flag("round_sum");
   std::vector<Program> list;
-  for (const RowGeometry& g : RowPrograms(constant_columns(p, op.trailing(p)), held_vectors).list())
+  const RowPrograms geometries(constant_columns(p, op.trailing(p)), held_vectors);
+  for (const RowGeometry& g : geometries.list())
     list.push_back(
         {.header = "kernel/cuda/device/rowwise/norm.cuh",
          .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{.kind = cermet::norm::Kind::{}, .columns = {}, .lanes = {}, .threads = {}, "
