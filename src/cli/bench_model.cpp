@@ -7,6 +7,7 @@
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "kernel/cpu/limits.hpp"
+#include "model/sampler.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli {
@@ -46,16 +47,19 @@ Figures measure(Engine& engine, const Options& options) {
   std::vector<double> prefill, decode;
   Figures figures;
   Progress progress("rounds");
+  Sampler sampler({}, engine.config().vocab_size, engine.pool(), engine.queue());
   for (std::int64_t round = 0; round <= options.repeat; ++round) {  // the first round warms up
     engine.reset(0);
     auto start = std::chrono::steady_clock::now();
-    engine.prefill(0, prompt);
+    const TensorView first = engine.prefill(0, prompt, Engine::Memory::device);
+    std::int32_t id = engine.computes() ? sampler.next(first) : 0;  // waits, also on a device
     prefill.push_back(static_cast<double>(options.prompt_tokens) / seconds_since(start));
     start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < options.new_tokens; ++i) {
       stop_if_interrupted();
-      const SequenceTokens step{0, {&prompt[static_cast<std::size_t>(i) % prompt.size()], 1}};
-      engine.forward({&step, 1}, Engine::Logits::last);
+      const SequenceTokens step{0, {&id, 1}};
+      const TensorView logits = engine.forward({&step, 1}, Engine::Logits::last, Engine::Memory::device);
+      if (engine.computes()) id = sampler.next(logits);
     }
     if (options.new_tokens > 0) decode.push_back(static_cast<double>(options.new_tokens) / seconds_since(start));
     if (options.limits) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
@@ -108,6 +112,7 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"gen_tokens", options.new_tokens},
             {"prefill_tokens_per_second", figures.prefill},
             {"decode_tokens_per_second", figures.decode},
+            {"decode_seconds_per_token", figures.decode > 0 ? 1 / figures.decode : 0},
             {"decode_weight_bytes_per_token", decode_weight_bytes(engine)},
             {"prefill_operations", prefill_operations(engine, options.prompt_tokens)},
             {"peak_memory_bytes", peak_memory_bytes()}};

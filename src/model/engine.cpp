@@ -252,6 +252,7 @@ int Engine::threads() const { return state_->pool.size(); }
 std::int64_t Engine::max_batch_tokens() const { return state_->options.max_batch_tokens; }
 
 TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) { return state_->forward(batch, which, memory); }
+bool Engine::computes() const { return state_->device->computes(); }
 DeviceQueue Engine::queue() const { return state_->queue; }
 
 TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory) {

@@ -63,6 +63,8 @@ class Engine {
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);
   /// As forward for one sequence, but of any length: goes in chunks; returns the last token's logits.
   TensorView prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory = Memory::host);
+  /// False on a device that goes through the motions only; logits mean nothing then.
+  bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;
   /// Forgets a sequence's context and frees its cache pages.

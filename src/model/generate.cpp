@@ -79,6 +79,7 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;
   TensorView logits = engine.prefill(0, prompt, Engine::Memory::device);
+  if (engine.queue().stream) engine.queue().stream->synchronize();
   result.prefill_seconds = prefill.seconds();
   sampler.remember(prompt);
   const Stopwatch decode;
