@@ -51,11 +51,26 @@ fs::path make_temporary(const fs::path& folder) {
   return name;
 }
 
-/// Moves whatever has an entry's name out of the way, and deletes it if it is an entry.
-void move_away(const fs::path& folder, const fs::path& entry) {
-  const fs::path old = make_temporary(folder);
-  if (rename(entry.c_str(), (old / "old").c_str()) == 0 && !delete_entry(old / "old")) unlink((old / "old").c_str());
-  rmdir(old.c_str());
+/// Moves whatever has an entry's name out of the way, so that readers see it whole or not at all, and deletes what an entry has. Whether it is gone.
+bool take_away(const fs::path& folder, const fs::path& entry) {
+  const fs::path away = make_temporary(folder), old = away / "old";
+  bool gone = true;
+  if (rename(entry.c_str(), old.c_str()) == 0) gone = delete_entry(old) || unlink(old.c_str()) == 0;
+  if (!gone) gone = rename(old.c_str(), entry.c_str()) != 0;  // something else is in it, which is not ours to delete
+  rmdir(away.c_str());
+  return gone;
+}
+
+/// Temporary folders of processes that died.
+void delete_abandoned(const fs::path& folder) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  for (const std::string& name : names_in(folder)) {
+    if (!name.starts_with(temporary_prefix)) continue;
+    struct stat status {};
+    if (lstat((folder / name).c_str(), &status) != 0 || now - std::chrono::seconds(status.st_mtim.tv_sec) < abandoned) continue;
+    delete_entry(folder / name / "old");
+    delete_entry(folder / name);
+  }
 }
 
 }  // namespace
@@ -109,7 +124,7 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
       if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail(Status::io, "{}: {}", final_name.string(), std::strerror(errno));
       const ReadEntry there = read_entry(final_name, true);
       if (there.state == ReadEntry::State::sound && there.key == key) break;
-      if (there.state != ReadEntry::State::absent) move_away(folder_, final_name);
+      if (there.state != ReadEntry::State::absent) take_away(folder_, final_name);
     }
   } catch (const std::exception& error) {
     warn_once(
@@ -120,23 +135,16 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
 
 void DiskCache::trim() {
   if (!enabled()) return;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  for (const std::string& name : names_in(folder_)) {
-    if (!name.starts_with(temporary_prefix)) continue;
-    const fs::path path = folder_ / name;
-    struct stat status {};
-    if (lstat(path.c_str(), &status) != 0 || now - std::chrono::seconds(status.st_mtim.tv_sec) < abandoned) continue;
-    delete_entry(path / "old");
-    delete_entry(path);
-  }
-  std::vector<Entry> all = entries(false);
-  std::int64_t total = 0;
-  for (const Entry& entry : all) total += entry.bytes;
-  const std::lock_guard lock(mutex_);
-  for (auto entry = all.rbegin(); entry != all.rend() && total > max_bytes_; ++entry) {
-    if (used_.contains(entry->digest)) continue;
-    delete_entry(folder_ / entry->digest);
-    total -= entry->bytes;
+  try {
+    delete_abandoned(folder_);
+    std::vector<Entry> all = entries(false);
+    std::int64_t total = 0;
+    for (const Entry& entry : all) total += entry.bytes;
+    const std::lock_guard lock(mutex_);
+    for (auto entry = all.rbegin(); entry != all.rend() && total > max_bytes_; ++entry)
+      if (!used_.contains(entry->digest) && take_away(folder_, folder_ / entry->digest)) total -= entry->bytes;
+  } catch (const Error& error) {
+    warn_once(fmt::format("cache of compiled kernels: {} cannot be kept within {} bytes: {}", folder_.string(), max_bytes_, error.what()));
   }
 }
 
@@ -160,7 +168,7 @@ std::vector<std::string> DiskCache::strangers() const {
 std::size_t DiskCache::remove(const std::function<bool(const Entry&)>& filter) {
   std::size_t count = 0;
   for (const Entry& entry : entries(true))
-    if (filter(entry) && delete_entry(folder_ / entry.digest)) ++count;
+    if (filter(entry) && take_away(folder_, folder_ / entry.digest)) ++count;
   return count;
 }
 

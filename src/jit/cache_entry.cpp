@@ -121,13 +121,14 @@ void write_file(const fs::path& path, std::string_view content) {
 ReadEntry read_entry(const fs::path& folder, bool whole) {
   ReadEntry entry;
   const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
   if (!opened) {
-    if (errno == ENOENT) return entry;
+    const int error = errno;
+    if (lstat(folder.c_str(), &status) != 0) return entry;
     entry.state = ReadEntry::State::damaged;
-    entry.problem = fmt::format("expected a folder: {}", std::strerror(errno));
+    entry.problem = fmt::format("expected a folder: {}", std::strerror(error));
     return entry;
   }
-  struct stat status {};
   if (fstat(opened.get(), &status) != 0) return entry;
   entry.last_used_ns = nanoseconds(status.st_mtim);
   for (const char* name : files) entry.bytes += file_size(opened.get(), name);

@@ -24,7 +24,7 @@ class Source {
       names.push_back(header.name);
       texts.push_back(header.text);
     }
-    check(nvrtcCreateProgram(&program_, request.source.c_str(), request.name.c_str(), static_cast<int>(names.size()), texts.data(), names.data()), "creation",
+    check(nvrtcCreateProgram(&program_, request.source.c_str(), "generated.cu", static_cast<int>(names.size()), texts.data(), names.data()), "creation",
           request.name);
   }
   ~Source() { nvrtcDestroyProgram(&program_); }

@@ -1,0 +1,62 @@
+// What every program is held to on every architecture, without a GPU: it compiles without a warning and does not spill.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "device/cuda/plugin.hpp"
+#include "jit/jit.hpp"
+#include "tests/jit/case_programs.hpp"
+
+namespace cermet {
+
+/// One of each generation, and one that runs PTX of compute_90.
+inline constexpr int compute_capabilities[]{75, 80, 86, 89, 90, 100};
+
+/// Why nothing can be compiled here; empty where it can. A build that has the plugin must be able to.
+inline std::string no_toolchain() {
+#if defined(CERMET_HAS_CUDA_PLUGIN)
+  return "";
+#else
+  return "the CUDA toolkit was not found when this was configured";
+#endif
+}
+
+/// Images stay below the build's folder from run to run, so that only what changed is compiled.
+inline jit::DiskCache& test_cache() {
+  static jit::DiskCache cache(CERMET_BINARY_DIR "/kernel_cache", std::int64_t{4} << 30);
+  return cache;
+}
+
+/// Bytes of spill stores and loads in the assembler's report.
+inline std::int64_t spilled_bytes(const std::string& log) {
+  static const std::regex pattern(R"((\d+) bytes spill stores, (\d+) bytes spill loads)");
+  std::int64_t bytes = 0;
+  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) bytes += std::stoll((*at)[1]) + std::stoll((*at)[2]);
+  return bytes;
+}
+
+inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& target) {
+  std::vector<cuda::Program> programs;
+  for (const CaseProgram& entry : list) {
+    EXPECT_LE(entry.program.shared_bytes, target.shared_bytes) << entry.program.task << ", case " << entry.case_name;
+    programs.push_back(entry.program);
+  }
+  jit::Options options;
+  options.cache = &test_cache();
+  std::vector<jit::Image> images;
+  try {
+    images = jit::build(programs, target.architecture(), nullptr, options);
+  } catch (const Error& error) {
+    FAIL() << target.name << ": " << error.what();
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const std::string what = target.name + ": " + list[i].program.task + ", case " + list[i].case_name + "\n" + images[i].log;
+    EXPECT_FALSE(images[i].bytes.empty()) << what;
+    EXPECT_EQ(images[i].log.find("warning"), std::string::npos) << what;
+    EXPECT_TRUE(list[i].program.may_spill || spilled_bytes(images[i].log) == 0) << what;
+  }
+}
+
+}  // namespace cermet

@@ -1,0 +1,32 @@
+// One program of every CUDA kernel on every architecture; tests/jit/long compiles the programs of all cases.
+#include "tests/jit/architectures.hpp"
+
+#include <algorithm>
+
+namespace cermet {
+namespace {
+
+class Architectures : public testing::TestWithParam<int> {};
+
+TEST_P(Architectures, AProgramOfEveryKernelCompiles) {
+  if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
+  const std::unique_ptr<Device> device = make_null_device(GetParam());
+  std::vector<CaseProgram> chosen;
+  for (const Kernel* kernel : cuda::all_kernels()) {
+    std::vector<CaseProgram> all = programs_of(*kernel, *device->target());
+    // Another case on each architecture, so that together they cover more.
+    if (!all.empty()) chosen.push_back(all[static_cast<std::size_t>(GetParam()) * 7 % all.size()]);
+  }
+  EXPECT_FALSE(chosen.empty());
+  expect_compiles(chosen, *device->target());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Architectures, testing::ValuesIn(compute_capabilities), [](const auto& info) { return "sm_" + std::to_string(info.param); });
+
+TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  for (const Kernel* kernel : cuda::all_kernels()) EXPECT_FALSE(programs_of(*kernel, *device->target()).empty()) << kernel->name << " declines every case";
+}
+
+}  // namespace
+}  // namespace cermet

@@ -1,0 +1,183 @@
+// From programs to images: what is compiled, what comes from the cache, and how errors arrive; with a toolchain that only counts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "jit/jit.hpp"
+#include "jit/link.hpp"
+#include "tests/jit/fake_toolchain.hpp"
+#include "tests/model/scratch.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/golden.hpp"
+
+namespace cermet::jit {
+namespace {
+
+cuda::Program program_of(const std::string& task, int threads = 256) {
+  return {.header = "kernel/cuda/device/movement/embedding.cuh", .task = task, .threads = threads};
+}
+
+std::string text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
+
+struct Build : testing::Test {
+  test::ScratchFolder scratch;
+  DiskCache cache{scratch / "cache", 1 << 30};
+  FakeToolchain tools;
+  Options options{&tools, &cache, 4};
+  Report report;
+};
+
+TEST(Wrapper, GoldenText) {
+  const cuda::Program program{
+      .header = "kernel/cuda/device/rowwise/rms_norm.cuh", .task = "cermet::rms_norm::Task<{.hidden = 4096}>", .threads = 128, .min_blocks = 4};
+  expect_golden("jit/golden/wrapper.cu", wrapper_source(program));
+  expect_golden("jit/golden/linked_task.cu", linked_task_source(program, linked_task_name(1)));
+  expect_golden("jit/golden/dispatcher.cu", dispatcher_source({{40, 8}, {64, 128}, 192, 128, 2}));
+}
+
+TEST_F(Build, EqualProgramsAreCompiledOnce) {
+  cuda::Program shared = program_of("A");
+  shared.shared_bytes = 4096;  // nothing the compiler sees
+  const std::vector<cuda::Program> programs{program_of("A"), program_of("B"), program_of("A"), program_of("A", 128), shared};
+  const std::vector<Image> images = build(programs, "sm_90a", &report, options);
+  ASSERT_EQ(images.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(text_of(images[i]), wrapper_source(programs[i]));
+  EXPECT_EQ(tools.compiled(), 3);
+  EXPECT_EQ(report.programs, 5);
+  EXPECT_EQ(report.unique, 3);
+  EXPECT_EQ(report.compiled, 3);
+  EXPECT_EQ(report.from_cache, 0);
+  EXPECT_FALSE(images[0].from_cache);
+  EXPECT_GT(images[0].seconds, 0.004);
+}
+
+TEST_F(Build, TheSecondTimeComesFromTheCache) {
+  const std::vector<cuda::Program> programs{program_of("A"), program_of("B")};
+  build(programs, "sm_90a", nullptr, options);
+  DiskCache later(cache.folder(), 1 << 30);
+  const std::vector<Image> images = build(programs, "sm_90a", &report, {&tools, &later, 4});
+  EXPECT_EQ(tools.compiled(), 2);
+  EXPECT_EQ(report.from_cache, 2);
+  EXPECT_EQ(report.compiled, 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(images[i].from_cache);
+    EXPECT_EQ(text_of(images[i]), wrapper_source(programs[i]));
+    EXPECT_EQ(images[i].log, "report");
+  }
+}
+
+TEST_F(Build, WhateverDecidesTheImageIsInTheKey) {
+  const cuda::Program program = program_of("A");
+  const auto compiled_after = [&](const cuda::Program& p, const std::string& architecture, const cuda::Toolchain& toolchain) {
+    Report r;
+    build(std::span(&p, 1), architecture, &r, {&toolchain, &cache, 1});
+    return r.compiled;
+  };
+  EXPECT_EQ(compiled_after(program, "sm_90a", tools), 1);
+  EXPECT_EQ(compiled_after(program, "sm_90a", tools), 0);
+  ASSERT_EQ(cache.entries(true).size(), 1u);
+  const std::string key = test::content_of(cache.folder() / cache.entries(true).front().digest / "source.cu");
+  for (const char* part : {"sm_90a", "-std=c++20", "NVRTC 1.0", "kernel/cuda/device/types.cuh", "base/dtype.inc", "cermet_task"})
+    EXPECT_NE(key.find(part), std::string::npos) << part << "\n" << key;
+  EXPECT_EQ(compiled_after(program, "sm_80", tools), 1);
+  EXPECT_EQ(compiled_after(program, "sm_90a", FakeToolchain("1.1")), 1);
+  EXPECT_EQ(compiled_after(program_of("A", 512), "sm_90a", tools), 1);
+  cuda::Program blocks = program;
+  blocks.min_blocks = 2;
+  EXPECT_EQ(compiled_after(blocks, "sm_90a", tools), 1);
+  cuda::Program header = program;
+  header.header = "kernel/cuda/device/types.cuh";
+  EXPECT_EQ(compiled_after(header, "sm_90a", tools), 1);
+}
+
+TEST_F(Build, OnlyIncludedHeadersTravel) {
+  build(std::vector{program_of("A")}, "sm_90a", nullptr, options);
+  const auto& names = tools.header_names();
+  const auto has = [&](const char* name) { return std::count(names.begin(), names.end(), name) == 1; };
+  EXPECT_TRUE(has("kernel/cuda/device/movement/embedding.cuh"));
+  EXPECT_TRUE(has("kernel/cuda/device/entry.cuh"));
+  EXPECT_TRUE(has("base/dtype.inc")) << "included by an included header";
+  EXPECT_FALSE(has("op/pointwise.inc"));
+}
+
+TEST_F(Build, LaterArchitecturesGetPortableCode) {
+  for (const char* architecture : {"sm_100a", "sm_120a", "sm_103a", "compute_90"}) {
+    build(std::vector{program_of("A")}, architecture, nullptr, options);
+    EXPECT_EQ(tools.last().form, cuda::CompileRequest::Form::ptx);
+    EXPECT_EQ(tools.last().options.front(), "-arch=compute_90") << architecture;
+  }
+  EXPECT_EQ(tools.compiled(), 1);
+  for (const char* architecture : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a"}) {
+    build(std::vector{program_of("A")}, architecture, nullptr, options);
+    EXPECT_EQ(tools.last().form, cuda::CompileRequest::Form::cubin);
+    EXPECT_EQ(tools.last().options.front(), "-arch=" + std::string(architecture));
+  }
+  for (const char* architecture : {"sm_70", "gfx90a", "sm_", "", "compute_"})
+    EXPECT_NE(error_text([&] { build(std::vector{program_of("A")}, architecture, nullptr, options); }).find("architecture: expected"), std::string::npos)
+        << architecture;
+}
+
+TEST_F(Build, CompilesInParallel) {
+  std::vector<cuda::Program> programs;
+  for (int i = 0; i < 40; ++i) programs.push_back(program_of("Task" + std::to_string(i)));
+  const std::vector<Image> images = build(programs, "sm_90a", nullptr, options);
+  for (std::size_t i = 0; i < programs.size(); ++i) EXPECT_EQ(text_of(images[i]), wrapper_source(programs[i]));
+  EXPECT_EQ(tools.compiled(), 40);
+  EXPECT_GT(tools.most_at_once(), 1);
+  EXPECT_LE(tools.most_at_once(), 4);
+}
+
+TEST_F(Build, ErrorsCarryTheCompilersLogAndStopTheRest) {
+  std::vector<cuda::Program> programs{program_of("broken1")};
+  for (int i = 0; i < 200; ++i) programs.push_back(program_of("Task" + std::to_string(i)));
+  EXPECT_EQ(error_text([&] { build(programs, "sm_90a", &report, options); }), "broken1 does not compile:\nline 7: no such thing");
+  EXPECT_LT(tools.compiled(), 100);
+  EXPECT_EQ(text_of(build(std::vector{programs[1]}, "sm_90a", &report, options)[0]), wrapper_source(programs[1])) << "what compiled is kept";
+  EXPECT_EQ(report.from_cache, 1);
+}
+
+TEST_F(Build, NoProgramsNeedNoToolchain) { EXPECT_TRUE(build({}, "sm_90a").empty()); }
+
+TEST_F(Build, WithoutACacheEverythingIsCompiled) {
+  DiskCache none("", 1 << 30);
+  for (int i = 0; i < 2; ++i) build(std::vector{program_of("A")}, "sm_90a", nullptr, {&tools, &none, 1});
+  EXPECT_EQ(tools.compiled(), 2);
+}
+
+// ---- Linking ----
+
+TEST_F(Build, LinkedTasksShareOneEntry) {
+  cuda::Program second = program_of("B");
+  second.shared_bytes = 4096;
+  const std::vector<LinkedTask> tasks{{program_of("A"), 40}, {second, 200}, {program_of("A"), 8}};
+  const LinkedImage linked = link_tasks(tasks, "sm_90a", &report, options);
+  EXPECT_EQ(linked.params_offsets, (std::vector<std::int64_t>{64, 128, 384}));
+  EXPECT_EQ(linked.params_bytes, 448);
+  EXPECT_EQ(linked.shared_bytes, 4096);
+  EXPECT_EQ(linked.threads, 256);
+  EXPECT_EQ(tools.compiled(), 4);
+  EXPECT_EQ(tools.linked(), 1);
+  EXPECT_EQ(tools.last().form, cuda::CompileRequest::Form::lto_ir);
+  EXPECT_EQ(text_of(linked.image), linked_task_source(tasks[0].program, "cermet_task_0") + linked_task_source(tasks[1].program, "cermet_task_1") +
+                                       linked_task_source(tasks[2].program, "cermet_task_2") + dispatcher_source({{40, 200, 8}, {64, 128, 384}, 448, 256, 1}));
+  EXPECT_TRUE(link_tasks(tasks, "sm_90a", &report, options).image.from_cache);
+  EXPECT_EQ(tools.linked(), 1);
+  EXPECT_FALSE(link_tasks(std::vector{tasks[1], tasks[0]}, "sm_90a", &report, options).image.from_cache);
+}
+
+TEST_F(Build, TasksThatCannotBeLinkedAreRefused) {
+  const auto refusal = [&](std::vector<LinkedTask> tasks, const std::string& architecture = "sm_90a") {
+    return error_text([&] { link_tasks(tasks, architecture, nullptr, options); });
+  };
+  cuda::Program pair = program_of("A");
+  pair.cluster = 2;
+  EXPECT_EQ(refusal({}), "link: expected at least one task, found none");
+  EXPECT_EQ(refusal({{program_of("A"), 8}}, "compute_90"), "link: expected a native architecture (sm_CC), found 'compute_90'");
+  EXPECT_EQ(refusal({{program_of("A"), 8}, {program_of("B", 128), 8}}), "link: expected tasks with 256 threads, found 128 of B");
+  EXPECT_EQ(refusal({{program_of("A"), 8}, {pair, 8}}), "link: expected tasks with clusters of 1, found 2 of A");
+  EXPECT_EQ(refusal({{program_of("A"), 0}}), "link: expected parameters of at least one byte, found 0 of A");
+  EXPECT_EQ(refusal({{program_of("A"), 40000}}), "link: expected at most 32764 bytes of parameters, found 40068");
+}
+
+}  // namespace
+}  // namespace cermet::jit

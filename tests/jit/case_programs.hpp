@@ -1,0 +1,50 @@
+// What CUDA kernels would compile for their operators' cases on a device of some compute capability, without one.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "kernel/cuda/kernels.hpp"
+#include "kernel/cuda/task.hpp"
+#include "op/case.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+
+inline Problem problem_of(const OpDefinition& op, const Case& test_case, const Target& target) {
+  std::vector<std::optional<TensorType>> types;
+  std::uint64_t constants = 0;
+  for (std::size_t i = 0; i < test_case.inputs.size(); ++i) {
+    const auto& operand = test_case.inputs[i];
+    types.push_back(operand ? std::optional(operand->type) : std::nullopt);
+    if (operand && operand->constant) constants |= 1ull << i;
+  }
+  Problem problem = make_problem(op, std::move(types), test_case.attributes);
+  problem.constant_inputs = constants;
+  problem.target = &target;
+  return problem;
+}
+
+/// A program and the case that asks for it first.
+struct CaseProgram {
+  cuda::Program program;
+  std::string case_name;
+};
+
+/// The programs of all cases that a kernel does not decline, each once, in the order of the cases.
+inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& target) {
+  std::vector<CaseProgram> list;
+  std::set<cuda::Program> seen;
+  const OpDefinition& op = all_operators()[static_cast<std::size_t>(kernel.op)];
+  for (const Case& test_case : op.cases()) {
+    const Problem problem = problem_of(op, test_case, target);
+    if (kernel.declines(problem)) continue;
+    for (cuda::Program& program : kernel.programs(problem))
+      if (seen.insert(program).second) list.push_back({std::move(program), test_case.name});
+  }
+  return list;
+}
+
+}  // namespace cermet

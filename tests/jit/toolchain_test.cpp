@@ -1,0 +1,70 @@
+// NVRTC and nvJitLink themselves, without a GPU.
+#include <algorithm>
+
+#include "jit/link.hpp"
+#include "tests/jit/architectures.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace cermet::jit {
+namespace {
+
+struct Toolchain : testing::Test {
+  void SetUp() override {
+    if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
+  }
+  DiskCache none{"", 0};
+  Options options{nullptr, &none, 2};
+};
+
+/// A kernel's program for one of its operator's cases.
+cuda::Program embedding(std::size_t which) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  return programs_of(*cuda::kernels_of(OpKind::embedding).front(), *device->target()).at(which).program;
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+std::string_view text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
+
+TEST_F(Toolchain, NamesItsVersion) { EXPECT_EQ(toolchain().version().rfind("13.", 0), 0u) << toolchain().version(); }
+
+TEST_F(Toolchain, CompilesToMachineCodeAndToPtx) {
+  const Image cubin = build(std::vector{embedding(0)}, "sm_90a", nullptr, options).front();
+  EXPECT_EQ(text_of(cubin).substr(1, 3), "ELF");
+  EXPECT_NE(text_of(cubin).find("cermet_task"), std::string_view::npos);
+  EXPECT_NE(cubin.log.find("Used "), std::string::npos) << "no registers in the report: " << cubin.log;
+  const Image ptx = build(std::vector{embedding(0)}, "sm_120a", nullptr, options).front();
+  EXPECT_NE(text_of(ptx).find(".target sm_90\n"), std::string_view::npos);
+  EXPECT_EQ(text_of(ptx).back(), '\0');
+}
+
+TEST_F(Toolchain, ErrorsCarryFileLineAndReason) {
+  cuda::Program broken = embedding(0);
+  broken.task = "cermet::embedding::NoSuchTask";
+  const std::string error = error_text([&] { build(std::vector{broken}, "sm_90a", nullptr, options); });
+  EXPECT_NE(error.find("does not compile"), std::string::npos) << error;
+  EXPECT_NE(error.find("NoSuchTask"), std::string::npos) << error;
+  EXPECT_NE(error.find("generated.cu(4): error"), std::string::npos) << error;
+}
+
+TEST_F(Toolchain, LinksTasksIntoOneKernelWithoutCallsOrSpills) {
+  constexpr std::int64_t bytes = 256;  // at least those of its parameters
+  for (const char* architecture : {"sm_80", "sm_90a"}) {
+    const LinkedImage linked = link_tasks(std::vector<LinkedTask>{{embedding(0), bytes}, {embedding(1), bytes}}, architecture, nullptr, options);
+    const std::string& log = linked.image.log;
+    EXPECT_EQ(text_of(linked.image).substr(1, 3), "ELF");
+    // The assembler saw one function: the tasks' bodies are inside it.
+    EXPECT_EQ(count(log, "Compiling entry function 'cermet_task'"), 1u) << log;
+    EXPECT_EQ(count(log, "Function properties"), 1u) << log;
+    EXPECT_EQ(text_of(linked.image).find("cermet_task_0"), std::string_view::npos);
+    EXPECT_EQ(spilled_bytes(log), 0) << log;
+    EXPECT_NE(log.find("0 bytes stack frame"), std::string::npos) << log;
+  }
+}
+
+}  // namespace
+}  // namespace cermet::jit
