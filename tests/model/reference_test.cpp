@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "device/cuda/plugin.hpp"
 #include "model/generate.hpp"
 #include "model/json_file.hpp"
 
@@ -30,8 +31,9 @@ Reference read_reference(const std::filesystem::path& model) {
   return r;
 }
 
-Engine load(const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512) {
+Engine load(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512) {
   EngineOptions options;
+  options.device = device;
   options.dtype = dtype;
   options.threads = 2;
   options.max_context = 512;
@@ -50,14 +52,19 @@ double row_error(const std::vector<double>& expected, const float* found) {
   return error / magnitude;
 }
 
-class References : public testing::TestWithParam<std::string> {
+/// A checkpoint and the device that runs it. Without a GPU, the tests on one are skipped and say why.
+class References : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  std::filesystem::path model() const { return folder / GetParam(); }
+  void SetUp() override {
+    if (device() == "cuda" && !cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  }
+  std::filesystem::path model() const { return folder / std::get<0>(GetParam()); }
+  std::string device() const { return std::get<1>(GetParam()); }
 };
 
 TEST_P(References, Float32LogitsAreWithin2e4) {
   const Reference reference = read_reference(model());
-  Engine engine = load(model(), DType::f32);
+  Engine engine = load(device(), model(), DType::f32);
   const SequenceTokens all{0, reference.input_ids};
   const Rows rows(engine.forward({&all, 1}, Engine::Logits::all));
   ASSERT_EQ(rows.count(), static_cast<std::int64_t>(reference.logits.size()));
@@ -67,16 +74,16 @@ TEST_P(References, Float32LogitsAreWithin2e4) {
 
 TEST_P(References, Float32GreedyTokensAreIdentical) {
   const Reference reference = read_reference(model());
-  Engine engine = load(model(), DType::f32);
+  Engine engine = load(device(), model(), DType::f32);
   GenerateOptions options;
   options.max_new_tokens = static_cast<std::int64_t>(reference.greedy_ids.size());
   EXPECT_EQ(generate(engine, reference.input_ids, options).ids, reference.greedy_ids);
 }
 
 /// Follows the reference's tokens, so that one disputed choice does not end the comparison.
-void expect_greedy_above_margin(const std::filesystem::path& model, DType dtype) {
+void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype) {
   const Reference reference = read_reference(model);
-  Engine engine = load(model, dtype);
+  Engine engine = load(device, model, dtype);
   TensorView logits = engine.prefill(0, reference.input_ids);
   for (std::size_t i = 0; i < reference.greedy_ids.size(); ++i) {
     const float* row = logits.as<const float>();
@@ -88,13 +95,13 @@ void expect_greedy_above_margin(const std::filesystem::path& model, DType dtype)
   }
 }
 
-TEST_P(References, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(model(), DType::bf16); }
-TEST_P(References, F16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(model(), DType::f16); }
+TEST_P(References, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(device(), model(), DType::bf16); }
+TEST_P(References, F16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(device(), model(), DType::f16); }
 
 /// Chunks, batches of uneven length and single steps see the same context, so they give the same logits.
 TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
   const Reference reference = read_reference(model());
-  Engine engine = load(model(), DType::f32, 7);
+  Engine engine = load(device(), model(), DType::f32, 7);
   const std::span<const std::int32_t> ids(reference.input_ids);
   const TensorView chunked = engine.prefill(1, ids);
   EXPECT_LE(row_error(reference.logits.back(), chunked.as<const float>()), 2e-4) << "in chunks of 7";
@@ -117,8 +124,8 @@ std::vector<std::string> reference_models() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, References, testing::ValuesIn(reference_models()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Models, References, testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")), [](const auto& info) {
+  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
