@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t default_context = 4096;
 
-std::optional<DType> real_dtype(const std::string& option, const std::string& name) {
+std::optional<DType> dtype_option(const std::string& option, const std::string& name, DTypeSet allowed) {
   if (name.empty()) return std::nullopt;
   const auto dtype = dtype_from_name(name);
-  require(dtype && dtypes::real.contains(*dtype), "{}: expected {}, found '{}'", option, dtypes::real.to_string(), name);
+  require(dtype && allowed.contains(*dtype), "{}: expected {}, found '{}'", option, allowed.to_string(), name);
   return dtype;
 }
 
@@ -30,10 +30,14 @@ RopeFrequencies parse_rope_frequencies(const std::string& name) {
 
 void declare_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json")->required();
-  app.add_option("--device", options.device, "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")->capture_default_str();
+  app.add_option("--device", options.device,
+                 "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")
+      ->capture_default_str();
   app.add_option("--dtype", options.dtype,
                  "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
-  app.add_option("--weights", options.weights, "storage of weight matrices: f32, bf16 or f16; as in the checkpoint by default");
+  app.add_option(
+      "--weights", options.weights,
+      "storage of weight matrices: f32, bf16, f16, or i8, which quantizes rows as they load and tokens as they come; as in the checkpoint by default");
   app.add_option("--threads", options.threads, "worker threads; 0: one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--context", options.context,
                  "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
@@ -49,8 +53,8 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
   EngineOptions engine_options;
   engine_options.device = options.device;
-  engine_options.dtype = real_dtype("--dtype", options.dtype);
-  engine_options.weights = real_dtype("--weights", options.weights);
+  engine_options.dtype = dtype_option("--dtype", options.dtype, dtypes::real);
+  engine_options.weights = dtype_option("--weights", options.weights, dtypes::real | DTypeSet{DType::i8});
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_batch_tokens = max_batch_tokens;

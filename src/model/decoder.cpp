@@ -9,6 +9,11 @@ namespace {
 
 Dim tokens() { return Dim::symbol("T"); }
 
+/// The left operand of products: real values, or codes with a scale for each token.
+struct Operand {
+  ValueId x, scale;
+};
+
 /// Builds layer after layer; members are what all layers share.
 class Builder {
  public:
@@ -22,15 +27,15 @@ class Builder {
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
       const Graph::Scope scope(graph(), fmt::format("layers.{}", layer));
       const std::string prefix = fmt::format("model.layers.{}.", layer);
-      delta = attention(layer, normalize(hidden, delta, prefix + "input_layernorm.weight"));
-      const ValueId y = normalize(hidden, delta, prefix + "post_attention_layernorm.weight");
-      delta = config_.sparse[static_cast<std::size_t>(layer)] ? mixture(layer, y) : feed_forward(layer, y);
+      delta = attention(layer, normalize_operand(hidden, delta, prefix + "input_layernorm.weight"));
+      const std::string norm = prefix + "post_attention_layernorm.weight";
+      if (config_.sparse[static_cast<std::size_t>(layer)]) delta = mixture(layer, normalize(hidden, delta, norm));
+      else delta = feed_forward(layer, normalize_operand(hidden, delta, norm));
     }
     const ValueId y = normalize(hidden, delta, "model.norm.weight");
     const ValueId rows = graph().apply(OpKind::gather, {y, logit_rows_}, {{"axis", std::int64_t{0}}}, "last_hidden");
     const std::string head = config_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-    const ValueId logits =
-        graph().apply(OpKind::linear, {rows, matrix(head, {head}, config_.vocab_size, config_.hidden_size)}, {{"out_dtype", "f32"}}, "lm_head");
+    const ValueId logits = graph().apply(OpKind::linear, {rows, head_matrix(head, config_.vocab_size, config_.hidden_size)}, {{"out_dtype", "f32"}}, "lm_head");
     graph().add_output(decoder_io::logits, logits);
     return std::move(out_);
   }
@@ -58,43 +63,81 @@ class Builder {
     return graph().add_constant(name, std::move(type));
   }
 
-  /// A weight matrix [rows, columns] stacked from checkpoint tensors.
-  ValueId matrix(const std::string& name, std::vector<std::string> parts, std::int64_t rows, std::int64_t columns) {
-    return constant(name, {types_.weights, {rows, columns}}, {{std::move(parts)}});
+  bool is_int8() const { return types_.weights == DType::i8; }
+
+  /// A real matrix [rows, columns] of the embedding, the head or a router.
+  ValueId head_matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    return constant(name, {types_.head, {rows, columns}}, {.slices = {{name}}});
+  }
+
+  /// A weight of `dims` ([rows, columns], or a stack of those) made of checkpoint tensors; for int8, its codes.
+  ValueId weight(const std::string& name, const std::vector<std::vector<std::string>>& slices, Dims dims) {
+    return constant(name, {types_.weights, std::move(dims)}, {slices, is_int8() ? WeightSource::Form::codes : WeightSource::Form::plain});
+  }
+  /// The scales of an int8 weight's rows.
+  ValueId weight_scale(const std::string& name, const std::vector<std::vector<std::string>>& slices, Dims dims) {
+    dims.pop_back();
+    return constant(name + ".scale", {DType::f32, std::move(dims)}, {slices, WeightSource::Form::scales});
   }
 
   /// A vector, widened to float32: it is small, and every kernel computes in float32.
-  ValueId vector(const std::string& name, std::int64_t length) { return constant(name, {DType::f32, {length}}, {{{name}}}); }
+  ValueId vector(const std::string& name, std::int64_t length) { return constant(name, {DType::f32, {length}}, {.slices = {{name}}}); }
 
-  ValueId embedding_table() { return matrix("model.embed_tokens.weight", {"model.embed_tokens.weight"}, config_.vocab_size, config_.hidden_size); }
+  ValueId embedding_table() { return head_matrix("model.embed_tokens.weight", config_.vocab_size, config_.hidden_size); }
 
-  std::string operand_type() const { return std::string(name_of(types_.operands)); }
+  std::string operand_type() const { return std::string(name_of(is_int8() ? DType::f32 : types_.operands)); }
 
-  /// y = module(x) with float32 or `out` results; `module` names the checkpoint's tensors.
-  ValueId project(ValueId x, const std::string& module, std::int64_t rows, std::int64_t columns, bool bias, const std::string& out = "f32") {
-    const ValueId weight = matrix(module + ".weight", {module + ".weight"}, rows, columns);
-    const ValueId b = bias ? vector(module + ".bias", rows) : ValueId{};
-    return graph().apply(OpKind::linear, {x, weight, b}, {{"out_dtype", out}}, module);
+  /// Values as products of this model want them.
+  Operand operand(ValueId x) {
+    if (!is_int8()) return {x, {}};
+    const std::vector<ValueId> quantized = graph().apply_all(OpKind::dynamic_quant, {x});
+    return {quantized[0], quantized[1]};
+  }
+
+  /// y = x W^T (+ bias) in float32; `name` is the weight's, whose rows are those of `parts` one after the other.
+  ValueId product(const Operand& x, const std::string& name, const std::vector<std::string>& parts, std::int64_t rows, std::int64_t columns, ValueId bias) {
+    const Dims dims{rows, columns};
+    const ValueId w = weight(name + ".weight", {parts}, dims);
+    if (!is_int8()) return graph().apply(OpKind::linear, {x.x, w, bias}, {{"out_dtype", "f32"}}, name);
+    return graph().apply(OpKind::scaled_mm, {x.x, w, x.scale, weight_scale(name + ".weight", {parts}, dims), bias}, {{"out_dtype", "f32"}}, name);
+  }
+
+  /// y = module(x); `module` names the checkpoint's tensors.
+  ValueId project(const Operand& x, const std::string& module, std::int64_t rows, std::int64_t columns, bool bias) {
+    return product(x, module, {module + ".weight"}, rows, columns, bias ? vector(module + ".bias", rows) : ValueId{});
   }
 
   /// Queries, keys and values in one product: their weights stacked by rows.
-  ValueId project_qkv(ValueId y, const std::string& module, std::int64_t rows) {
+  ValueId project_qkv(const Operand& y, const std::string& module, std::int64_t rows) {
     const auto parts = [&](const char* kind) {
       return std::vector<std::string>{module + "q_proj." + kind, module + "k_proj." + kind, module + "v_proj." + kind};
     };
-    const ValueId weight = matrix(module + "qkv_proj.weight", parts("weight"), rows, config_.hidden_size);
-    const ValueId bias = config_.qkv_bias ? constant(module + "qkv_proj.bias", {DType::f32, {rows}}, {{parts("bias")}}) : ValueId{};
-    return graph().apply(OpKind::linear, {y, weight, bias}, {{"out_dtype", "f32"}}, module + "qkv_proj");
+    const ValueId bias = config_.qkv_bias ? constant(module + "qkv_proj.bias", {DType::f32, {rows}}, {.slices = {parts("bias")}}) : ValueId{};
+    return product(y, module + "qkv_proj", parts("weight"), rows, config_.hidden_size, bias);
   }
 
-  /// Adds what is pending to the residual stream and normalises it: the left operand of the next products.
-  ValueId normalize(ValueId& hidden, ValueId delta, const std::string& weight) {
-    const ValueId w = vector(weight, config_.hidden_size);
+  /// Adds what is pending to the residual stream and normalises it.
+  ValueId normalize(ValueId& hidden, ValueId delta, const std::string& name) {
+    const ValueId w = vector(name, config_.hidden_size);
     const Attributes attributes{{"eps", config_.rms_norm_eps}, {"out_dtype", operand_type()}};
     if (!delta) return graph().apply(OpKind::rms_norm, {hidden, w}, attributes);
     const std::vector<ValueId> results = graph().apply_all(OpKind::add_rms_norm, {delta, hidden, w}, attributes);
     hidden = results[1];
     return results[0];
+  }
+
+  /// The same as the left operand of products: int8 codes come straight from the normalisation.
+  Operand normalize_operand(ValueId& hidden, ValueId delta, const std::string& name) {
+    if (!is_int8()) return {normalize(hidden, delta, name), {}};
+    const ValueId w = vector(name, config_.hidden_size);
+    const Attributes attributes{{"eps", config_.rms_norm_eps}};
+    if (!delta) {
+      const std::vector<ValueId> results = graph().apply_all(OpKind::rms_norm_quant, {hidden, w}, attributes);
+      return {results[0], results[1]};
+    }
+    const std::vector<ValueId> results = graph().apply_all(OpKind::add_rms_norm_quant, {delta, hidden, w}, attributes);
+    hidden = results[1];
+    return {results[0], results[2]};
   }
 
   ValueId heads_of(ValueId x, std::int64_t heads) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{0, heads, config_.head_dim}}}); }
@@ -104,7 +147,7 @@ class Builder {
     return graph().apply(OpKind::rms_norm, {x, vector(weight, config_.head_dim)}, {{"eps", config_.rms_norm_eps}});
   }
 
-  ValueId attention(std::int64_t layer, ValueId y) {
+  ValueId attention(std::int64_t layer, const Operand& y) {
     const Graph::Scope scope(graph(), "attention");
     const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
     const std::int64_t q_size = config_.heads * config_.head_dim, kv_size = config_.kv_heads * config_.head_dim;
@@ -122,41 +165,65 @@ class Builder {
                                      {"window", config_.window[static_cast<std::size_t>(layer)]},
                                      {"out_dtype", operand_type()}});
     const ValueId flat = graph().apply(OpKind::reshape, {o}, {{"shape", Ints{0, q_size}}});
-    return project(flat, module + "o_proj", config_.hidden_size, q_size, config_.o_bias);
+    return project(operand(flat), module + "o_proj", config_.hidden_size, q_size, config_.o_bias);
   }
 
-  ValueId feed_forward(std::int64_t layer, ValueId y) {
+  ValueId feed_forward(std::int64_t layer, const Operand& y) {
     const Graph::Scope scope(graph(), "feed_forward");
     const FeedForwardNames names = dense_names(config_, layer);
     const std::int64_t f = config_.intermediate_size, h = config_.hidden_size;
-    const ValueId gate = matrix(names.gate + ".weight", {names.gate + ".weight"}, f, h), up = matrix(names.up + ".weight", {names.up + ".weight"}, f, h);
+    return project(is_int8() ? gated_int8(names, y) : Operand{gated(names, y.x), {}}, names.down, h, f, config_.mlp_bias);
+  }
+
+  /// silu(gate) * up in one pass over both weights.
+  ValueId gated(const FeedForwardNames& names, ValueId y) {
+    const std::int64_t f = config_.intermediate_size, h = config_.hidden_size;
+    const ValueId gate = weight(names.gate + ".weight", {{names.gate + ".weight"}}, {f, h}),
+                  up = weight(names.up + ".weight", {{names.up + ".weight"}}, {f, h});
     const ValueId gate_bias = config_.mlp_bias ? vector(names.gate + ".bias", f) : ValueId{};
     const ValueId up_bias = config_.mlp_bias ? vector(names.up + ".bias", f) : ValueId{};
-    const ValueId a = graph().apply(OpKind::dual_linear, {y, gate, up, gate_bias, up_bias}, {{"activation", "silu"}, {"out_dtype", operand_type()}});
-    return project(a, names.down, h, f, config_.mlp_bias);
+    return graph().apply(OpKind::dual_linear, {y, gate, up, gate_bias, up_bias}, {{"activation", "silu"}, {"out_dtype", operand_type()}});
+  }
+
+  /// The same of int8 codes: one product whose integer sums the activation scales, gates and quantizes again.
+  Operand gated_int8(const FeedForwardNames& names, const Operand& y) {
+    const std::int64_t f = config_.intermediate_size, h = config_.hidden_size;
+    const std::string name = names.gate + "_up";
+    const std::vector<std::vector<std::string>> parts{{names.gate + ".weight", names.up + ".weight"}};
+    const ValueId w = weight(name + ".weight", parts, {2 * f, h}), w_scale = weight_scale(name + ".weight", parts, {2 * f, h});
+    const ValueId bias =
+        config_.mlp_bias ? constant(name + ".bias", {DType::f32, {2 * f}}, {.slices = {{names.gate + ".bias", names.up + ".bias"}}}) : ValueId{};
+    const ValueId sums = graph().apply(OpKind::scaled_mm, {y.x, w}, {{"out_dtype", "i32"}}, name);
+    const std::vector<ValueId> results = graph().apply_all(OpKind::dequant_swiglu_quant, {sums, w_scale, y.scale, bias});
+    return {results[0], results[1]};
   }
 
   ValueId mixture(std::int64_t layer, ValueId y) {
     const Graph::Scope scope(graph(), "experts");
     const std::string router = router_name(config_, layer);
-    const ValueId logits = project(y, router, config_.experts, config_.hidden_size, false);
+    const ValueId logits =
+        graph().apply(OpKind::linear, {y, head_matrix(router + ".weight", config_.experts, config_.hidden_size)}, {{"out_dtype", "f32"}}, router);
     const std::vector<ValueId> chosen =
         graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
     const std::vector<ValueId> sorted = graph().apply_all(OpKind::moe_permute, {y, chosen[1]}, {{"experts", config_.experts}});
-    WeightSource gate_up, down;
+    std::vector<std::vector<std::string>> gate_up, down;
     for (std::int64_t e = 0; e < config_.experts; ++e) {
       const FeedForwardNames names = expert_names(config_, layer, e);
-      gate_up.slices.push_back({names.gate + ".weight", names.up + ".weight"});
-      down.slices.push_back({names.down + ".weight"});
+      gate_up.push_back({names.gate + ".weight", names.up + ".weight"});
+      down.push_back({names.down + ".weight"});
     }
     const std::int64_t f = config_.expert_intermediate_size, h = config_.hidden_size;
     const std::string name = fmt::format("model.layers.{}.experts.", layer);
-    const ValueId w_gate_up = constant(name + "gate_up", {types_.weights, {config_.experts, 2 * f, h}}, std::move(gate_up));
-    const ValueId w_down = constant(name + "down", {types_.weights, {config_.experts, h, f}}, std::move(down));
-    const ValueId both = graph().apply(OpKind::grouped_linear, {sorted[0], w_gate_up, sorted[1]}, {{"out_dtype", "f32"}});
+    const ValueId both = grouped(operand(sorted[0]), sorted[1], name + "gate_up", gate_up, {config_.experts, 2 * f, h});
     const ValueId a = graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", operand_type()}});
-    const ValueId expert_out = graph().apply(OpKind::grouped_linear, {a, w_down, sorted[1]}, {{"out_dtype", "f32"}});
-    return graph().apply(OpKind::moe_unpermute, {expert_out, sorted[2], chosen[0]});
+    return graph().apply(OpKind::moe_unpermute, {grouped(operand(a), sorted[1], name + "down", down, {config_.experts, h, f}), sorted[2], chosen[0]});
+  }
+
+  /// Each row times its expert's weight.
+  ValueId grouped(const Operand& x, ValueId offsets, const std::string& name, const std::vector<std::vector<std::string>>& slices, const Dims& dims) {
+    const ValueId w = weight(name, slices, dims);
+    if (!is_int8()) return graph().apply(OpKind::grouped_linear, {x.x, w, offsets}, {{"out_dtype", "f32"}});
+    return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, ValueId{}, x.scale, weight_scale(name, slices, dims)}, {{"out_dtype", "f32"}});
   }
 
   const ModelConfig& config_;

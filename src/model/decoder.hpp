@@ -13,11 +13,14 @@ namespace cermet {
 /// Where a weight of the graph comes from: matrix e of a stack (or the only one) is made of checkpoint tensors, stacked along their first axis.
 struct WeightSource {
   std::vector<std::vector<std::string>> slices;
+  /// int8 weights are made of real ones when they load: codes and scales, a scale for each row (absmax / 127, round to nearest).
+  enum class Form : std::uint8_t { plain, codes, scales } form = Form::plain;
 };
 
 /// Element types of a graph. Residual stream, normalisation statistics, rotation, softmax and router weights are float32 in every mode.
 struct DecoderTypes {
-  DType weights = DType::f32;   ///< storage of weight matrices
+  DType weights = DType::f32;   ///< storage of weight matrices; i8: products of int8 codes, with a scale for each token and each row of the weight
+  DType head = DType::f32;      ///< storage of the embedding table, the head and the router, which are never int8
   DType operands = DType::f32;  ///< what the left operand of a matrix product is rounded to by the operator that makes it
   DType cache = DType::f32;     ///< keys and values
 };

@@ -28,7 +28,8 @@ DType operand_type(const EngineOptions& options, DType stored) {
 /// Weights are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
-  require(dtypes::real.contains(dtype), "weights: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
+  const DTypeSet allowed = dtypes::real | DTypeSet{DType::i8};
+  require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
   return dtype;
 }
 
@@ -88,20 +89,20 @@ struct Engine::State {
       rotary_memory = {device->allocate(dense_bytes_of(rotary.cos())), device->allocate(dense_bytes_of(rotary.sin()))};
       upload_rotary();
     }
-    compile_graphs(weight_type(options, stored));
+    compile_graphs(weight_type(options, stored), stored);
   }
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
   /// Few tokens take float32 operands, which cost nothing while weights stream; many take the operand type that was asked for.
-  void compile_graphs(DType weight_dtype) {
+  void compile_graphs(DType weight_dtype, DType stored) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
     const std::array<DType, 2> operand_types{DType::f32, operands};
     const std::int64_t few = stream ? few_tokens_cuda : std::max(few_tokens_cpu, options.max_sequences);
     max_tokens = {std::min(options.max_batch_tokens, few), options.max_batch_tokens};
     allocate_cache(operands);
     for (std::size_t i = 0; i < executables.size(); ++i) {
-      DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_types[i], operands}, sizes);
+      DecoderGraph decoder = build_decoder(config(), {weight_dtype, weight_dtype == DType::i8 ? stored : weight_dtype, operand_types[i], operands}, sizes);
       if (!weights)
         weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
       CompileOptions compile_options;

@@ -25,7 +25,9 @@ struct EngineOptions {
   /// Type of the KV cache and, in passes of more than 32 tokens, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
   /// where absent. Everything else, and passes of up to 32 tokens, is float32.
   std::optional<DType> dtype;
-  std::optional<DType> weights;         ///< storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded
+  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8: each row is quantized as it loads (absmax / 127),
+  /// activations for each token as they come; embeddings, head and routers stay as they are.
+  std::optional<DType> weights;
   int threads = 0;                      ///< 0: one for each core
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch

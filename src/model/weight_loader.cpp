@@ -1,6 +1,7 @@
 #include "model/weight_loader.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -80,6 +81,55 @@ void load_slice(const Checkpoint& checkpoint, const std::vector<std::string>& pa
   CERMET_ASSERT(at - destination.as<std::byte>() == destination.elements() * static_cast<std::int64_t>(size_of(destination.dtype)));
 }
 
+/// One row of float32 values as int8 codes. Returns the scale, absmax / 127; a row of zeros has scale 0. A value that is not finite has no code.
+float quantize_row(const float* row, std::int64_t count, std::int8_t* codes, const std::string& name) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(row[i])) fail(Status::invalid_file, "tensor {}: expected finite values to quantize, found {}", name, row[i]);
+    largest = std::max(largest, std::abs(row[i]));
+  }
+  const float scale = largest / 127;
+  for (std::int64_t i = 0; i < count; ++i)
+    codes[i] = scale > 0 ? static_cast<std::int8_t>(std::nearbyint(std::clamp(row[i] / scale, -128.0f, 127.0f))) : std::int8_t{0};
+  return scale;
+}
+
+/// Codes and scales of one matrix made of parts; either destination may be null.
+void quantize_slice(const Checkpoint& checkpoint, const std::vector<std::string>& parts, std::int8_t* codes, float* scales, std::int64_t columns,
+                    const std::function<void(std::int64_t)>& on_bytes) {
+  std::vector<std::int8_t> unused(codes ? 0 : static_cast<std::size_t>(columns));
+  std::int64_t row = 0;
+  for (const std::string& part : parts) {
+    const StoredTensor* tensor = checkpoint.find(part);
+    CERMET_ASSERT(tensor != nullptr && tensor->elements() % std::max<std::int64_t>(columns, 1) == 0);
+    const OwnedTensor values(DType::f32, {tensor->elements()});
+    load_tensor(checkpoint, *tensor, DType::f32, values.memory.data());
+    for (std::int64_t r = 0; r < tensor->elements() / std::max<std::int64_t>(columns, 1); ++r, ++row) {
+      const float scale = quantize_row(values.view.as<float>() + r * columns, columns, codes ? codes + row * columns : unused.data(), part);
+      if (scales) scales[row] = scale;
+    }
+    if (on_bytes) on_bytes(tensor->bytes());
+  }
+}
+
+/// Fills a quantized weight, or its scales, slice by slice.
+void load_quantized(const Checkpoint& checkpoint, const WeightSource& source, std::int64_t slice, const TensorView& destination,
+                    const std::function<void(std::int64_t)>& on_bytes) {
+  const bool codes = source.form == WeightSource::Form::codes;
+  const auto columns_of = [&](const std::vector<std::string>& parts) {
+    const StoredTensor* tensor = checkpoint.find(parts.front());
+    CERMET_ASSERT(tensor != nullptr && tensor->shape.size() == 2);
+    return tensor->shape[1];
+  };
+  const std::size_t first = slice >= 0 ? static_cast<std::size_t>(slice) : 0, last = slice >= 0 ? first + 1 : source.slices.size();
+  const std::int64_t step = destination.elements() / static_cast<std::int64_t>(last - first);
+  for (std::size_t s = first; s < last; ++s) {
+    const std::int64_t at = static_cast<std::int64_t>(s - first) * step;
+    quantize_slice(checkpoint, source.slices.at(s), codes ? destination.as<std::int8_t>() + at : nullptr, codes ? nullptr : destination.as<float>() + at,
+                   columns_of(source.slices.at(s)), codes ? on_bytes : nullptr);
+  }
+}
+
 }  // namespace
 
 DType storage_type(const Checkpoint& checkpoint) {
@@ -99,6 +149,7 @@ LoadWeight make_weight_loader(const Checkpoint& checkpoint, std::unordered_map<s
         const auto source = sources.find(name);
         CERMET_ASSERT(source != sources.end());
         const auto& slices = source->second.slices;
+        if (source->second.form != WeightSource::Form::plain) return load_quantized(checkpoint, source->second, slice, destination, on_bytes);
         if (slice >= 0 || slices.size() == 1)
           return load_slice(checkpoint, slices.at(static_cast<std::size_t>(std::max<std::int64_t>(slice, 0))), destination, on_bytes);
         for (std::size_t e = 0; e < slices.size(); ++e) {

@@ -59,6 +59,17 @@ TEST(Demo, Bf16PerplexityIsWithinThreeTenthsOfAPercentOfFloat32) {
   EXPECT_NEAR(evaluate(rounded, ids, 512).value, expected, 0.003 * expected);
 }
 
+TEST(Demo, Int8WeightsAndActivationsKeepThePerplexityWithinHalfAPercent) {
+  const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
+  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(10000));
+  EngineOptions options;
+  options.weights = DType::i8;
+  Engine exact = load(DType::bf16), quantized = Engine::load(demo, options);
+  EXPECT_LT(quantized.weight_bytes(), exact.weight_bytes() * 3 / 4);
+  const double expected = evaluate(exact, ids, 512).value;
+  EXPECT_NEAR(evaluate(quantized, ids, 512).value, expected, 0.005 * expected);
+}
+
 TEST(Demo, Float32PerplexityIsThatOfTransformers) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(260000));
