@@ -16,3 +16,10 @@ using uintptr_t = unsigned long long;
 #include <cstddef>
 #include <cstdint>
 #endif
+
+/// Marks functions that both compilers take.
+#if defined(__CUDACC__)
+#define CERMET_HOST_DEVICE __host__ __device__
+#else
+#define CERMET_HOST_DEVICE
+#endif

@@ -1,0 +1,20 @@
+// Barriers among some of a block's threads, and one thread of a warp.
+#pragma once
+
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet::ptx {
+
+/// Barrier number `id` (1 to 15; 0 is __syncthreads) among `threads` threads, a multiple of 32.
+__device__ __forceinline__ void named_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+
+#if CERMET_ARCH >= 900
+/// True in one lane of a converged warp.
+__device__ __forceinline__ bool elect_one() {
+  uint32_t chosen;
+  asm volatile("{\n .reg .pred p;\n elect.sync _|p, 0xffffffff;\n selp.u32 %0, 1, 0, p;\n}" : "=r"(chosen));
+  return chosen != 0;
+}
+#endif
+
+}  // namespace cermet::ptx

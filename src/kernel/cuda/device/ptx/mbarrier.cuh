@@ -1,0 +1,53 @@
+// Barriers in shared memory that count arrivals of threads and bytes of bulk copies (sm_90 on). A phase completes when both counts are met; waiting
+// names the parity of the phase: a fresh barrier is in phase 0, and waiting for parity 1 passes at once.
+#pragma once
+
+#include "kernel/cuda/device/ptx/address.cuh"
+#include "kernel/cuda/device/types.cuh"
+
+#if CERMET_ARCH >= 900
+namespace cermet::ptx {
+
+__device__ __forceinline__ void mbarrier_init(uint64_t* barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+
+/// Makes the barriers that this thread initialised known to bulk copies and to the other blocks of the cluster (before a barrier of the threads).
+__device__ __forceinline__ void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/// Arrives at the barrier that lies at the same place in another block of the cluster.
+__device__ __forceinline__ void mbarrier_arrive_remote(uint64_t* barrier, uint32_t block) {
+  asm volatile(
+      "{\n .reg .b32 remote;\n mapa.shared::cluster.u32 remote, %0, %1;\n mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+
+/// One arrival that also announces bytes of bulk copies.
+__device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+
+/// Waits for the phase of this parity; then sees what its arrivals released and its copies wrote.
+__device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
+  asm volatile("{\n .reg .pred done;\nwait:\n mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @done bra end;\n bra wait;\nend:\n}" ::"r"(
+                   shared_address(barrier)),
+               "r"(parity)
+               : "memory");
+}
+
+/// As mbarrier_wait where blocks of the cluster arrive, too.
+__device__ __forceinline__ void mbarrier_wait_cluster(uint64_t* barrier, uint32_t parity) {
+  asm volatile(
+      "{\n .reg .pred done;\nwait:\n mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n @done bra end;\n bra wait;\nend:\n}" ::"r"(
+          shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+}  // namespace cermet::ptx
+#endif

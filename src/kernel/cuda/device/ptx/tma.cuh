@@ -1,0 +1,38 @@
+// Bulk tensor copies from global to shared memory (sm_90 on). Coordinates are (column, row) of a tile's first element; what lies outside the tensor
+// arrives as zeros and counts as copied.
+#pragma once
+
+#include "kernel/cuda/device/ptx/address.cuh"
+#include "kernel/cuda/device/tensor_map.hpp"
+#include "kernel/cuda/device/types.cuh"
+
+#if CERMET_ARCH >= 900
+namespace cermet::ptx {
+
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMapBytes* map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+
+/// One thread copies a tile to shared memory (128-byte aligned, 1024 where swizzled); its bytes arrive at the barrier.
+__device__ __forceinline__ void tma_load_2d(void* shared, const TensorMapBytes* map, int column, int row, uint64_t* barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
+               "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier))
+               : "memory");
+}
+
+/// The same into every block of the cluster whose bit is set, at the same place, each with its own barrier.
+__device__ __forceinline__ void tma_load_2d_multicast(void* shared, const TensorMapBytes* map, int column, int row, uint64_t* barrier, uint16_t blocks) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+                   shared_address(shared)),
+               "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(blocks)
+               : "memory");
+}
+
+/// Brings a tile to the L2.
+__device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");
+}
+
+/// Orders this thread's ordinary accesses to shared memory before later bulk copies and wgmma of threads that it synchronises with.
+__device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+}  // namespace cermet::ptx
+#endif
