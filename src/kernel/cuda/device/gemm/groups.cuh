@@ -1,0 +1,53 @@
+// Rows sorted by group: which group and rows a tile covers.
+#pragma once
+
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet::gemm {
+
+struct GroupTile {
+  int group = -1;    ///< -1: the tile is past the last
+  int row = 0;       ///< first row of the tile
+  int rows_end = 0;  ///< end of the group's rows
+};
+
+/// Tile `tile` of the tiles that start at each group's first row; a whole warp calls, every lane gets the same. There are at most
+/// rows / block_m + groups of them. Offsets that fall or leave [0, rows] give no rows instead of undefined ones.
+template <class Index>
+__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, per_lane = (groups + 31) / 32;
+  const int begin = min_of(lane * per_lane, groups), end = min_of(begin + per_lane, groups);
+  const auto at = [&](int e) { return static_cast<int>(min_of<int64_t>(max_of<int64_t>(static_cast<int64_t>(offsets[e]), 0), rows)); };
+  const auto tiles_of = [&](int e) { return max_of((at(e + 1) - at(e) + block_m - 1) / block_m, 0); };
+  int own = 0;
+  for (int e = begin; e < end; ++e) own += tiles_of(e);
+  int before = own;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, before, step);
+    if (lane >= step) before += other;
+  }
+  before -= own;
+  GroupTile found;
+  const bool mine = tile >= before && tile < before + own;
+  if (mine) {
+    int e = begin;
+    for (int rest = tile - before;; ++e) {
+      const int count = tiles_of(e);
+      if (rest < count) {
+        found = {e, at(e) + rest * block_m, at(e + 1)};
+        break;
+      }
+      rest -= count;
+    }
+  }
+  const uint32_t owner = __ballot_sync(0xffffffffu, mine);
+  if (owner == 0) return {};
+  const int from = __ffs(static_cast<int>(owner)) - 1;
+  found.group = __shfl_sync(0xffffffffu, found.group, from);
+  found.row = __shfl_sync(0xffffffffu, found.row, from);
+  found.rows_end = __shfl_sync(0xffffffffu, found.rows_end, from);
+  return found;
+}
+
+}  // namespace cermet::gemm

@@ -1,0 +1,42 @@
+// Host half of the general product (device/gemm/simt.cuh): it serves every operator of linear algebra, and other kernels where a launch's addresses or
+// strides do not suit them.
+#pragma once
+
+#include "kernel/cuda/device/gemm/simt.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+#include "op/scales.hpp"
+
+namespace cermet::cuda {
+
+/// A problem of linear, matmul, dual_linear, scaled_mm or grouped_linear as the general product sees it.
+class GeneralProduct {
+ public:
+  /// `only_small` compiles the program of small tiles alone: for kernels that rarely come here.
+  explicit GeneralProduct(const Problem& problem, bool only_small = false);
+  std::vector<Program> programs() const;
+  /// `first_program`: where programs() begin in the kernel's list.
+  void launch(const LaunchArgs& args, std::size_t first_program = 0) const;
+
+ private:
+  /// Places of operands in the operator's schema; -1 where it has none.
+  struct Operands {
+    int x = 0, w = 1, w_up = -1, bias = -1, bias_up = -1, offsets = -1, x_scale = -1, w_scale = -1, zero_point = -1, residual = -1, out_scale = -1;
+  };
+  static Operands operands_of(OpKind op);
+  gemm::SimtParams params(const LaunchArgs& args) const;
+  void set_rows(const LaunchArgs& args, gemm::SimtParams& p) const;
+  void set_scales(const LaunchArgs& args, gemm::SimtParams& p) const;
+  bool has_large() const;
+
+  OpKind op_;
+  Operands operands_;
+  bool transpose_a_ = false, transpose_b_ = true;  ///< a is [.., k, m]; b is [.., n, k]
+  bool zero_point_ = false, only_small_;
+  ScaleGrid left_, right_;
+  DType a_, b_, out_, bias_ = DType::f32, bias_up_ = DType::f32, residual_ = DType::f32, offsets_ = DType::i32;
+  std::string activation_ = "identity";
+  double most_tiles_ = 0;  ///< of the large program, at the symbols' maximum
+};
+
+}  // namespace cermet::cuda
