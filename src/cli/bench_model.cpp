@@ -1,13 +1,12 @@
 // cermet bench model: prefill and decode speed of a model, against the machine's limits where asked.
 #include <algorithm>
-#include <chrono>
 
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "model/sampler.hpp"
+#include "model/generate.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli {
@@ -18,8 +17,6 @@ struct Options {
   std::int64_t prompt_tokens = 512, new_tokens = 32, repeat = 3;
   bool limits = false, steps = false;
 };
-
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -47,21 +44,13 @@ Figures measure(Engine& engine, const Options& options) {
   std::vector<double> prefill, decode;
   Figures figures;
   Progress progress("rounds");
-  Sampler sampler({}, engine.config().vocab_size, engine.pool(), engine.queue());
+  GenerateOptions generation;
+  generation.max_new_tokens = options.new_tokens + 1;               // the first comes from the prefill
   for (std::int64_t round = 0; round <= options.repeat; ++round) {  // the first round warms up
     engine.reset(0);
-    auto start = std::chrono::steady_clock::now();
-    const TensorView first = engine.prefill(0, prompt, Engine::Memory::device);
-    std::int32_t id = engine.computes() ? sampler.next(first) : 0;  // waits, also on a device
-    prefill.push_back(static_cast<double>(options.prompt_tokens) / seconds_since(start));
-    start = std::chrono::steady_clock::now();
-    for (std::int64_t i = 0; i < options.new_tokens; ++i) {
-      stop_if_interrupted();
-      const SequenceTokens step{0, {&id, 1}};
-      const TensorView logits = engine.forward({&step, 1}, Engine::Logits::last, Engine::Memory::device);
-      if (engine.computes()) id = sampler.next(logits);
-    }
-    if (options.new_tokens > 0) decode.push_back(static_cast<double>(options.new_tokens) / seconds_since(start));
+    const Generation made = generate(engine, prompt, generation, [](std::int32_t) { stop_if_interrupted(); });
+    prefill.push_back(made.prefill_tokens_per_second());
+    if (options.new_tokens > 0) decode.push_back(made.decode_tokens_per_second());
     if (options.limits) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
     if (round == 0) engine.set_timing(options.steps);
     progress.update(round + 1, options.repeat + 1);

@@ -204,7 +204,8 @@ struct Engine::State {
     return static_cast<std::int64_t>(rows);
   }
 
-  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) {
+  /// With `chosen`, the id of the batch's only token lies there, in device memory.
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, const std::int32_t* chosen = nullptr) {
     const std::int64_t tokens = check_batch(batch);
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
@@ -212,6 +213,7 @@ struct Engine::State {
     const std::size_t few = tokens <= max_tokens[0] && static_cast<std::int64_t>(batch.size()) <= max_tokens[0] ? 0 : 1;
     const std::int64_t rows = fill_inputs(batch, which, *inputs[few]);
     inputs[few]->upload(static_cast<std::int64_t>(batch.size()));
+    if (chosen) stream->copy(inputs[few]->ids_in_graph(), chosen, sizeof(std::int32_t));
     SymbolValues symbols;
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
@@ -268,6 +270,19 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, M
     logits = state_->forward({&part, 1}, Logits::last, memory);
   }
   return logits;
+}
+
+TensorView Engine::forward_chosen(int sequence, const std::int32_t* id) {
+  CERMET_ASSERT(state_->stream != nullptr);
+  constexpr std::int32_t placeholder = 0;
+  const SequenceTokens step{sequence, {&placeholder, 1}};
+  return state_->forward({&step, 1}, Logits::last, Memory::device, id);
+}
+
+void Engine::drop(int sequence, std::int64_t tokens) {
+  state_->check_sequence(sequence);
+  require(tokens >= 0 && tokens <= length(sequence), "sequence {}: expected 0 to {} tokens to drop, found {}", sequence, length(sequence), tokens);
+  state_->cache.drop(sequence, tokens);
 }
 
 void Engine::reset(int sequence) {

@@ -69,6 +69,11 @@ class Engine {
   bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;
+  /// Appends one token that is still being chosen: `id`, int32, lies in the engine's device memory and is read when its turn comes in the stream.
+  /// Returns the logits in device memory. For engines with a queue; the id must be in the vocabulary.
+  TensorView forward_chosen(int sequence, const std::int32_t* id);
+  /// Forgets the last tokens of a sequence's context.
+  void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.
   void reset(int sequence);
   /// Tokens of context that a sequence holds.

@@ -71,6 +71,49 @@ double Generation::prefill_tokens_per_second() const { return prefill_seconds > 
 
 double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }
 
+namespace {
+
+/// Tokens of sequence 0, one after the other. A device computes the step after a token while the host still waits for the token itself.
+class TokenStream {
+ public:
+  TokenStream(Engine& engine, Sampler& sampler)
+      : engine_(engine), sampler_(sampler), ahead_(engine.queue().device && engine.computes() && !sampler.has_penalty()) {}
+
+  /// Logits that the next token is chosen from.
+  void begin(const TensorView& logits) {
+    if (ahead_) sampler_.start(logits);
+    else logits_ = logits;
+  }
+  /// The next token; with `more`, its logits are under way when this returns.
+  std::int32_t next(bool more) {
+    if (!ahead_) return sampler_.next(logits_);
+    if (more) logits_ = engine_.forward_chosen(0, sampler_.chosen());
+    const std::int32_t id = sampler_.finish();
+    if (more) sampler_.start(logits_);
+    return id;
+  }
+  /// Goes on after `id`, which next() returned with `more`.
+  void accept(const std::int32_t& id) {
+    if (ahead_) return;
+    const SequenceTokens step{0, {&id, 1}};
+    logits_ = engine_.forward({&step, 1}, Engine::Logits::last, Engine::Memory::device);
+  }
+  /// Takes back the token that next() returned with `more`.
+  void reject() {
+    if (!ahead_) return;
+    sampler_.finish();
+    engine_.drop(0, 1);
+  }
+
+ private:
+  Engine& engine_;
+  Sampler& sampler_;
+  bool ahead_;
+  TensorView logits_;
+};
+
+}  // namespace
+
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
@@ -78,31 +121,30 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   Generation result;
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;
-  TensorView logits = engine.prefill(0, prompt, Engine::Memory::device);
+  const TensorView logits = engine.prefill(0, prompt, Engine::Memory::device);
   if (engine.queue().stream) engine.queue().stream->synchronize();
   result.prefill_seconds = prefill.seconds();
+  if (options.max_new_tokens == 0) return result;
   sampler.remember(prompt);
   const Stopwatch decode;
-  for (std::int64_t made = 0; made < options.max_new_tokens; ++made) {
-    if (is_cancelled(options.cancelled)) {
-      result.end = Generation::End::cancelled;
-      break;
-    }
-    const std::int32_t id = sampler.next(logits);
-    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) {
-      result.end = Generation::End::stop;
+  TokenStream tokens(engine, sampler);
+  tokens.begin(logits);
+  for (std::int64_t made = 0;; ++made) {
+    const bool last = made + 1 == options.max_new_tokens, full = engine.room(0) == 0, cancelled = is_cancelled(options.cancelled);
+    const bool more = !last && !full && !cancelled;
+    const std::int32_t id = tokens.next(more);
+    const bool stop = std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end();
+    if (stop || cancelled) {
+      result.end = stop && !cancelled ? Generation::End::stop : Generation::End::cancelled;
+      if (more) tokens.reject();
       break;
     }
     result.ids.push_back(id);
     if (made == 0) result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
     if (on_token) on_token(id);
-    if (made + 1 == options.max_new_tokens) break;
-    if (engine.room(0) == 0) {
-      result.end = Generation::End::context;
-      break;
-    }
-    const SequenceTokens step{0, {&result.ids.back(), 1}};
-    logits = engine.forward({&step, 1}, Engine::Logits::last, Engine::Memory::device);
+    if (full && !last) result.end = Generation::End::context;
+    if (!more) break;
+    tokens.accept(result.ids.back());
   }
   result.decode_seconds += decode.seconds();
   return result;

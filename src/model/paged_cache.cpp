@@ -35,11 +35,16 @@ std::int32_t PagedCache::slot(int sequence, std::int64_t position) const {
   return static_cast<std::int32_t>(s.pages[static_cast<std::size_t>(position / block_size_)] * block_size_ + position % block_size_);
 }
 
-void PagedCache::release(int sequence) {
+void PagedCache::drop(int sequence, std::int64_t tokens) {
   Sequence& s = sequences_[static_cast<std::size_t>(sequence)];
-  for (auto page = s.pages.rbegin(); page != s.pages.rend(); ++page) free_.push_back(*page);
-  s.pages.clear();
-  s.length = 0;
+  CERMET_ASSERT(tokens <= s.length);
+  s.length -= tokens;
+  while (static_cast<std::int64_t>(s.pages.size()) > div_up(s.length, block_size_)) {
+    free_.push_back(s.pages.back());
+    s.pages.pop_back();
+  }
 }
+
+void PagedCache::release(int sequence) { drop(sequence, length(sequence)); }
 
 }  // namespace cermet

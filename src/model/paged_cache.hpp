@@ -21,6 +21,8 @@ class PagedCache {
   std::int32_t slot(int sequence, std::int64_t position) const;
   /// Pages of a sequence in order of position.
   std::span<const std::int32_t> pages(int sequence) const { return sequences_[static_cast<std::size_t>(sequence)].pages; }
+  /// Forgets a sequence's last tokens and gives back the pages that held only them. `tokens` must not exceed length().
+  void drop(int sequence, std::int64_t tokens);
   /// Gives a sequence's pages back.
   void release(int sequence);
   std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }

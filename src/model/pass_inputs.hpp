@@ -25,6 +25,8 @@ class PassInputs {
   /// Enqueues the copy to the device, where there is one; `sequences` tables were filled.
   void upload(std::int64_t sequences);
 
+  /// Where the graph reads the ids: in device memory, where there is a device.
+  void* ids_in_graph() const { return device_.data() ? device_.data() : own_.data(); }
   std::span<std::int32_t> ids() { return part(0, tokens_); }
   std::span<std::int32_t> positions() { return part(1, tokens_); }
   std::span<std::int32_t> slots() { return part(2, tokens_); }

@@ -1,5 +1,6 @@
 #include "model/sampler.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "select/select.hpp"
@@ -29,6 +30,10 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
   }
   if (queue_.device) {
     device_parameters_ = queue_.device->allocate(sizeof(Parameters));
+    for (Pending& pending : pending_) {
+      pending.id = queue_.device->allocate_host(sizeof(std::int32_t));
+      pending.arrived = queue_.stream->make_event();
+    }
     device_previous_ = queue_.device->allocate(static_cast<std::int64_t>(previous_.size() * sizeof(std::int32_t)));
     bind_operands(reinterpret_cast<Parameters*>(device_parameters_.data()), reinterpret_cast<std::int32_t*>(device_previous_.data()), vocab_size);
   } else {
@@ -39,6 +44,14 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
   Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
   problem.target = queue_.device ? queue_.device->target() : nullptr;
   op_.emplace(problem, select_kernel(problem), pool, queue_);
+}
+
+Sampler::~Sampler() {
+  if (!queue_.device || started_ == finished_) return;
+  try {
+    queue_.stream->synchronize();  // a result may still be on its way to memory of this object
+  } catch (const Error&) {         // a device that failed writes nothing more
+  }
 }
 
 void Sampler::bind_operands(Parameters* at, std::int32_t* previous, std::int64_t vocab_size) {
@@ -69,19 +82,37 @@ void Sampler::remember(std::span<const std::int32_t> ids) {
 }
 
 std::int32_t Sampler::next(const TensorView& logits) {
+  start(logits);
+  return finish();
+}
+
+void Sampler::start(const TensorView& logits) {
+  CERMET_ASSERT(started_ - finished_ < (has_penalty() ? 1 : pending_.size()));
   operands_[0] = logits;
   if (queue_.device) {
     queue_.stream->upload(device_parameters_.data(), &parameters_, sizeof(Parameters));
     if (std::exchange(previous_changed_, false)) queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
   }
   op_->run(operands_, {&result_, 1});
-  if (queue_.device) {
-    queue_.stream->download(&parameters_.id, result_.data, sizeof(std::int32_t));
-    queue_.stream->synchronize();
-  }
   ++parameters_.step;
-  remember({&parameters_.id, 1});
-  return parameters_.id;
+  if (queue_.device) {
+    Pending& pending = pending_[started_ % pending_.size()];
+    queue_.stream->download(pending.id.data(), result_.data, sizeof(std::int32_t));
+    queue_.stream->record(*pending.arrived);
+  }
+  ++started_;
+}
+
+std::int32_t Sampler::finish() {
+  CERMET_ASSERT(finished_ < started_);
+  Pending& pending = pending_[finished_++ % pending_.size()];
+  std::int32_t id = parameters_.id;
+  if (queue_.device) {
+    queue_.stream->synchronize_event(*pending.arrived);
+    std::memcpy(&id, pending.id.data(), sizeof(id));
+  }
+  remember({&id, 1});
+  return id;
 }
 
 }  // namespace cermet

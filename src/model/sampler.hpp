@@ -15,11 +15,22 @@ class Sampler {
  public:
   /// Logits come in memory of the queue's device, or of the host where it has none. Throws Error naming the parameter that is out of range.
   Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue = {});
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
 
   /// Tokens that the repetition penalty knows, besides those that next() returned.
   void remember(std::span<const std::int32_t> ids);
   /// Next token for logits f32[1, vocab_size]; waits for it.
   std::int32_t next(const TensorView& logits);
+  /// The same in two halves, so that a device can go on: start() enqueues the choice, and finish() waits for the oldest one that was started.
+  /// At most two may be under way, and with a repetition penalty one.
+  void start(const TensorView& logits);
+  std::int32_t finish();
+  /// Where the choice that start() enqueued last will lie, in device memory.
+  const std::int32_t* chosen() const { return static_cast<const std::int32_t*>(result_.data); }
+  /// Whether a choice depends on the tokens before it beyond their logits.
+  bool has_penalty() const { return !previous_.empty(); }
 
  private:
   /// What the operator reads besides logits and earlier tokens; on a device, copied there before every call.
@@ -27,6 +38,11 @@ class Sampler {
     std::int64_t seed = 0, step = 0;
     float temperature = 0, top_p = 0, min_p = 0, penalty = 0;
     std::int32_t top_k = 0, id = 0;  ///< id: the result
+  };
+  /// Pinned memory for a result on its way to the host.
+  struct Pending {
+    DeviceBuffer id;
+    std::unique_ptr<DeviceEvent> arrived;
   };
   void bind_operands(Parameters* parameters, std::int32_t* previous, std::int64_t vocab_size);
 
@@ -37,6 +53,8 @@ class Sampler {
   bool previous_changed_ = true;
   DeviceQueue queue_;
   DeviceBuffer device_parameters_, device_previous_;
+  std::array<Pending, 2> pending_;
+  std::size_t started_ = 0, finished_ = 0;
   std::optional<BoundOp> op_;
   std::array<TensorView, 9> operands_;
   TensorView result_;
