@@ -18,17 +18,8 @@ using cermet_u32 = std::uint32_t;
 
 namespace cermet::format {
 
-CERMET_HOST_DEVICE inline cermet_u32 float_bits(float value) {
-  cermet_u32 bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-CERMET_HOST_DEVICE inline float float_from_bits(cermet_u32 bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
+CERMET_HOST_DEVICE inline cermet_u32 float_bits(float value) { return __builtin_bit_cast(cermet_u32, value); }
+CERMET_HOST_DEVICE inline float float_from_bits(cermet_u32 bits) { return __builtin_bit_cast(float, bits); }
 
 /// bfloat16: the upper half of a float.
 struct bf16 {
