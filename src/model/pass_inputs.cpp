@@ -15,12 +15,12 @@ constexpr std::int64_t step = 16;  // elements: parts begin at multiples of 64 b
 PassInputs::PassInputs(std::int64_t tokens, std::int64_t sequences, std::int64_t pages, const DeviceQueue& queue)
     : tokens_(tokens), sequences_(sequences), pages_(pages), queue_(queue) {
   const std::int64_t bytes = (offset(6) + sequences_ * pages_) * static_cast<std::int64_t>(sizeof(std::int32_t));
-  if (queue_.device) device_ = queue_.device->allocate(bytes);
-  if (queue_.device && queue_.device->computes()) {
+  if (queue_.device) {
+    device_ = queue_.device->allocate(bytes);
     host_ = queue_.device->allocate_host(bytes);
     uploaded_ = queue_.stream->make_event();
   } else {
-    own_ = AlignedBuffer(bytes);  // a null device's memory has no bytes behind it
+    own_ = AlignedBuffer(bytes);
   }
   std::memset(host_.data() ? host_.data() : own_.data(), 0, static_cast<std::size_t>(bytes));
 }

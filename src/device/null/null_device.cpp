@@ -1,7 +1,8 @@
 // A device without hardware: it hands out addresses that stand for memory and computes nothing.
 #include <atomic>
+#include <cstring>
 
-#include "base/checked.hpp"
+#include "base/buffer.hpp"
 #include "device/device.hpp"
 
 namespace cermet {
@@ -46,6 +47,13 @@ class NullDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::null; }
   std::string name() const override { return target() ? target_.name : "null"; }
   const Target* target() const override { return target_.compute_capability ? &target_ : nullptr; }
+  /// Host memory is real: inputs are filled there as for any device.
+  DeviceBuffer allocate_host(std::int64_t bytes) override {
+    auto owner = std::make_shared<AlignedBuffer>(bytes);
+    std::byte* data = owner->data();
+    if (data) std::memset(data, 0, static_cast<std::size_t>(bytes));
+    return {std::shared_ptr<std::byte>(std::move(owner), data), bytes};
+  }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<NullStream>(); }
   LoadedFunction load(std::span<const std::byte>, const char*, int, std::int64_t) override { return {}; }
   TensorMap tensor_map(const TensorMapShape&) override { return {}; }
