@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
-// A pass of up to this many tokens is bound by reading weights, or nearly so.
-constexpr std::int64_t few_tokens_cpu = 32, few_tokens_cuda = 16;
+constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
 
 DType operand_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.dtype.value_or(stored);
@@ -66,7 +65,7 @@ struct Engine::State {
   std::array<std::optional<Executable>, 2> executables;  ///< few tokens, many tokens
   PagedCache cache;
   std::vector<DeviceBuffer> cache_memory;
-  RotaryTables rotary;
+  std::optional<RotaryTables> rotary;
   std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
   DeviceBuffer host_logits;
   std::vector<float> null_logits;  ///< what a device that computes nothing answers
@@ -81,12 +80,13 @@ struct Engine::State {
         pool(given.threads),
         device(make_device(given.device)),
         stream(device->target() ? device->make_stream() : nullptr),
-        cache(pages, block_size, given.max_sequences, context / block_size),
-        rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
+        cache(pages, block_size, given.max_sequences, context / block_size) {
+    allocate_cache(operands);  // first: it is what a context that is too long asks too much of
+    rotary.emplace(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context);
     if (stream) {
       programs.emplace(*device);
       queue = {device.get(), stream.get(), &*programs};
-      rotary_memory = {device->allocate(dense_bytes_of(rotary.cos())), device->allocate(dense_bytes_of(rotary.sin()))};
+      rotary_memory = {device->allocate(dense_bytes_of(rotary->cos())), device->allocate(dense_bytes_of(rotary->sin()))};
       upload_rotary();
     }
     compile_graphs(weight_type(options, stored), stored);
@@ -98,9 +98,8 @@ struct Engine::State {
   void compile_graphs(DType weight_dtype, DType stored) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
     const std::array<DType, 2> operand_types{DType::f32, operands};
-    const std::int64_t few = stream ? few_tokens_cuda : std::max(few_tokens_cpu, options.max_sequences);
+    const std::int64_t few = stream ? few_tokens : std::max(few_tokens, options.max_sequences);  // GPUs have products for rows in between
     max_tokens = {std::min(options.max_batch_tokens, few), options.max_batch_tokens};
-    allocate_cache(operands);
     for (std::size_t i = 0; i < executables.size(); ++i) {
       DecoderGraph decoder = build_decoder(config(), {weight_dtype, weight_dtype == DType::i8 ? stored : weight_dtype, operand_types[i], operands}, sizes);
       if (!weights)
@@ -135,12 +134,12 @@ struct Engine::State {
   static std::int64_t dense_bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
 
   void upload_rotary() {
-    stream->upload(rotary_memory[0].data(), rotary.cos().data, rotary_memory[0].size());
-    stream->upload(rotary_memory[1].data(), rotary.sin().data, rotary_memory[1].size());
+    stream->upload(rotary_memory[0].data(), rotary->cos().data, rotary_memory[0].size());
+    stream->upload(rotary_memory[1].data(), rotary->sin().data, rotary_memory[1].size());
   }
 
   void bind_state(Executable& executable, DType cache_type) {
-    TensorView cos = rotary.cos(), sin = rotary.sin();
+    TensorView cos = rotary->cos(), sin = rotary->sin();
     if (stream) {
       cos.data = rotary_memory[0].data();
       sin.data = rotary_memory[1].data();
@@ -209,7 +208,7 @@ struct Engine::State {
     const std::int64_t tokens = check_batch(batch);
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
-    if (rotary.cover(longest) && stream) upload_rotary();
+    if (rotary->cover(longest) && stream) upload_rotary();
     const std::size_t few = tokens <= max_tokens[0] && static_cast<std::int64_t>(batch.size()) <= max_tokens[0] ? 0 : 1;
     const std::int64_t rows = fill_inputs(batch, which, *inputs[few]);
     inputs[few]->upload(static_cast<std::int64_t>(batch.size()));
