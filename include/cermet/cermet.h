@@ -43,7 +43,8 @@ CERMET_API const char* cermet_last_error_message(void);
 
 typedef struct cermet_handle cermet_handle;
 
-/* `device` is "cpu", or "null", which checks and selects everything and computes nothing. `threads` counts the caller; 0 is one for each core. */
+/* `device` is "cpu", "cuda" (or "cuda:1", the second GPU), or "null", which checks and selects everything and computes nothing. `threads` counts the
+ * caller; 0 is one for each core. */
 CERMET_API cermet_status cermet_create(const char* device, int32_t threads, cermet_handle** handle);
 /* Operators and models made from the handle stay valid. NULL is allowed. */
 CERMET_API void cermet_destroy(cermet_handle* handle);
@@ -110,7 +111,9 @@ CERMET_API cermet_status cermet_op_set_constant(cermet_op* op, size_t input, con
  * Every tensor is checked against its descriptor: device, element type, shape, strides, alignment to its element, null data, and memory that a
  * result would share with another tensor (a result may be exactly one of the inputs where each of its elements depends on that input's same
  * element only). `workspace` is 64-byte aligned memory of at least cermet_op_workspace_size bytes, or NULL with size 0, in which case the
- * operator allocates it at the first run and keeps it. `stream` must be NULL: the CPU has none. Allocates nothing else. */
+ * operator allocates it at the first run and keeps it. Allocates nothing else. On the CPU `stream` must be NULL. On a GPU all tensors and the
+ * workspace are in its memory (kDLCUDA), and `stream` is a CUstream or cudaStream_t of its primary context, on which the work is enqueued; with
+ * NULL it goes to a stream of the handle's and is done when this returns. Constants come from host memory in either case. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
 

@@ -185,7 +185,7 @@ class tensor {
 /// A device and its threads. Operators and models keep what they need of it.
 class handle {
  public:
-  /// `device`: "cpu" or "null". `threads` 0: one for each core.
+  /// `device`: "cpu", "cuda", "cuda:1" or "null". `threads` 0: one for each core.
   explicit handle(const char* device = "cpu", std::int32_t threads = 0) {
     cermet_handle* made = nullptr;
     face::check(cermet_create(device, threads, &made));

@@ -86,7 +86,10 @@ bool coincide(const TensorView& a, const TensorView& b) {
 TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
   const DType dtype = e.type->dtype;
   const int device = static_cast<int>(tensor.device.device_type);
-  if (device != kDLCPU) refuse(e, "a tensor in host memory (kDLCPU)", fmt::format("device type {}", device));
+  if (device != e.device_type) {
+    const char* expected = e.device_type == kDLCPU ? "a tensor in host memory (kDLCPU)" : "a tensor in memory of a CUDA device (kDLCUDA)";
+    refuse(e, expected, fmt::format("device type {}", device));
+  }
   if (!is_dtype(tensor.dtype, dtype)) refuse(e, name_of(dtype), text_of(tensor.dtype));
   const Shape shape = shape_of(tensor, e);
   Shape strides = dense_strides(shape);

@@ -17,6 +17,7 @@ struct Expectation {
   const Shape* strides = nullptr;    ///< these exactly; null for any legal ones
   int dense_dims = 1;                ///< trailing dimensions that must be contiguous among themselves
   bool is_output = false;            ///< no two elements may share memory
+  int device_type = kDLCPU;          ///< where the memory must be
   bool is_touched = true;            ///< the memory will be read or written, so it must be there
 };
 

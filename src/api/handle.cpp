@@ -17,6 +17,10 @@ int checked_threads(int threads) {
 
 Context::Context(std::unique_ptr<Device> made, int threads) : device(std::move(made)), pool(checked_threads(threads)) {
   device_name = device->kind() == DeviceKind::cpu ? fmt::format("cpu ({} threads, {})", pool.size(), cpu::name_of(cpu::active_isa())) : device->name();
+  if (!device->target()) return;
+  stream = device->make_stream();
+  programs.emplace(*device);
+  queue = {device.get(), stream.get(), &*programs};
 }
 
 }  // namespace cermet::api

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/thread_pool.hpp"
 #include "cermet/cermet.h"
 #include "device/device.hpp"
+#include "jit/program_store.hpp"
 
 namespace cermet::api {
 
@@ -14,6 +16,9 @@ struct Context {
   std::unique_ptr<Device> device;
   std::string device_name;
   ThreadPool pool;
+  std::unique_ptr<Stream> stream;  ///< of a GPU; null for the CPU
+  std::optional<ProgramStore> programs;
+  DeviceQueue queue;
   Context(std::unique_ptr<Device> made, int threads);
 };
 

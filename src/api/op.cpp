@@ -6,6 +6,7 @@
 #include "api/guard.hpp"
 #include "api/schema.hpp"
 #include "base/text.hpp"
+#include "device/cuda/plugin.hpp"
 #include "op/reference.hpp"
 #include "select/select.hpp"
 
@@ -76,13 +77,15 @@ Operator::Operator(std::shared_ptr<Context> context, std::string_view name, std:
                    std::span<const cermet_attribute> attributes)
     : context_(std::move(context)) {
   Problem made = problem_of(name, inputs, attributes);
+  made.target = context_->device->target();
   const Kernel& kernel = select_kernel(made);
-  bound_.emplace(std::move(made), kernel, context_->pool);
+  bound_.emplace(std::move(made), kernel, context_->pool, context_->queue);
   const Problem& p = problem();
   dense_dims_ = dense_dims_of(p);
   is_elementwise_ = std::all_of(p.op->inputs.begin(), p.op->inputs.end(), [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
   strides_.resize(p.inputs.size());
   constants_.resize(p.inputs.size());
+  device_constants_.resize(p.inputs.size());
   inputs_.resize(p.inputs.size());
   outputs_.resize(p.outputs.size());
   for (const TensorType& type : p.outputs) output_shapes_.push_back(bind(type.dims, {}));
@@ -110,13 +113,13 @@ int Operator::alias(std::size_t i) const {
 
 Expectation Operator::expect_input(std::size_t i) const {
   const Problem& p = problem();
-  return {p.op->name,  "input", spec_name(p.op->inputs, i),  i, &p.input(i), strides_[i] ? &*strides_[i] : nullptr,
-          dense_dims_, false,   context_->device->computes()};
+  return {p.op->name, "input",       spec_name(p.op->inputs, i),  i, &p.input(i), strides_[i] ? &*strides_[i] : nullptr, dense_dims_,
+          false,      device_type(), context_->device->computes()};
 }
 
 Expectation Operator::expect_output(std::size_t i) const {
   const Problem& p = problem();
-  return {p.op->name, "output", spec_name(p.op->outputs, i), i, &p.outputs[i], nullptr, dense_dims_, true, context_->device->computes()};
+  return {p.op->name, "output", spec_name(p.op->outputs, i), i, &p.outputs[i], nullptr, dense_dims_, true, device_type(), context_->device->computes()};
 }
 
 void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
@@ -124,9 +127,18 @@ void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
   require(input < p.inputs.size() && p.is_constant(input), "{}: input {}: expected an operand that was declared constant, found another", p.op->name, input);
   Expectation expectation = expect_input(input);
   expectation.is_touched = true;
+  expectation.device_type = kDLCPU;  // constants come from the host
   OwnedTensor copy = dense_copy(checked_view(tensor, expectation));
   bound_->prepack(input, copy.view);
   inputs_[input] = copy.view;  // where it was packed, the kernel gets the packed bytes in place of this data
+  if (context_->queue.device && !kernel().weight_layout(p, input)) {
+    DeviceBuffer& memory = device_constants_[input];
+    memory = context_->device->allocate(copy.memory.size());
+    context_->stream->upload(memory.data(), copy.memory.data(), memory.size());
+    context_->stream->synchronize();  // the copy goes
+    inputs_[input].data = memory.data();
+    return;
+  }
   constants_[input] = kernel().weight_layout(p, input) ? OwnedTensor() : std::move(copy);
 }
 
@@ -180,7 +192,7 @@ void Operator::check_sharing(std::size_t output) const {
 
 void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
   const std::string_view name = problem().op->name;
-  require(!stream, "{}: stream: expected NULL on the CPU, found a stream", name);
+  require(!stream || context_->queue.device, "{}: stream: expected NULL on the CPU, found a stream", name);
   take_inputs(inputs);
   take_outputs(outputs);
   for (std::size_t i = 0; i < outputs_.size(); ++i) check_sharing(i);
@@ -193,7 +205,19 @@ void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* 
   } else {
     require(workspace_size == 0, "{}: workspace: expected size 0 with NULL, found {}", name, workspace_size);
   }
-  if (context_->device->computes()) bound_->run(inputs_, outputs_, static_cast<std::byte*>(workspace));
+  if (!context_->device->computes()) return;
+  if (context_->queue.device) return run_on_device(static_cast<std::byte*>(workspace), stream);
+  bound_->run(inputs_, outputs_, static_cast<std::byte*>(workspace));
+}
+
+/// On the caller's stream, or on the handle's own and then to the end.
+void Operator::run_on_device(std::byte* workspace, void* stream) {
+  if (stream != native_stream_) {
+    stream_ = stream ? cuda::plugin().wrap_stream(*context_->device, stream) : nullptr;
+    native_stream_ = stream;
+  }
+  bound_->run(inputs_, outputs_, workspace, stream_.get());
+  if (!stream) context_->stream->synchronize();
 }
 
 }  // namespace cermet::api

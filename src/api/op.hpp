@@ -32,6 +32,8 @@ class Operator {
  private:
   Expectation expect_input(std::size_t i) const;
   Expectation expect_output(std::size_t i) const;
+  int device_type() const { return context_->device->kind() == DeviceKind::cuda ? kDLCUDA : kDLCPU; }
+  void run_on_device(std::byte* workspace, void* stream);
   void take_inputs(std::span<const DLTensor* const> inputs);
   void take_outputs(std::span<DLTensor* const> outputs);
   void check_sharing(std::size_t output) const;
@@ -41,7 +43,10 @@ class Operator {
   std::optional<BoundOp> bound_;
   std::vector<std::optional<Shape>> strides_;  ///< per input: what its descriptor asked for
   std::vector<Shape> output_shapes_;
-  std::vector<OwnedTensor> constants_;        ///< dense copies of those that the kernel does not pack
+  std::vector<OwnedTensor> constants_;  ///< dense copies of those that the kernel does not pack
+  std::vector<DeviceBuffer> device_constants_;
+  void* native_stream_ = nullptr;  ///< the caller's stream that `stream_` stands for
+  std::unique_ptr<Stream> stream_;
   std::vector<TensorView> inputs_, outputs_;  ///< of the current run; constants stay
   int dense_dims_ = 1;
   bool is_elementwise_ = false;  ///< every operand One-to-One

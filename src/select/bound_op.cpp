@@ -50,7 +50,7 @@ void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
   }
 }
 
-void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace) {
+void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace, Stream* stream) {
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     operands_[i] = i < inputs.size() ? inputs[i] : TensorView();
     if (packed_[i].data()) operands_[i].data = packed_[i].data();
@@ -58,7 +58,7 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
   }
   if (!workspace && workspace_bytes_ > 0) workspace = own_workspace();
   if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
-  const cuda::TaskQueue queue(*queue_.device, *queue_.stream, programs_);
+  const cuda::TaskQueue queue(*queue_.device, stream ? *stream : *queue_.stream, programs_);
   launch_({operands_, outputs, workspace, pool_, &queue});
 }
 

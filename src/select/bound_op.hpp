@@ -22,7 +22,8 @@ class BoundOp {
   void prepack(std::size_t operand, const TensorView& weight);
   /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the problem; views may be strided in leading
   /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
-  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr);
+  /// A kernel for CUDA goes to `stream`, or where it is null to the queue's.
+  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr, Stream* stream = nullptr);
 
  private:
   std::byte* own_workspace();

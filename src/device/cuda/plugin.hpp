@@ -14,6 +14,8 @@ struct PluginInterface {
   const char* build;
   /// Throws Error(unsupported) saying why no device can be used: no driver, one that is too old, no such device.
   std::unique_ptr<Device> (*make_device)(int index);
+  /// A caller's CUstream (or cudaStream_t) on a device that make_device gave; it stays the caller's.
+  std::unique_ptr<Stream> (*wrap_stream)(Device& device, void* stream);
   /// Works without a driver.
   std::unique_ptr<Toolchain> (*make_toolchain)();
   /// Devices that the driver shows; throws as make_device does where there is no usable driver.

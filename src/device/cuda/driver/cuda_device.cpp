@@ -127,6 +127,8 @@ class CudaDevice final : public Device {
     return result;
   }
 
+  const std::shared_ptr<Context>& context() const { return context_; }
+
   std::int64_t free_bytes() const override {
     const CurrentContext current(context_->handle());
     std::size_t free = 0, total = 0;
@@ -157,6 +159,11 @@ int Context::attribute(CUdevice_attribute which) const {
   int value = 0;
   driver().check(driver().device_get_attribute(&value, which, device_), "device attribute");
   return value;
+}
+
+std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
+  CERMET_ASSERT(device.kind() == DeviceKind::cuda);
+  return wrap_cuda_stream(static_cast<CudaDevice&>(device).context(), static_cast<CUstream>(stream));
 }
 
 std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }

@@ -25,6 +25,9 @@ class Context {
 };
 
 std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context);
+/// A caller's stream, which stays the caller's.
+std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream);
+std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream);
 std::unique_ptr<Device> make_cuda_device(int index);
 
 }  // namespace cermet::cuda

@@ -55,7 +55,9 @@ class CudaStream final : public Stream {
     const CurrentContext current(context_->handle());
     driver().check(driver().stream_create(&stream_, CU_STREAM_NON_BLOCKING), "stream");
   }
+  CudaStream(std::shared_ptr<Context> context, CUstream stream) : context_(std::move(context)), stream_(stream), owned_(false) {}
   ~CudaStream() override {
+    if (!owned_) return;
     const CurrentContext current(context_->handle());
     driver().stream_destroy(stream_);
   }
@@ -156,10 +158,13 @@ class CudaStream final : public Stream {
 
   std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr;
+  bool owned_ = true;
   CUgraph abandoned_ = nullptr;
 };
 
 }  // namespace
+
+std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream) { return std::make_unique<CudaStream>(std::move(context), stream); }
 
 std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context) { return std::make_unique<CudaStream>(std::move(context)); }
 
