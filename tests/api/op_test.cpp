@@ -256,7 +256,7 @@ TEST(Handle, NamesDeviceAndThreads) {
   cermet_destroy(handle);
   cermet_destroy(nullptr);
   handle = nullptr;
-  expect_refused(cermet_create("cuda", 0, &handle), {"cuda", "cpu"});
+  expect_refused(cermet_create("gpu", 0, &handle), {"gpu", "cpu", "cuda"});
   expect_refused(cermet_create("cpu", -1, &handle), {"threads", "-1"});
   expect_refused(cermet_create(nullptr, 1, &handle), {"device", "NULL"});
   expect_refused(cermet_create("cpu", 1, nullptr), {"handle", "NULL"});
