@@ -8,6 +8,7 @@
 #include "api/guard.hpp"
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cuda/kernels.hpp"
 
 namespace cermet::api {
 namespace {
@@ -39,7 +40,8 @@ Json attribute_json(const AttributeSpec& spec) {
 
 Json kernels_json(const OpDefinition& op) {
   Json list = Json::array();
-  for (const Kernel* kernel : cpu::kernels_of(op.kind)) list.push_back({{"name", kernel->name}, {"summary", kernel->summary}});
+  for (const Kernel* kernel : cpu::kernels_of(op.kind)) list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cpu"}});
+  for (const Kernel* kernel : cuda::kernels_of(op.kind)) list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cuda"}});
   return {{"cpu", list}};
 }
 

@@ -8,6 +8,7 @@
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cuda/kernels.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -15,7 +16,7 @@ namespace cermet::cli {
 namespace {
 
 struct Options {
-  std::string name, explain, constants;
+  std::string name, explain, constants, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
 };
@@ -68,7 +69,7 @@ void add_operand(Table& table, const OperandSpec& spec, bool is_input) {
 
 void show_text(Console& console, const OpDefinition& op) {
   console.print("{}: {}\n\nSemantics\n{}\n", op.name, op.summary, wrapped(op.semantics, 116));
-  Table inputs, outputs, attributes, kernels;
+  Table inputs, outputs, attributes;
   for (const OperandSpec& spec : op.inputs) add_operand(inputs, spec, true);
   for (const OperandSpec& spec : op.outputs) add_operand(outputs, spec, false);
   console.print("Inputs (name, type, mapping, meaning)\n{}\nOutputs\n{}\n", inputs.to_string(), outputs.to_string());
@@ -76,8 +77,11 @@ void show_text(Console& console, const OpDefinition& op) {
     attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)), "default " + to_string(spec.fallback),
                     spec.choices.empty() ? std::string(spec.doc) : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
   if (!attributes.empty()) console.print("Attributes\n{}\n", attributes.to_string());
-  for (const Kernel* kernel : cpu::kernels_of(op.kind)) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
-  if (!kernels.empty()) console.print("Kernels on the CPU, in the order in which they are asked\n{}\n", kernels.to_string());
+  for (const auto& [backend, list] : {std::pair("CPU", cpu::kernels_of(op.kind)), std::pair("GPU", cuda::kernels_of(op.kind))}) {
+    Table kernels;
+    for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
+    if (!kernels.empty()) console.print("Kernels on the {}, in the order in which they are asked\n{}\n", backend, kernels.to_string());
+  }
   console.print("Example\n  cermet ops {} --explain '{}'\n", op.name, api::example_call(op));
 }
 
@@ -105,8 +109,12 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
   for (std::size_t i = 0; i < problem.outputs.size(); ++i)
     json["outputs"][std::string(problem.op->outputs[std::min(i, problem.op->outputs.size() - 1)].name)] = problem.outputs[i].to_string();
   json["constants"] = constant_names(problem);
-  json["instruction_set"] = cpu::name_of(cpu::active_isa());
-  json["threads"] = threads;
+  if (problem.target) {
+    json["target"] = problem.target->name;
+  } else {
+    json["instruction_set"] = cpu::name_of(cpu::active_isa());
+    json["threads"] = threads;
+  }
   json["candidates"] = Json::array();
   for (const Candidate& candidate : selection.candidates)
     json["candidates"].push_back({{"kernel", candidate.kernel->name}, {"decline", candidate.decline ? Json(*candidate.decline) : Json()}});
@@ -124,7 +132,8 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
                                  operations / std::max(bytes, 1.0))});
   if (problem.constant_inputs) facts.row({"constants", fmt::format("{}", fmt::join(constant_names(problem), ", "))});
-  facts.row({"machine", fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
+  facts.row({"machine",
+             problem.target ? problem.target->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
   if (selection.kernel) {
     facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
     for (const Json& packed : json["packed"])
@@ -140,6 +149,8 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
 void explain(Console& console, const OpDefinition& op, const Options& options) {
   Problem problem = parse_problem(op, options.explain, options.tokens);
   mark_constants(problem, options.constants);
+  const auto device = make_device(options.device);
+  problem.target = device->target();
   const Selection selection = explain_selection(problem);
   const Json json = explain_json(problem, selection, ThreadPool(options.threads).size());
   if (console.json()) console.write_json(json);
@@ -165,7 +176,8 @@ Verb ops_verb() {
       "  cermet ops\n"
       "  cermet ops rms_norm\n"
       "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
-      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16",
+      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
+      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
       [](CLI::App& app) -> Action {
         const auto options = std::make_shared<Options>();
         app.add_option("NAME", options->name, "an operator");
@@ -175,6 +187,7 @@ Verb ops_verb() {
         app.add_option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension")
             ->check(CLI::Range(1, 1 << 30))
             ->capture_default_str();
+        app.add_option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one")->capture_default_str();
         app.add_option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core")->check(CLI::Range(0, 1024));
         return [options](Console& console) { show(console, *options); };
       }};
