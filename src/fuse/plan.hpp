@@ -1,5 +1,4 @@
-// Which nodes of a graph become one kernel. Every node stands alone: a group is what the kernels there are can compute in one launch, and
-// each of them computes one operator.
+// Which nodes of a graph become one kernel: at first every node stands alone.
 #pragma once
 
 #include <cstdint>

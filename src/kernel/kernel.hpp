@@ -55,6 +55,8 @@ struct Kernel {
   const WeightLayout* (*weight_layout)(const Problem&, std::size_t operand) = [](const Problem&, std::size_t) -> const WeightLayout* { return nullptr; };
   /// Scratch bytes at the symbols' maximum.
   std::int64_t (*workspace)(const Problem&, int threads) = [](const Problem&, int) -> std::int64_t { return 0; };
+  /// Whether the kernel computes this operator on the way to its own, as a problem's prologue; null: none.
+  bool (*takes_prologue)(const Problem& prologue) = nullptr;
   /// What a CUDA kernel compiles for a problem; its launcher names programs by their place in the list. Null for kernels of the CPU.
   std::vector<cuda::Program> (*programs)(const Problem&) = nullptr;
 };

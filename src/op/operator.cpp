@@ -145,7 +145,12 @@ Cost cost_of(const Problem& problem) {
   for (const auto& input : problem.inputs)
     if (input) cost.bytes += bytes_of(*input, problem.maximum);
   for (const TensorType& output : problem.outputs) cost.bytes += bytes_of(output, problem.maximum);
-  return cost;
+  if (!problem.prologue) return cost;
+  Problem prologue = *problem.prologue;
+  prologue.maximum = problem.maximum;
+  const Cost first = cost_of(prologue);
+  return {cost.operations + first.operations,
+          cost.bytes + first.bytes - 2 * bytes_of(*problem.inputs[0], problem.maximum)};  // what passes inside moves nowhere
 }
 
 }  // namespace cermet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,7 +59,10 @@ struct Problem {
   Attributes attributes;              ///< resolved: every attribute of the schema is present
   std::uint64_t constant_inputs = 0;  ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
   SymbolValues maximum;               ///< largest value each symbol may take
-  const Target* target = nullptr;     ///< the device that kernels are chosen for; null for the CPU
+  /// An operator whose first result is operand 0 and stays inside the kernel; null for most problems. A launch gets the prologue's operands and then
+  /// the problem's own but the first; its results are the problem's and then the prologue's but the first.
+  std::shared_ptr<const Problem> prologue = nullptr;
+  const Target* target = nullptr;  ///< the device that kernels are chosen for; null for the CPU
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
   bool is_constant(std::size_t i) const { return i < 64 && ((constant_inputs >> i) & 1u); }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/log.hpp"
+#include "fuse/prologue.hpp"
 #include "graph/common_subexpressions.hpp"
 #include "graph/dead_code.hpp"
 #include "graph/memory.hpp"
@@ -54,7 +55,18 @@ class Compiler {
   std::string plan_arena();
   std::string bind();
 
-  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups_[step].nodes.front())]; }
+  /// The node that names a step: the only one, or the product after its prologue.
+  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups_[step].nodes.back())]; }
+  const Node* prologue_of(std::size_t step) const {
+    return groups_[step].nodes.size() == 2 ? &graph().nodes()[static_cast<std::size_t>(groups_[step].nodes.front())] : nullptr;
+  }
+  Problem problem_of(const Node& node, const Node* prologue) const;
+  std::vector<ValueId> inputs_of(std::size_t step) const;
+  std::vector<ValueId> outputs_of(std::size_t step) const;
+  /// Kernels with a prologue take weights as they are.
+  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const {
+    return prologue_of(step) ? nullptr : choices_[step].kernel->weight_layout(choices_[step].problem, operand);
+  }
   std::string replace_graph(Graph smaller);
   const Graph& graph() const { return state_->graph; }
   void bind_inputs();
@@ -124,8 +136,34 @@ std::string Compiler::replace_graph(Graph smaller) {
 std::string Compiler::remove_dead_code() { return replace_graph(cermet::remove_dead_code(graph())); }
 std::string Compiler::merge_common_subexpressions() { return replace_graph(cermet::merge_common_subexpressions(graph())); }
 
+Problem Compiler::problem_of(const Node& node, const Node* prologue) const {
+  Problem problem = graph().problem_of(node, options_.maximum);
+  problem.target = device_.target();
+  if (prologue) problem.prologue = std::make_shared<const Problem>(problem_of(*prologue, nullptr));
+  return problem;
+}
+
+/// Operands in the order in which a kernel gets them; see Problem::prologue.
+std::vector<ValueId> Compiler::inputs_of(std::size_t step) const {
+  const Node* prologue = prologue_of(step);
+  if (!prologue) return node_of(step).inputs;
+  std::vector<ValueId> ids = prologue->inputs;
+  ids.resize(definition(prologue->op).inputs.size());  // optional operands at the end may have been left out
+  ids.insert(ids.end(), node_of(step).inputs.begin() + 1, node_of(step).inputs.end());
+  return ids;
+}
+
+std::vector<ValueId> Compiler::outputs_of(std::size_t step) const {
+  std::vector<ValueId> ids = node_of(step).outputs;
+  if (const Node* prologue = prologue_of(step)) ids.insert(ids.end(), prologue->outputs.begin() + 1, prologue->outputs.end());
+  return ids;
+}
+
 std::string Compiler::plan_groups() {
   groups_ = plan_fusion(graph());
+  if (device_.target())
+    groups_ = fuse_prologues(graph(), std::move(groups_),
+                             [&](const Node& first, const Node& product) { return explain_selection(problem_of(product, &first)).kernel != nullptr; });
   return fmt::format("{} nodes in {} groups", graph().nodes().size(), groups_.size());
 }
 
@@ -168,8 +206,7 @@ std::string Compiler::select_kernels() {
   for (std::size_t step = 0; step < groups_.size(); ++step) {
     const Node& node = node_of(step);
     try {
-      Problem problem = graph().problem_of(node, options_.maximum);
-      problem.target = device_.target();
+      Problem problem = problem_of(node, prologue_of(step));
       const Kernel& kernel = select_kernel(problem);
       names.insert(kernel.name);
       choices_.push_back({std::move(problem), &kernel});
@@ -194,12 +231,12 @@ std::string Compiler::compile_kernels() {
 std::string Compiler::load_weights() {
   const std::int64_t before = weights_.bytes();
   for (std::size_t step = 0; step < choices_.size(); ++step) {
-    const Node& node = node_of(step);
-    std::vector<TensorView>& views = loaded_.emplace_back(node.inputs.size());
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!choices_[step].problem.has(i) || graph().value(node.inputs[i]).kind != ValueKind::constant) continue;
-      const Value& value = graph().value(node.inputs[i]);
-      const WeightLayout* layout = choices_[step].kernel->weight_layout(choices_[step].problem, i);
+    const std::vector<ValueId> inputs = inputs_of(step);
+    std::vector<TensorView>& views = loaded_.emplace_back(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i] || graph().value(inputs[i]).kind != ValueKind::constant) continue;
+      const Value& value = graph().value(inputs[i]);
+      const WeightLayout* layout = layout_of(step, i);
       views[i] = device_.computes() ? weights_.get(value.name, value.type, layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
@@ -274,7 +311,8 @@ void Compiler::bind_step(std::size_t step) {
   Executable::State& s = *state_;
   const Node& node = node_of(step);
   const Choice& choice = choices_[step];
-  s.steps.push_back({choice.kernel->bind(choice.problem), s.operands.size(), node.inputs.size(), node.outputs.size(), false, {}, {}});
+  const std::vector<ValueId> inputs = inputs_of(step), outputs = outputs_of(step);
+  s.steps.push_back({choice.kernel->bind(choice.problem), s.operands.size(), inputs.size(), outputs.size(), false, {}, {}});
   if (choice.kernel->programs) {
     ExecutableStep& bound = s.steps.back();
     bound.programs = options_.queue.programs->get(choice.kernel->programs(choice.problem));
@@ -286,15 +324,15 @@ void Compiler::bind_step(std::size_t step) {
     if (const std::int32_t input = id ? s.input_of_value[static_cast<std::size_t>(id.index)] : -1; input >= 0)
       s.inputs[static_cast<std::size_t>(input)].dense_dims = std::max(s.inputs[static_cast<std::size_t>(input)].dense_dims, dense_dims);
   };
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const std::size_t position = add_operand(node.inputs[i]);
-    note_dense_dims(node.inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::size_t position = add_operand(inputs[i]);
+    note_dense_dims(inputs[i]);
     if (!loaded_[step][i].present) continue;
     s.operands[position] = loaded_[step][i];
-    const WeightLayout* layout = choice.kernel->weight_layout(choice.problem, i);
+    const WeightLayout* layout = layout_of(step, i);
     if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end()) layouts.push_back(layout->name);
   }
-  for (const ValueId id : node.outputs) {
+  for (const ValueId id : outputs) {
     add_operand(id);
     note_dense_dims(id);
   }

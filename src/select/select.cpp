@@ -13,13 +13,21 @@ bool is_disabled(std::string_view kernel) {
   return list.find(fmt::format(",{},", kernel)) != std::string::npos;
 }
 
+Decline decline_of(const Kernel& kernel, const Problem& problem) {
+  if (is_disabled(kernel.name)) return "switched off by CERMET_DISABLE_KERNELS";
+  if (problem.prologue && !kernel.takes_prologue) return "computes no prologue";
+  if (problem.prologue && !kernel.takes_prologue(*problem.prologue)) return fmt::format("does not compute {} on the way", problem.prologue->op->name);
+  if (!problem.prologue && kernel.takes_prologue) return "expects a prologue";
+  return kernel.declines(problem);
+}
+
 }  // namespace
 
 Selection explain_selection(const Problem& problem) {
   if (!problem.target) cpu::active_isa();
   Selection selection;
   for (const Kernel* kernel : problem.target ? cuda::kernels_of(problem.op->kind) : cpu::kernels_of(problem.op->kind)) {
-    Decline decline = is_disabled(kernel->name) ? Decline("switched off by CERMET_DISABLE_KERNELS") : kernel->declines(problem);
+    Decline decline = decline_of(*kernel, problem);
     if (!decline && !selection.kernel) selection.kernel = kernel;
     selection.candidates.push_back({kernel, std::move(decline)});
   }

@@ -1,0 +1,15 @@
+// Groups of two: a product and the normalisation whose result only it reads, which its kernel computes on the way.
+#pragma once
+
+#include <vector>
+
+#include "base/function_ref.hpp"
+#include "fuse/plan.hpp"
+
+namespace cermet {
+
+/// Joins the group of `product` with that of the node `first` which makes its operand 0, where nobody else reads that operand, nothing between the two
+/// reads the first node's other results, and `accepts` says that some kernel takes both. The joined group runs where the product ran.
+std::vector<FusionGroup> fuse_prologues(const Graph& graph, std::vector<FusionGroup> groups, FunctionRef<bool(const Node& first, const Node& product)> accepts);
+
+}  // namespace cermet
