@@ -29,6 +29,8 @@ std::vector<Case> cases() {
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (std::int64_t length : {1, 7, 16, 129, 5000}) list.push_back({fmt::format("{}_{}", name_of(t), length), {CaseOperand{{t, {3, length}}, normal(), 5}}});
   list.push_back({"ties", {CaseOperand{{DType::f32, {4, 70}}, integers(-2, 2)}}});
+  list.push_back({"vocabulary", {CaseOperand{{DType::f32, {3, 50257}}, normal(3), 3}}});
+  list.push_back({"vocabulary_ties", {CaseOperand{{DType::bf16, {2, 32000}}, integers(-2, 2)}}});
   list.push_back({"all_equal", {CaseOperand{{DType::bf16, {2, 40}}, constant(-3)}}});
   list.push_back({"nan_first_wins", {CaseOperand{{DType::f32, {2, 37}}, values({1, 2, INFINITY, NAN, 5, 6, NAN})}}});
   list.push_back({"minus_infinity", {CaseOperand{{DType::f16, {2, 20}}, constant(-INFINITY)}}});

@@ -117,6 +117,12 @@ std::vector<Case> cases() {
   list.push_back(make_case(
       "everything", logits,
       {.temperature = values({0, 0.7, 1, 1.3}), .top_k = integers(0, 300), .top_p = uniform(0.3, 1), .min_p = uniform(0, 0.1), .penalty = uniform(0.8, 1.5)}));
+  const TensorType vocabulary{DType::f32, {5, 32011}};
+  list.push_back(make_case("vocabulary", vocabulary, {.temperature = uniform(0.5, 1.5)}));
+  list.push_back(
+      make_case("vocabulary_cut", vocabulary, {.top_k = values({0, 50, 1, 9000, 0}), .top_p = values({0.9, 0.8, 0.5, 0.99, 0.1}), .penalty = uniform(1, 2)}));
+  list.push_back(
+      make_case("vocabulary_flat", {DType::bf16, {4, 20000}}, {.top_k = values({0, 7000, 15000, 0}), .top_p = values({0.5, 1, 0.3, 0.95})}, normal(0.01)));
   list.push_back(make_case("ties", logits, {.top_k = integers(1, 5), .top_p = uniform(0.2, 1)}, integers(-1, 1)));
   list.push_back(make_case("one_token", {DType::f32, {3, 1}}, {.top_p = constant(0.5)}));
   list.push_back(make_case("not_finite", {DType::f32, {4, 4}}, {},

@@ -7,30 +7,21 @@
 namespace cermet::cuda {
 namespace {
 
-/// Operand 0 is the source, operand 1 the destination.
-AxesBuilder<2> axes_of_copy(const StridedCopy& block) {
-  AxesBuilder<2> axes;
+CopyAxes axes_of_copy(const StridedCopy& block) {
+  CopyAxes axes;
   for (int a = 0; a < block.shape.rank(); ++a) axes.append(block.shape[a], {block.from_strides[a], block.to_strides[a]});
   return axes;
 }
 
 /// Elements that both sides may move as one word of at most 16 bytes.
-std::int64_t word_of(const AxesBuilder<2>& axes, const StridedCopy& block) {
-  std::int64_t run = axes.run_length({block.from != nullptr, true}, 16 / block.element_bytes);
-  while (run > 1 && !(is_aligned(block.from, run * block.element_bytes) && is_aligned(block.to, run * block.element_bytes))) run /= 2;
+std::int64_t word_of(const CopyAxes& axes, const void* from, const void* to, std::int64_t element_bytes) {
+  std::int64_t run = axes.run_length({from != nullptr, true}, 16 / element_bytes);
+  while (run > 1 && !(is_aligned(from, run * element_bytes) && is_aligned(to, run * element_bytes))) run /= 2;
   return run;
 }
 
-void enqueue_words(const TaskQueue& queue, std::size_t copy, const StridedCopy& block, const AxesBuilder<2>& builder) {
-  const std::int64_t run = word_of(builder, block);
-  copy::Params params{block.from, block.to, static_cast<std::uint32_t>(run * block.element_bytes), 1, builder.make(run, {true, true})};
-  // Several words of a thread keep more loads in flight, but not at the price of idle multiprocessors.
-  if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
-  queue.run(copy, div_up(params.axes.count, std::int64_t{copy::threads} * params.per_thread), params);
-}
-
 /// The axis, other than the last, along which the source is dense; -1 where there is none.
-int dense_source_axis(const AxesBuilder<2>& axes) {
+int dense_source_axis(const CopyAxes& axes) {
   for (int a = axes.rank() - 2; a >= 0; --a)
     if (axes.strides(a)[0] == 1) return a;
   return -1;
@@ -45,15 +36,24 @@ Program transpose_program() {
       .header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Transpose", .threads = copy::threads, .shared_bytes = copy::tile_shared_bytes};
 }
 
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes) {
+  if (axes.count() == 0) return;
+  const std::int64_t run = word_of(axes, from, to, element_bytes);
+  copy::Params params{from, to, static_cast<std::uint32_t>(run * element_bytes), 1, axes.make(run, {true, true})};
+  // Several words of a thread keep more loads in flight, but not at the price of idle multiprocessors.
+  if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
+  queue.run(copy, div_up(params.axes.count, std::int64_t{copy::threads} * params.per_thread), params);
+}
+
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block) {
-  if (block.shape.elements() != 0) enqueue_words(queue, copy, block, axes_of_copy(block));
+  enqueue_copy(queue, copy, axes_of_copy(block), block.from, block.to, block.element_bytes);
 }
 
 void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block) {
   if (block.shape.elements() == 0) return;
-  AxesBuilder<2> axes = axes_of_copy(block);
+  CopyAxes axes = axes_of_copy(block);
   const int last = axes.rank() - 1, across = last > 0 && axes.strides(last)[0] > 1 && axes.strides(last)[1] == 1 ? dense_source_axis(axes) : -1;
-  if (across < 0) return enqueue_words(queue, copy, block, axes);
+  if (across < 0) return enqueue_copy(queue, copy, axes, block.from, block.to, block.element_bytes);
   copy::TransposeParams params{.from = block.from,
                                .to = block.to,
                                .word_bytes = static_cast<std::uint32_t>(block.element_bytes),

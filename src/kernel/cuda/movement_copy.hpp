@@ -1,6 +1,7 @@
 // The one copy behind reshape, transpose, slice, concat, split, expand and the collectives.
 #pragma once
 
+#include "kernel/cuda/movement_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
@@ -8,6 +9,9 @@ namespace cermet::cuda {
 
 Program copy_program();
 Program transpose_program();
+
+/// Operand 0 is the source, operand 1 the destination.
+using CopyAxes = AxesBuilder<2>;
 
 /// A block of elements between two layouts with any strides (in elements; 0 repeats, negative walks backwards). Memories do not overlap, but that a
 /// source may be null: then zeros are written.
@@ -22,6 +26,8 @@ struct StridedCopy {
 
 /// `copy` is the index of copy_program() in the kernel's programs.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
+/// The same from axes that are made already, which may be more than a shape has.
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes);
 /// The same where axes may change places: `transpose` is the index of transpose_program().
 void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block);
 

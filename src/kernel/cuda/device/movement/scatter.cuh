@@ -1,0 +1,112 @@
+// scatter: the updates that follow the copy of x, in index order and without atomics. Either a thread walks the updates of a column and writes each to
+// its place, or a thread owns a place and looks through the indices for it. An index out of range changes nothing.
+#pragma once
+
+#include "kernel/cuda/device/movement/axes.cuh"
+#include "kernel/cuda/device/movement/scatter.hpp"
+#include "kernel/cuda/device/reduce/integers.cuh"
+
+namespace cermet::scatter {
+
+struct Config {
+  DType type;
+  Reduction reduction;
+};
+
+/// What a place holds while updates meet it: float32 for floating types, the integer itself otherwise.
+template <Config C>
+struct Place {
+  using T = Element<C.type>;
+  static constexpr bool integral = C.type == DType::i32 || C.type == DType::i64;
+
+  static __device__ __forceinline__ float combined(float a, float b) {
+    if constexpr (C.reduction == Reduction::prod) return a * b;
+    if constexpr (C.reduction == Reduction::max) return a > b || a != a ? a : b;
+    if constexpr (C.reduction == Reduction::min) return a < b || a != a ? a : b;
+    return a + b;
+  }
+  /// Clamped to the type after every step.
+  static __device__ __forceinline__ int64_t combined(int64_t a, int64_t b) {
+    if constexpr (C.reduction == Reduction::prod) return Wide::product(a, b).clamped(reduce::lowest<T>, reduce::highest<T>);
+    if constexpr (C.reduction == Reduction::max) return max_of(a, b);
+    if constexpr (C.reduction == Reduction::min) return min_of(a, b);
+    return (Wide::of(a) + Wide::of(b)).clamped(reduce::lowest<T>, reduce::highest<T>);
+  }
+  static __device__ __forceinline__ auto widened(T x) {
+    if constexpr (integral) return static_cast<int64_t>(x);
+    else return to_float(x);
+  }
+  template <class Wider>
+  static __device__ __forceinline__ T narrowed(Wider x) {
+    if constexpr (integral) return static_cast<T>(x);
+    else return from_float<T>(x);
+  }
+};
+
+__device__ __forceinline__ int64_t wrapped(const Params& p, int64_t at) {
+  const int64_t index = load_index(p.indices, p.wide_indices, at);
+  return index < 0 ? index + p.size : index;
+}
+
+/// One work item: a column for each thread. For types in which a result accumulates as it is stored.
+template <Config C>
+struct Columns {
+  using Params = scatter::Params;
+  using T = Element<C.type>;
+
+  static __device__ void run(const Params& p, uint32_t item, char*) {
+    const int64_t column = static_cast<int64_t>(item) * threads + threadIdx.x;
+    if (column >= p.axes.count) return;
+    int64_t offset[3];
+    offsets_at(p.axes, column, offset);
+    T* y = static_cast<T*>(p.y) + offset[0];
+    const T* updates = static_cast<const T*>(p.updates) + offset[2];
+    for (int64_t i = 0; i < p.count; ++i) {
+      const int64_t index = wrapped(p, offset[1] + i * p.indices_stride);
+      const T update = updates[i * p.updates_stride];
+      if (index < 0 || index >= p.size) continue;
+      T& target = y[index * p.y_stride];
+      if constexpr (C.reduction == Reduction::none) target = update;
+      else target = Place<C>::narrowed(Place<C>::combined(Place<C>::widened(target), Place<C>::widened(update)));
+    }
+  }
+};
+
+/// One work item: a place of y for each thread.
+template <Config C>
+struct Places {
+  using Params = scatter::Params;
+  using T = Element<C.type>;
+
+  static __device__ void run(const Params& p, uint32_t item, char*) {
+    const int64_t position = static_cast<int64_t>(item) * threads + threadIdx.x;
+    if (position >= p.axes.count) return;
+    int64_t y_at = 0, indices_at = 0, updates_at = 0, place = 0;
+    for_coordinates(p.axes, position, [&](int a, int64_t at) {
+      y_at += at * p.axes.stride[0][a];
+      indices_at += at * p.axes.stride[1][a];
+      updates_at += at * p.axes.stride[2][a];
+      if (a == p.axis) place = at;
+    });
+    T& target = static_cast<T*>(p.y)[y_at];
+    const T* updates = static_cast<const T*>(p.updates) + updates_at;
+    if constexpr (C.reduction == Reduction::none) {
+      int64_t last = -1;
+#pragma unroll 4
+      for (int64_t i = 0; i < p.count; ++i) last = wrapped(p, indices_at + i * p.indices_stride) == place ? i : last;
+      if (last >= 0) target = updates[last * p.updates_stride];
+    } else {
+      auto value = Place<C>::widened(target);
+      bool touched = false;
+#pragma unroll 4
+      for (int64_t i = 0; i < p.count; ++i) {
+        if (wrapped(p, indices_at + i * p.indices_stride) != place) continue;
+        value = Place<C>::combined(value, Place<C>::widened(updates[i * p.updates_stride]));
+        touched = true;
+      }
+      if (touched) target = Place<C>::narrowed(value);
+    }
+  }
+};
+
+}  // namespace cermet::scatter

@@ -1,0 +1,23 @@
+// Parameters of the scatter tasks.
+#pragma once
+
+#include "kernel/cuda/device/movement/axes.hpp"
+
+namespace cermet::scatter {
+
+inline constexpr int threads = 256;
+
+enum class Reduction : uint8_t { none, sum, prod, max, min };
+
+struct Params {
+  void* y;
+  const void* indices;
+  const void* updates;
+  uint32_t wide_indices;
+  int32_t axis;                                      ///< its place in `axes`; -1 where they are columns
+  int64_t size, count;                               ///< of the indexed axis in y and in the indices
+  int64_t y_stride, indices_stride, updates_stride;  ///< along it
+  Axes<3> axes;                                      ///< strides of y, indices and updates along the others
+};
+
+}  // namespace cermet::scatter

@@ -1,0 +1,32 @@
+// Parameters of the reductions along axes.
+#pragma once
+
+#include "kernel/cuda/device/movement/axes.hpp"
+
+namespace cermet::reduce {
+
+inline constexpr int threads = 256;
+inline constexpr int column_lanes = 32, column_groups = threads / column_lanes;
+
+enum class Kind : uint8_t { sum, mean, prod, max, min };
+
+/// The terms of a result are split into `splits` ranges of positions; range s writes y at s * split_stride more.
+struct Params {
+  const void* x;
+  void* y;
+  int64_t splits, split_terms, split_stride;  ///< positions of a range; the stride in elements of y
+  float divisor;                              ///< of the result, where it is divided
+  uint32_t divides;
+  uint32_t vectors;  ///< the dense axis is walked in words of 16 bytes
+  Axes<2> kept;      ///< strides of x and y in elements; along the last one x is dense where columns are reduced
+  Axes<1> reduced;   ///< strides of x in elements, or in words
+};
+
+struct IntegerParams {
+  const void* x;
+  void* y;
+  Axes<2> kept;
+  Axes<1> reduced;  ///< in index order
+};
+
+}  // namespace cermet::reduce

@@ -1,0 +1,18 @@
+// Parameters of the cumulative sums.
+#pragma once
+
+#include "kernel/cuda/device/movement/axes.hpp"
+
+namespace cermet::scan {
+
+inline constexpr int threads = 256;
+
+struct Params {
+  const void* x;
+  void* y;
+  int64_t length, x_stride, y_stride;  ///< of the scanned axis
+  uint32_t exclusive, reverse;
+  Axes<2> lines;  ///< all other axes, strides of x and y
+};
+
+}  // namespace cermet::scan
