@@ -1,0 +1,51 @@
+// The whole path from a checkpoint to compiled GPU kernels, with no GPU: selection, run-time compilation, memory plan, binding, and going through the motions.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "device/cuda/plugin.hpp"
+#include "model/generate.hpp"
+
+namespace cermet {
+namespace {
+
+const std::filesystem::path folder = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
+
+class NullGpu : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  void SetUp() override {
+    try {
+      cuda::plugin();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
+  const auto& [model, device] = GetParam();
+  EngineOptions options;
+  options.device = device;
+  options.threads = 1;
+  options.max_context = 256;
+  options.max_batch_tokens = 64;
+  Engine engine = Engine::load(folder / model, options);
+  EXPECT_FALSE(engine.computes());
+  const std::vector<std::int32_t> prompt{1, 2, 3};
+  GenerateOptions few;
+  few.max_new_tokens = 3;
+  EXPECT_EQ(generate(engine, prompt, few).ids.size(), 3u);
+  for (const bool prefill : {false, true})
+    for (const StepInfo& step : engine.steps(prefill)) EXPECT_NE(step.problem.target, nullptr) << step.kernel;
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, NullGpu,
+                         testing::Combine(testing::Values("llama-gqa-f32", "qwen3moe-bf16"), testing::Values("null:sm_75", "null:sm_80", "null:sm_90")),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(5);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cermet
