@@ -14,6 +14,7 @@ namespace cermet::cuda {
 ///   struct Params                                                     plain data, passed by value
 ///   static __device__ void run(const Params&, uint32_t item, char* smem)
 ///   static __device__ void prefetch(const Params&, uint32_t item)     optional: touches only operands that no earlier task writes
+///   static __device__ void start, finish(const Params&, uint32_t item, char* smem)    optional: the halves of run; start keeps to what prefetch may touch
 /// and the generated wrapper loops over the items of its block.
 struct Program {
   std::string header;  ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"

@@ -1,0 +1,128 @@
+// A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that meet the lane's 16 bytes of weight.
+#pragma once
+
+#include "kernel/cuda/device/gemv/vectors.cuh"
+#include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/tile/reduce.cuh"
+
+namespace cermet::gemv {
+
+/// What a lane holds of a row: numbers, or codes where the weight is int8.
+template <Config C, int Held, bool Codes = integer<C>>
+struct HeldRow {
+  float v[Held][lane_elements<C.w>];
+};
+template <Config C, int Held>
+struct HeldRow<C, Held, true> {
+  Piece v[Held];
+};
+
+template <Config C, RowShape S>
+struct RowLoader {
+  static constexpr int count = lane_elements<C.w>;
+  static constexpr bool changes = C.prologue.norm || C.prologue.quantize;
+  using X = Element<C.x>;
+  using Held = HeldRow<C, S.held>;
+
+  static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(threadIdx.x) % 32) * count; }
+
+  /// The reduction over the warps of a team, which hold a row between them. `scratch`: a float for each warp of the block.
+  template <class Reduction>
+  static __device__ __forceinline__ float team_reduce(float x, float* scratch) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    x = warp_reduce<Reduction>(x);
+    if (threadIdx.x % 32 == 0) scratch[warp] = x;
+    ptx::named_barrier(1, 32 * S.warps);
+    float sum = scratch[warp / S.along * S.along];
+#pragma unroll
+    for (int i = 1; i < S.along; ++i) sum = Reduction::combine(sum, scratch[warp / S.along * S.along + i]);
+    return sum;
+  }
+
+  static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
+    const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
+#pragma unroll
+    for (int j = 0; j < S.held; ++j) load_floats(x, first_of(j, a), C.k, v[j]);
+    if constexpr (changes) {
+      using Delta = Element<C.prologue.delta>;
+      using Total = Element<C.prologue.sum>;
+      if (p.delta == nullptr) return;
+      const Delta* const delta = static_cast<const Delta*>(p.delta) + row * p.delta_stride;
+      Total* const sum = static_cast<Total*>(p.sum) + row * p.sum_stride;
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) {
+        float d[count];
+        load_floats(delta, first_of(j, a), C.k, d);
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          v[j][i] += d[i];
+          if (store_sum && p.sum != nullptr && first_of(j, a) + i < C.k) sum[first_of(j, a) + i] = from_float<Total>(v[j][i]);
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void normalise(const Params& p, int a, float (&v)[S.held][count], float* scratch) {
+    float squares = 0;
+#pragma unroll
+    for (int j = 0; j < S.held; ++j)
+#pragma unroll
+      for (int i = 0; i < count; ++i) squares = fmaf(v[j][i], v[j][i], squares);
+    const float mean = team_reduce<cermet::Sum>(squares, scratch) / static_cast<float>(C.k);
+    const float inverse = 1.0f / sqrtf(mean + p.epsilon);
+    using Weight = Element<C.prologue.weight>;
+#pragma unroll
+    for (int j = 0; j < S.held; ++j) {
+      float w[count];
+      load_floats(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
+#pragma unroll
+      for (int i = 0; i < count; ++i) v[j][i] = v[j][i] * inverse * (w[i] + p.norm_offset);
+    }
+  }
+
+  /// Codes of the row, and its scale.
+  static __device__ __forceinline__ float quantise(const float (&v)[S.held][count], Piece (&codes)[S.held], float* scratch) {
+    float largest = 0;
+#pragma unroll
+    for (int j = 0; j < S.held; ++j)
+#pragma unroll
+      for (int i = 0; i < count; ++i) largest = Maximum::combine(largest, fabsf(v[j][i]));
+    const float scale = team_reduce<Maximum>(largest, scratch) / 127.0f;
+#pragma unroll
+    for (int j = 0; j < S.held; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        codes[j][i] = 0;
+#pragma unroll
+        for (int b = 0; b < 4 && 4 * i + b < count; ++b) {
+          const float q = scale == 0.0f ? 0.0f : v[j][4 * i + b] / scale;
+          codes[j][i] |= static_cast<uint32_t>(static_cast<uint8_t>(from_float<int8_t>(q))) << (8 * b);
+        }
+      }
+    return scale;
+  }
+
+  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp. Returns the row's scale (1 where scales cover blocks).
+  static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+    if constexpr (integer<C> && !C.prologue.quantize) {
+      static_assert(C.x == DType::i8 && !C.prologue.norm);
+      const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(x, first_of(j, a), C.k);
+    } else {
+      float numbers[S.held][count];
+      load_numbers(p, row, a, store_sum, numbers);
+      if constexpr (C.prologue.norm) normalise(p, a, numbers, scratch);
+      if constexpr (C.prologue.quantize) return quantise(numbers, held.v, scratch + S.warps);
+      else
+#pragma unroll
+        for (int j = 0; j < S.held; ++j)
+#pragma unroll
+          for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
+    }
+    if constexpr (C.scaling == Scaling::rows) return p.x_scale == nullptr ? 1.0f : p.x_scale[row * p.x_scale_stride];
+    return 1.0f;
+  }
+};
+
+}  // namespace cermet::gemv

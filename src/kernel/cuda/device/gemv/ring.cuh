@@ -1,0 +1,114 @@
+// Weights on their way through shared memory: one warp fills stages, the others empty them (sm_90 on).
+#pragma once
+
+#include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/ptx/bulk_copy.cuh"
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/types.cuh"
+
+#if CERMET_ARCH >= 900
+namespace cermet::gemv {
+
+/// Rows [first, end) of one or two weights.
+struct WeightRows {
+  const char* matrix[2];
+  int64_t stride[2];  ///< bytes from row to row
+  int first = 0, end = 0;
+};
+
+template <int Bytes>
+struct UnitOf {
+  using type = uint8_t;
+};
+template <>
+struct UnitOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnitOf<4> {
+  using type = uint32_t;
+};
+
+struct RingShape {
+  int rows, chunk;        ///< of a stage: rows, and bytes of each
+  int chunks, row_bytes;  ///< of a row; the last chunk may be short
+  int stages, stage_bytes, matrices, consumers, element;
+};
+
+/// Stages hold, in this order: for each group of `rows` rows, for each matrix, each chunk.
+template <RingShape S>
+struct Ring {
+  char* data;
+  uint64_t *full, *empty;
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ Ring(char* memory, uint64_t* barriers) : data(memory), full(barriers), empty(barriers + S.stages) {}
+
+  static __device__ __forceinline__ int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
+
+  /// By one thread, before a barrier of all.
+  __device__ __forceinline__ void init() const {
+#pragma unroll
+    for (int s = 0; s < S.stages; ++s) {
+      ptx::mbarrier_init(&full[s], 1);
+      ptx::mbarrier_init(&empty[s], S.consumers);
+    }
+    ptx::fence_mbarrier_init();
+  }
+
+  __device__ __forceinline__ void advance() {
+    if (++stage == S.stages) stage = 0, parity ^= 1;
+  }
+
+  /// By the whole filling warp: step `index` of `w` into the next stage, once that is empty.
+  __device__ __forceinline__ void fill(const WeightRows& w, int index, uint64_t policy) {
+    const int chunk = S.chunks == 1 ? 0 : index % S.chunks, rest = S.chunks == 1 ? index : index / S.chunks;
+    const int matrix = S.matrices == 1 ? 0 : rest % S.matrices, row = w.first + rest / S.matrices * S.rows;
+    const int rows = min_of(S.rows, w.end - row), bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
+    const int64_t stride = w.stride[matrix];
+    const char* const from = w.matrix[matrix] + row * stride + chunk * S.chunk;
+    char* const to = data + stage * S.stage_bytes;
+    ptx::mbarrier_wait(&empty[stage], parity ^ 1);
+    if (((reinterpret_cast<uintptr_t>(from) | static_cast<uintptr_t>(stride)) & 15) == 0) {
+      if (ptx::elect_one()) {
+        ptx::mbarrier_arrive_expect(&full[stage], static_cast<uint32_t>(rows * bytes));
+        if (S.chunks == 1 && stride == S.row_bytes) {
+          ptx::bulk_copy(to, from, rows * bytes, &full[stage], policy);
+        } else {
+#pragma unroll 1
+          for (int r = 0; r < rows; ++r) ptx::bulk_copy(to + r * S.chunk, from + r * stride, bytes, &full[stage], policy);
+        }
+      }
+    } else {
+      fill_elements(to, from, stride, rows, bytes);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&full[stage]);
+    }
+    advance();
+  }
+
+  /// For rows that are not 16-byte aligned.
+  static __device__ __forceinline__ void fill_elements(char* to, const char* from, int64_t stride, int rows, int bytes) {
+    using Unit = typename UnitOf<S.element>::type;
+#pragma unroll 1
+    for (int r = 0; r < rows; ++r)
+#pragma unroll 4
+      for (int i = static_cast<int>(threadIdx.x) % 32; i < bytes / S.element; i += 32)
+        reinterpret_cast<Unit*>(to + r * S.chunk)[i] = reinterpret_cast<const Unit*>(from + r * stride)[i];
+  }
+
+  /// By every multiplying warp: the next stage once it is full, and done with it.
+  __device__ __forceinline__ const char* wait() const {
+    ptx::mbarrier_wait(&full[stage], parity);
+    return data + stage * S.stage_bytes;
+  }
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[stage]);
+    advance();
+  }
+};
+
+}  // namespace cermet::gemv
+#endif

@@ -1,0 +1,72 @@
+// How products of few rows divide a weight among warps and stages, for both halves.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::gemv {
+
+/// A warp reads this many bytes of a row at once: 16 a lane.
+inline constexpr int piece_bytes = 512;
+/// Rows whose sums are finished together.
+inline constexpr int batch = 16;
+/// Elements that share a scale.
+inline constexpr int scale_block = 128;
+
+constexpr int up(int value, int divisor) { return (value + divisor - 1) / divisor; }
+constexpr int power_of_two_below(int value) {
+  int power = 1;
+  while (power * 2 <= value) power *= 2;
+  return power;
+}
+
+/// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side` such teams take rows in turn.
+struct RowShape {
+  int row_bytes;           ///< of the weight
+  int pieces, held;        ///< of a row; of those, what a warp takes
+  int along, side;         ///< warps
+  int chunk, chunks;       ///< bytes of a row in one stage (all of it where chunks is 1)
+  int stage_rows, stages;  ///< stages 0: weights go from memory to registers
+  int matrices;
+  int slots;  ///< values of a row that are added (or, for block scales of int8, scaled and added in order) when it is finished
+  int warps;  ///< that multiply; with stages one more feeds them
+
+  constexpr int threads() const { return 32 * (warps + (stages > 0 ? 1 : 0)); }
+  constexpr int stage_bytes() const { return up(stage_rows * chunk, 128) * 128; }
+  constexpr int ring_bytes() const { return stages * stage_bytes(); }
+  constexpr int partial_bytes() const { return 2 * matrices * batch * slots * 4; }
+  static constexpr int scratch_bytes = 256;
+  constexpr int shared_bytes() const { return ring_bytes() + up(partial_bytes(), 16) * 16 + scratch_bytes + 16 * stages; }
+};
+
+/// Largest reduction, in bytes of weight and elements, that a row of x in registers allows.
+inline constexpr int widest_row = 114688, longest_row = 57344;
+
+/// `stream`: through stages in shared memory, about `budget` bytes of them, so that two blocks share a multiprocessor. `ordered_blocks`: block scales
+/// whose sums are added in order.
+constexpr RowShape row_shape(int k, int element_bytes, int matrices, bool stream, bool ordered_blocks, int budget = 98304) {
+  RowShape s{};
+  s.row_bytes = k * element_bytes;
+  s.matrices = matrices;
+  s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, piece_bytes);
+  s.warps = k > 16384 ? 16 : 8;
+  s.along = power_of_two_below(s.pieces < s.warps ? s.pieces : s.warps);
+  s.side = s.warps / s.along;
+  s.held = up(s.pieces, s.along);
+  const int unit = piece_bytes * s.along, stage = budget / 3;
+  s.chunk = s.row_bytes;
+  s.chunks = 1;
+  if (s.row_bytes > stage) {
+    s.chunk = stage / unit * unit;
+    s.chunks = up(s.row_bytes, s.chunk);
+  }
+  s.stage_rows = 1;
+  if (s.chunks == 1) {
+    const int most = stream ? stage / (s.row_bytes > 16 ? s.row_bytes : 16) : 8 / s.held * s.side;
+    s.stage_rows = power_of_two_below(most < s.side ? s.side : most > batch ? batch : most);
+  }
+  s.stages = stream ? 3 : 0;
+  s.slots = ordered_blocks ? up(k, scale_block) : s.along;
+  return s;
+}
+
+}  // namespace cermet::gemv
