@@ -60,9 +60,13 @@ struct Engine::State {
   std::optional<ProgramStore> programs;
   DeviceQueue queue;
   std::optional<WeightStore> weights;
-  std::array<std::int64_t, 2> max_tokens{};
-  std::array<std::optional<PassInputs>, 2> inputs;
-  std::array<std::optional<Executable>, 2> executables;  ///< few tokens, many tokens
+  /// The model compiled for passes of up to so many tokens, fewest first.
+  struct Pass {
+    std::int64_t tokens, sequences;
+    std::unique_ptr<PassInputs> inputs;
+    Executable executable;
+  };
+  std::vector<Pass> passes;
   PagedCache cache;
   std::vector<DeviceBuffer> cache_memory;
   std::optional<RotaryTables> rotary;
@@ -94,29 +98,35 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
-  /// Few tokens take float32 operands, which cost nothing while weights stream; many take the operand type that was asked for.
+  /// Sizes that kernels differ for: on a GPU a single token, for which weights stream once; few tokens, whose operands stay float32, because that costs
+  /// nothing while weights stream; and many, which take the operand type that was asked for.
   void compile_graphs(DType weight_dtype, DType stored) {
-    const DecoderState sizes{pages, block_size, context / block_size, context};
-    const std::array<DType, 2> operand_types{DType::f32, operands};
-    const std::int64_t few = stream ? few_tokens : std::max(few_tokens, options.max_sequences);  // GPUs have products for rows in between
-    max_tokens = {std::min(options.max_batch_tokens, few), options.max_batch_tokens};
-    for (std::size_t i = 0; i < executables.size(); ++i) {
-      DecoderGraph decoder = build_decoder(config(), {weight_dtype, weight_dtype == DType::i8 ? stored : weight_dtype, operand_types[i], operands}, sizes);
-      if (!weights)
-        weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
-      CompileOptions compile_options;
-      compile_options.queue = queue;
-      compile_options.maximum.set(symbol_id("T"), max_tokens[i]);
-      compile_options.maximum.set(symbol_id("R"), max_tokens[i]);
-      const std::int64_t sequences = std::min(options.max_sequences, max_tokens[i]);
-      compile_options.maximum.set(symbol_id("B"), sequences);
-      executables[i] = compile(std::move(decoder.graph), *device, *weights, pool, compile_options);
-      inputs[i].emplace(max_tokens[i], sequences, context / block_size, queue);
-      inputs[i]->bind(*executables[i]);
-      bind_state(*executables[i], operands);
-    }
+    std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences),
+                                    options.max_batch_tokens};  // GPUs have products for rows in between
+    if (stream) sizes.insert(sizes.begin(), 1);
+    for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
+    sizes.erase(std::unique(sizes.begin(), sizes.end() - 1), sizes.end() - 1);  // the last stays: its operands differ
+    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], i + 1 < sizes.size() ? DType::f32 : operands, weight_dtype, stored);
     if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
+  }
+
+  void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype, DType stored) {
+    const DecoderState sizes{pages, block_size, context / block_size, context};
+    const DType head = weight_dtype == DType::i8 ? stored : weight_dtype;
+    DecoderGraph decoder = build_decoder(config(), {weight_dtype, head, operand_dtype, operands}, sizes);
+    if (!weights)
+      weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
+    const std::int64_t sequences = std::min(options.max_sequences, tokens);
+    CompileOptions compile_options;
+    compile_options.queue = queue;
+    compile_options.maximum.set(symbol_id("T"), tokens);
+    compile_options.maximum.set(symbol_id("R"), tokens);
+    compile_options.maximum.set(symbol_id("B"), sequences);
+    passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / block_size, queue),
+                      compile(std::move(decoder.graph), *device, *weights, pool, compile_options)});
+    passes.back().inputs->bind(passes.back().executable);
+    bind_state(passes.back().executable, operands);
   }
 
   void report_loaded(std::int64_t bytes) {
@@ -209,17 +219,17 @@ struct Engine::State {
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
     if (rotary->cover(longest) && stream) upload_rotary();
-    const std::size_t few = tokens <= max_tokens[0] && static_cast<std::int64_t>(batch.size()) <= max_tokens[0] ? 0 : 1;
-    const std::int64_t rows = fill_inputs(batch, which, *inputs[few]);
-    inputs[few]->upload(static_cast<std::int64_t>(batch.size()));
-    if (chosen) stream->copy(inputs[few]->ids_in_graph(), chosen, sizeof(std::int32_t));
+    Pass& pass = *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+    const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
+    pass.inputs->upload(static_cast<std::int64_t>(batch.size()));
+    if (chosen) stream->copy(pass.inputs->ids_in_graph(), chosen, sizeof(std::int32_t));
     SymbolValues symbols;
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
     symbols.set(symbol_id("R"), rows);
-    executables[few]->run(symbols);
+    pass.executable.run(symbols);
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
-    const TensorView logits = executables[few]->output(decoder_io::logits);
+    const TensorView logits = pass.executable.output(decoder_io::logits);
     return stream && memory == Memory::host ? download(logits) : logits;
   }
 
@@ -307,12 +317,12 @@ std::int64_t Engine::cache_bytes() const {
   return bytes;
 }
 
-std::span<const StepInfo> Engine::steps(bool prefill) const { return state_->executables[prefill ? 1 : 0]->steps(); }
+std::span<const StepInfo> Engine::steps(bool prefill) const { return (prefill ? state_->passes.back() : state_->passes.front()).executable.steps(); }
 
 void Engine::set_timing(bool on) {
-  for (auto& executable : state_->executables) {
-    executable->set_timing(on);
-    executable->reset_timers();
+  for (State::Pass& pass : state_->passes) {
+    pass.executable.set_timing(on);
+    pass.executable.reset_timers();
   }
 }
 

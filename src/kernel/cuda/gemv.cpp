@@ -47,12 +47,25 @@ Decline FewRows::declines(const Problem& p) {
   return std::nullopt;
 }
 
+bool FewRows::takes_prologue(const Problem& p) {
+  const bool adds = p.op->kind == OpKind::add_rms_norm;
+  if (!adds && p.op->kind != OpKind::rms_norm) return false;
+  const std::size_t weight = adds ? 2 : 1;
+  return p.outputs[0].dtype == DType::f32 && p.has(weight) && p.input(weight).rank() == 1 && (!adds || !p.attributes.flag("round_sum"));
+}
+
 FewRows::FewRows(const Problem& p)
     : op_(p.op->kind),
       operands_(operands_of(op_)),
       row_bytes_(p.size(1, -1) * static_cast<std::int64_t>(size_of(p.input(1).dtype))),
       constant_(p.is_constant(1) && (operands_.w_up < 0 || p.is_constant(static_cast<std::size_t>(operands_.w_up)))),
       stream_(streams(p, row_bytes_)) {
+  if (p.prologue) {
+    prologue_inputs_ = p.prologue->op->inputs.size();
+    adds_ = p.prologue->op->kind == OpKind::add_rms_norm;
+    epsilon_ = static_cast<float>(p.prologue->attributes.number("eps"));
+    norm_offset_ = static_cast<float>(p.prologue->attributes.number("weight_offset"));
+  }
   const Dims& x = p.input(0).dims;
   if (has(p, operands_.x_scale)) left_ = *row_scale_grid(type_of(p, operands_.x_scale).dims, {x.begin(), x.end() - 1}, x.back());
   if (has(p, operands_.w_scale)) {
@@ -79,20 +92,33 @@ std::string FewRows::row_task(const Problem& p, bool stream) const {
   const char* const scaling = !quantised ? "none" : std::max(left_.blocks, right_.blocks) > 1 ? "blocks" : "rows";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .out = {}, .bias = {}, .bias_up = {}, .residual = {}, .offsets = {}, "
-      ".scaling = cermet::gemv::Scaling::{}, .dual = {}, .activation = cermet::Activation::{}, .grouped = {}, .zero_point = {}, .stream = {}}}>",
-      p.size(1, -1), device_name(p.input(0).dtype), device_name(w), device_name(p.outputs[0].dtype), device_name(dtype_or(p, operands_.bias, DType::f32)),
-      device_name(dtype_or(p, operands_.bias_up, DType::f32)), device_name(dtype_or(p, operands_.residual, DType::f32)),
-      device_name(dtype_or(p, operands_.offsets, DType::i32)), scaling, device_name(operands_.w_up >= 0),
-      operands_.w_up >= 0 ? std::string_view(p.attributes.text("activation")) : "identity", device_name(operands_.offsets >= 0),
-      device_name(has(p, operands_.zero_point)), device_name(stream));
+      ".scaling = cermet::gemv::Scaling::{}, .dual = {}, .activation = cermet::Activation::{}, .grouped = {}, .zero_point = {}, .stream = {}, .prologue = "
+      "{{{}}}}}>",
+      p.size(1, -1), device_name(p.prologue ? p.prologue->input(adds_ ? 1 : 0).dtype : p.input(0).dtype), device_name(w), device_name(p.outputs[0].dtype),
+      device_name(dtype_or(p, operands_.bias, DType::f32)), device_name(dtype_or(p, operands_.bias_up, DType::f32)),
+      device_name(dtype_or(p, operands_.residual, DType::f32)), device_name(dtype_or(p, operands_.offsets, DType::i32)), scaling,
+      device_name(operands_.w_up >= 0), operands_.w_up >= 0 ? std::string_view(p.attributes.text("activation")) : "identity",
+      device_name(operands_.offsets >= 0), device_name(has(p, operands_.zero_point)), device_name(stream), p.prologue ? prologue_config(*p.prologue) : "");
+}
+
+std::string FewRows::prologue_config(const Problem& p) const {
+  const std::size_t weight = adds_ ? 2 : 1;
+  return fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(p.input(0).dtype), device_name(p.input(weight).dtype),
+                     device_name(p.outputs.back().dtype));
+}
+
+/// Where a launch finds operand `operand` of the product.
+std::size_t FewRows::place_of(int operand) const {
+  const auto place = static_cast<std::size_t>(operand);
+  return prologue_inputs_ == 0 ? place : place - 1 + prologue_inputs_;
 }
 
 const TensorView* FewRows::given(const LaunchArgs& args, int operand) const {
-  return operand >= 0 && args.has(static_cast<std::size_t>(operand)) ? &args.inputs[static_cast<std::size_t>(operand)] : nullptr;
+  return operand >= 0 && args.has(place_of(operand)) ? &args.inputs[place_of(operand)] : nullptr;
 }
 
 void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
-  const TensorView& w = args.inputs[static_cast<std::size_t>(operands_.w)];
+  const TensorView& w = args.inputs[place_of(operands_.w)];
   p.w = w.data;
   p.w_stride = w.strides[w.shape.rank() - 2];
   if (const TensorView* up = given(args, operands_.w_up)) {
@@ -129,17 +155,22 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
 }
 
 void FewRows::launch(const LaunchArgs& args) const {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const TensorView &x = args.inputs[adds_ ? 1 : 0], &y = args.outputs[0];
   if (y.elements() == 0) return;
+  const TensorView *delta = adds_ ? &args.inputs[0] : nullptr, *sum = adds_ ? &args.outputs[1] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView *residual = given(args, operands_.residual), *scale = given(args, operands_.x_scale), *zero = given(args, operands_.zero_point);
-  enum { X, Y, RESIDUAL, SCALE, ZERO, NONE, COUNT };
+  enum { X, Y, RESIDUAL, SCALE, ZERO, DELTA, SUM, NONE, COUNT };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
   if (residual != nullptr) steps[RESIDUAL] = steps_along(*residual, leads, 1);
   if (scale != nullptr && left_.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (zero != nullptr && zero->elements() != 1) steps[ZERO] = steps_along(*zero, leads, 0);
+  if (adds_) {
+    steps[DELTA] = steps_along(*delta, leads, 1);
+    steps[SUM] = steps_along(*sum, leads, 1);
+  }
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
 
   gemv::Params p{};
@@ -153,6 +184,13 @@ void FewRows::launch(const LaunchArgs& args) const {
   p.residual_stride = along(RESIDUAL);
   p.x_scale_stride = along(SCALE);
   p.zero_point_stride = along(ZERO);
+  if (prologue_inputs_ > 0) {
+    p.norm_weight = args.inputs[prologue_inputs_ - 1].data;
+    p.epsilon = epsilon_;
+    p.norm_offset = norm_offset_;
+    p.delta_stride = along(DELTA);
+    p.sum_stride = along(SUM);
+  }
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(0);
   p.shares = static_cast<std::int32_t>(std::min({blocks, results, std::max<std::int64_t>(1, results * row_bytes_ / least_share)}));
@@ -171,6 +209,8 @@ void FewRows::launch(const LaunchArgs& args) const {
     p.x = at(&x, X);
     p.y = at(&y, Y);
     p.residual = at(residual, RESIDUAL);
+    p.delta = at(delta, DELTA);
+    p.sum = at(sum, SUM);
     p.x_scale = reinterpret_cast<const float*>(at(scale, SCALE));
     p.zero_point = reinterpret_cast<const std::int32_t*>(at(zero, ZERO));
     args.queue->run(0, p.shares, p);
@@ -188,7 +228,22 @@ Launcher bind(const Problem& problem) {
 
 }  // namespace
 
-extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear;
+extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear;
+constexpr std::string_view norm_summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
+const Kernel gemv_norm_linear{.name = "gemv.norm_linear",
+                              .op = OpKind::linear,
+                              .summary = norm_summary,
+                              .declines = FewRows::declines,
+                              .bind = bind,
+                              .takes_prologue = FewRows::takes_prologue,
+                              .programs = programs};
+const Kernel gemv_norm_dual_linear{.name = "gemv.norm_dual_linear",
+                                   .op = OpKind::dual_linear,
+                                   .summary = norm_summary,
+                                   .declines = FewRows::declines,
+                                   .bind = bind,
+                                   .takes_prologue = FewRows::takes_prologue,
+                                   .programs = programs};
 const Kernel gemv_linear{.name = "gemv.linear", .op = OpKind::linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
 const Kernel gemv_dual_linear{
     .name = "gemv.dual_linear", .op = OpKind::dual_linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};

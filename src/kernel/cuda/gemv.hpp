@@ -17,6 +17,8 @@ class FewRows {
   explicit FewRows(const Problem& problem);
 
   static Decline declines(const Problem& problem);
+  /// Normalisations of one row that are computed on the way: of float32 results, so that nothing is rounded in between.
+  static bool takes_prologue(const Problem& prologue);
   const std::vector<Program>& programs() const { return programs_; }
   void launch(const LaunchArgs& args) const;
 
@@ -27,6 +29,8 @@ class FewRows {
   };
   static Operands operands_of(OpKind op);
   const TensorView* given(const LaunchArgs& args, int operand) const;
+  std::size_t place_of(int operand) const;
+  std::string prologue_config(const Problem& prologue) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   std::string row_task(const Problem& problem, bool stream) const;
@@ -34,8 +38,11 @@ class FewRows {
   OpKind op_;
   Operands operands_;
   ScaleGrid left_, right_;
-  std::int64_t row_bytes_;  ///< of a weight
-  bool constant_;           ///< whether the weights are known beforehand
+  std::int64_t row_bytes_;           ///< of a weight
+  std::size_t prologue_inputs_ = 0;  ///< operands of the normalisation before the product; 0 without one
+  bool adds_ = false;                ///< it adds two operands before
+  float epsilon_ = 0, norm_offset_ = 0;
+  bool constant_;  ///< whether the weights are known beforehand
   bool stream_;
   std::vector<Program> programs_;
 };
