@@ -17,37 +17,35 @@ struct Norm {
   int trailing(const Problem& p) const { return p.has(weight) ? p.input(weight).rank() : p.has(bias) ? p.input(bias).rank() : 1; }
 };
 
-constexpr int held_vectors = 4;
+RowNeeds needs_of(const Problem& p) {
+  const Norm op(p);
+  return {.columns = constant_columns(p, op.trailing(p)), .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype})};
+}
 
+/// A vector of weights has the elements of a row, be it one.
 const char* along(const Problem& p, std::size_t operand) { return p.has(operand) ? "cermet::Along::each" : "cermet::Along::none"; }
-std::string type_of(const Problem& p, std::size_t operand) { return device_name(p.has(operand) ? p.input(operand).dtype : DType::f32); }
 
 std::vector<Program> programs(const Problem& p) {
   const Norm op(p);
   const bool round_sum = op.add && p.attributes.flag("round_sum");
+  const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
-  const RowPrograms geometries(constant_columns(p, op.trailing(p)), held_vectors);
   for (const RowGeometry& g : geometries.list())
     list.push_back(
         {.header = "kernel/cuda/device/rowwise/norm.cuh",
-         .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{.kind = cermet::norm::Kind::{}, .columns = {}, .lanes = {}, .threads = {}, "
-                             ".width = {}, .add = {}, .round_sum = {}, .x = {}, .residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, "
-                             ".bias = {}}}>",
-                             op.layer ? "layer" : "rms", g.columns, g.lanes, g.threads, g.width, op.add, round_sum, type_of(p, 0), type_of(p, op.add ? 1 : 0),
-                             device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), type_of(p, op.weight), type_of(p, op.bias)),
+         .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .x = {}, "
+                             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
+                             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, device_type(p, 0), device_type(p, op.add ? 1 : 0),
+                             device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight), device_type(p, op.bias)),
          .threads = g.threads,
          .shared_bytes = 256});
   return list;
 }
 
-bool is_aligned(const TensorView& vector, int width) {
-  return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
-}
-
 Launcher bind(const Problem& p) {
   const Norm op(p);
   const int trailing = op.trailing(p);
-  return [op, trailing, programs = RowPrograms(constant_columns(p, trailing), held_vectors), eps = static_cast<float>(p.attributes.number("eps")),
+  return [op, trailing, programs = RowPrograms(needs_of(p)), eps = static_cast<float>(p.attributes.number("eps")),
           offset = op.layer ? 0.0f : static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     const RowView operands[] = {{&x, trailing}, {&y, trailing}, {op.add ? &args.inputs[1] : &x, trailing}, {op.add ? &args.outputs[1] : &y, trailing}};
@@ -57,8 +55,8 @@ Launcher bind(const Problem& p) {
     for (int axis = x.shape.rank() - trailing; axis < x.shape.rank(); ++axis) params.length *= static_cast<std::int32_t>(x.shape[axis]);
     if (params.length == 0) return;
     bool aligned = true;
-    for (std::size_t i = 0; i < std::size(operands); ++i) aligned = aligned && walk.aligned(i, RowPrograms::width);
-    for (const std::size_t i : {op.weight, op.bias}) aligned = aligned && (!args.has(i) || is_aligned(args.inputs[i], RowPrograms::width));
+    for (std::size_t i = 0; i < std::size(operands); ++i) aligned = aligned && walk.aligned(i, programs.width());
+    for (const std::size_t i : {op.weight, op.bias}) aligned = aligned && (!args.has(i) || is_aligned(args.inputs[i], programs.width()));
     const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
     params.weight = args.has(op.weight) ? args.inputs[op.weight].data : nullptr;
     params.bias = args.has(op.bias) ? args.inputs[op.bias].data : nullptr;

@@ -58,41 +58,52 @@ constexpr int most_threads = 1024, warp = 32;
 
 int round_up_to_warp(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
 
-/// A row of `vectors` vectors over as many lanes as there are vectors: fewest steps from the first load to the last store.
-RowGeometry few_rows(std::int64_t columns, std::int64_t vectors) {
-  const std::int64_t each = div_up(vectors, most_threads);
+/// As many lanes as a row has vectors: fewest steps from the first load to the last store.
+RowGeometry few_rows(const RowNeeds& needs) {
+  const std::int64_t vectors = needs.columns / needs.width, each = div_up(vectors, most_threads);
   const int lanes = round_up_to_warp(div_up(vectors, each));
-  return {static_cast<int>(columns), lanes, lanes, RowPrograms::width};
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width};
 }
 
 /// Short rows share a block; long ones give each thread several vectors, so that loads are in flight while other rows are reduced.
-RowGeometry many_rows(std::int64_t columns, std::int64_t vectors, int most_vectors) {
+RowGeometry many_rows(const RowNeeds& needs) {
+  const std::int64_t vectors = needs.columns / needs.width;
   if (vectors <= warp) {
     int lanes = 1;
     while (lanes < vectors) lanes *= 2;
-    return {static_cast<int>(columns), lanes, 128, RowPrograms::width};
+    return {static_cast<int>(needs.columns), lanes, 128, needs.width};
   }
-  const std::int64_t each = std::min<std::int64_t>(most_vectors, vectors > 1024 ? 4 : 2);
-  const int lanes = round_up_to_warp(div_up(vectors, each));
-  return {static_cast<int>(columns), lanes, lanes, RowPrograms::width};
+  const std::int64_t each = std::min<std::int64_t>(needs.vectors, vectors > 1024 ? 4 : 2);
+  const int lanes = std::min(most_threads, round_up_to_warp(div_up(vectors, each)));
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width};
+}
+
+/// Whether a group of columns lies in neighbouring lanes of a warp.
+bool group_fits_lanes(const RowNeeds& needs) {
+  const std::int64_t lanes = needs.group / needs.width;
+  return needs.group % needs.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && needs.group < needs.columns;
 }
 
 }  // namespace
 
-RowPrograms::RowPrograms(std::int64_t columns, int vectors) {
-  const std::int64_t count = columns / width;
-  if (columns > 0 && columns % width == 0) {
-    if (count > std::int64_t{most_threads} * vectors) {
-      list_.push_back({0, 512, 512, width});
-    } else {
-      list_.push_back(many_rows(columns, count, vectors));
-      if (count > warp && !(few_rows(columns, count) == list_.front())) {
+std::string RowGeometry::text() const { return fmt::format(".columns = {}, .lanes = {}, .threads = {}, .width = {}", columns, lanes, threads, width); }
+
+RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
+  const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
+  if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
+    if (needs.columns <= std::int64_t{most_threads} * needs.vectors * needs.width) {
+      list_.push_back(many_rows(needs));
+      const RowGeometry few = few_rows(needs);
+      if (list_.front().lanes > warp && few != list_.front()) {
         few_ = list_.size();
-        list_.push_back(few_rows(columns, count));
+        list_.push_back(few);
       }
+    } else {
+      list_.push_back({0, 512, 512, needs.width});
     }
   }
-  list_.push_back({0, columns > 0 && columns <= 2048 ? 128 : 512, columns > 0 && columns <= 2048 ? 128 : 512, 1});
+  const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : 512;
+  list_.push_back({0, threads, threads, 1});
 }
 
 std::size_t RowPrograms::choose(std::int64_t rows, bool aligned, int multiprocessors) const {
@@ -114,6 +125,23 @@ std::int64_t constant_columns(const Problem& problem, int trailing) {
     columns *= dim.constant();
   }
   return columns;
+}
+
+int vector_width(std::initializer_list<DType> types) {
+  std::size_t widest = 1;
+  for (const DType t : types) widest = std::max(widest, size_of(t));
+  return static_cast<int>(16 / widest);
+}
+
+bool is_aligned(const TensorView& vector, int width) {
+  return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
+}
+
+std::string device_type(const Problem& problem, std::size_t operand) { return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32); }
+
+std::string_view device_along(const Problem& problem, std::size_t operand) {
+  if (!problem.has(operand)) return "cermet::Along::none";
+  return problem.input(operand).elements() == Dim(1) ? "cermet::Along::one" : "cermet::Along::each";
 }
 
 }  // namespace cermet::cuda

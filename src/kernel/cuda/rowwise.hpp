@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernel/cuda/device/rowwise/rows.hpp"
@@ -52,26 +54,42 @@ struct RowGeometry {
   int lanes = 256, threads = 256, width = 1;
 
   friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
+  std::string text() const;  ///< ".columns = 4096, .lanes = ..", as device configurations begin
 };
 
-/// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. `columns` is 0 where it is known at run
-/// time only. Equal ones are listed once.
+/// What the programs of a row kernel depend on.
+struct RowNeeds {
+  std::int64_t columns = 0;  ///< 0: known at run time only
+  int width = 8;             ///< elements of a vector
+  int vectors = 4;           ///< that a thread may hold
+  std::int64_t group = 0;    ///< neighbouring columns that are reduced together; 0: none
+};
+
+/// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal ones are listed once.
 class RowPrograms {
  public:
-  /// `vectors`: vectors of 8 elements that a thread may hold, by the registers that an element takes.
-  RowPrograms(std::int64_t columns, int vectors);
+  explicit RowPrograms(const RowNeeds& needs);
   const std::vector<RowGeometry>& list() const { return list_; }
-  /// Index of the program for so many rows, whose operands are all aligned to vectors of 8 or not.
+  int width() const { return width_; }
+  /// Index of the program for so many rows, whose operands are all aligned to vectors or not.
   std::size_t choose(std::int64_t rows, bool aligned, int multiprocessors) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
-  static constexpr int width = 8;
 
  private:
   std::vector<RowGeometry> list_;
   std::size_t few_ = 0;
+  int width_;
 };
 
 /// The last `trailing` dimensions of operand 0 as one number; 0 where one is symbolic.
-std::int64_t constant_columns(const Problem& problem, int trailing);
+std::int64_t constant_columns(const Problem& problem, int trailing = 1);
+/// Elements of a 16-byte vector of the widest of these types.
+int vector_width(std::initializer_list<DType> types);
+/// Whether a vector along the rows can be read `width` elements at a time.
+bool is_aligned(const TensorView& vector, int width);
+/// Type of an operand as device code spells it; that of float32 where it is not given.
+std::string device_type(const Problem& problem, std::size_t operand);
+/// "cermet::Along::none", one or each, by the operand's number of elements.
+std::string_view device_along(const Problem& problem, std::size_t operand);
 
 }  // namespace cermet::cuda

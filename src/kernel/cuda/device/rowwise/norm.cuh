@@ -9,9 +9,9 @@ namespace cermet::norm {
 enum class Kind : uint8_t { rms, layer };
 
 struct Config {
-  Kind kind = Kind::rms;
   int columns = 0;  ///< elements of a row, held in registers; 0: read again for each pass
   int lanes = 256, threads = 256, width = 1;
+  Kind kind = Kind::rms;
   bool add = false, round_sum = false;
   DType x = DType::f32, residual = DType::f32, y = DType::f32;
   Along weights = Along::none, biases = Along::none;

@@ -35,6 +35,31 @@ struct SumSource {
   }
 };
 
+/// x * smooth with float32 factors of any type; without them x.
+template <class X, Along Kind, class Smooth, int Width>
+struct SmoothedSource {
+  struct Raw {
+    Vector<X, Width> x;
+    Vector<Smooth, Kind == Along::none ? 1 : Width> smooth;
+  };
+  const X* x;            // [length]
+  const Smooth* smooth;  // [length]
+
+  __device__ __forceinline__ Raw fetch(int column) const {
+    Raw raw;
+    raw.x = load_vector<Width>(x + column);
+    if constexpr (Kind != Along::none) raw.smooth = load_vector<Width>(smooth + column);
+    return raw;
+  }
+  __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const {
+    to_floats(raw.x, v);
+    if constexpr (Kind != Along::none) {
+#pragma unroll
+      for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
+    }
+  }
+};
+
 /// Brings the line that holds `address` into the L2.
 __device__ __forceinline__ void prefetch_l2(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
 

@@ -1,0 +1,109 @@
+// silu_and_mul_quant and dequant_swiglu_quant: silu(gate) * up * smooth, from values or from int32 accumulators, that leaves as codes.
+#pragma once
+
+#include "kernel/cuda/device/pointwise/activations.cuh"
+#include "kernel/cuda/device/rowwise/gated_quant.hpp"
+#include "kernel/cuda/device/rowwise/quantize_row.cuh"
+
+namespace cermet::gated_quant {
+
+struct Config {
+  int columns = 0, lanes = 256, threads = 256, width = 1;  ///< of the result
+  gated::Layout layout;
+  DType x = DType::f32;
+  Along weight_scales = Along::none;  ///< of accumulators: x is i32
+  Along biases = Along::none;
+  DType bias = DType::f32;
+  Along smooths = Along::none;
+  DType smooth = DType::f32;
+  Quantization out;
+};
+
+/// silu(gate) * up of elements [column, column + Width).
+template <Config C>
+struct Source {
+  static constexpr int width = C.width;
+  using X = Element<C.x>;
+  struct Raw {
+    Vector<X, width> first, second;  ///< of the halves, or of interleaved pairs
+  };
+  const X* x;  // [2 * length]
+  int length;
+  const float* weight_scale;        // one or [2 * length]
+  const Element<C.bias>* bias;      // [2 * length]
+  const Element<C.smooth>* smooth;  // [length]
+  float act_scale;
+
+  __device__ __forceinline__ Raw fetch(int column) const {
+    if constexpr (C.layout.interleaved) return {load_vector<width>(x + 2 * column), load_vector<width>(x + 2 * column + width)};
+    else return {load_vector<width>(x + column), load_vector<width>(x + length + column)};
+  }
+
+  /// Accumulators of elements [column, column + width) of the row of 2 * length.
+  __device__ __forceinline__ void dequantise(const Vector<X, width>& raw, int column, float (&v)[width]) const {
+    Vector<float, width> scale;
+    if constexpr (C.weight_scales == Along::each) scale = load_vector<width>(weight_scale + column);
+    Vector<Element<C.bias>, width> added;
+    if constexpr (C.biases == Along::each) added = load_vector<width>(bias + column);
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const float factor = (C.weight_scales == Along::each ? scale[k] : *weight_scale) * act_scale;
+      if constexpr (C.biases == Along::each && C.bias == DType::i32) {
+        v[k] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(raw[k]) + static_cast<uint32_t>(added[k]))) * factor;  // wraps
+      } else {
+        v[k] = static_cast<float>(raw[k]) * factor;
+        if constexpr (C.biases == Along::each) v[k] += to_float(added[k]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void values(const Raw& raw, int column, float (&v)[width]) const {
+    float first[width], second[width];
+    if constexpr (C.weight_scales != Along::none) {
+      dequantise(raw.first, column, first);
+      dequantise(raw.second, length + column, second);
+    } else if constexpr (C.layout.interleaved) {
+#pragma unroll
+      for (int k = 0; k < width; ++k) {
+        first[k] = to_float(2 * k < width ? raw.first[2 * k % width] : raw.second[2 * k % width]);
+        second[k] = to_float(2 * k + 1 < width ? raw.first[(2 * k + 1) % width] : raw.second[(2 * k + 1) % width]);
+      }
+    } else {
+      to_floats(raw.first, first);
+      to_floats(raw.second, second);
+    }
+    Vector<Element<C.smooth>, width> factors;
+    if constexpr (C.smooths == Along::each) factors = load_vector<width>(smooth + column);
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      v[k] = gated::apply<gated::Function::silu>(C.layout.gate_first ? first[k] : second[k], C.layout.gate_first ? second[k] : first[k], {});
+      if constexpr (C.smooths == Along::each) v[k] *= to_float(factors[k]);
+    }
+  }
+};
+
+template <Config C>
+struct Task {
+  using Params = gated_quant::Params;
+  using Map = RowMap<C.columns, C.lanes, C.width>;
+
+  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+    constexpr uint32_t rows_per_block = C.threads / C.lanes;
+    const uint32_t number = item * rows_per_block + threadIdx.x / C.lanes;
+    const bool active = rows_per_block == 1 || number < p.rows;
+    const RowIndex index = row_index(p.dims, active ? number : p.rows - 1);  // surplus lanes take part in the reductions of their warp
+    const Map map(p.length);
+    Source<C> source{.x = row_of<const Element<C.x>>(p.x, index),
+                     .length = map.length,
+                     .weight_scale = static_cast<const float*>(p.weight_scale),
+                     .bias = static_cast<const Element<C.bias>*>(p.bias),
+                     .smooth = static_cast<const Element<C.smooth>*>(p.smooth),
+                     .act_scale = 1};
+    if constexpr (C.weight_scales != Along::none) source.act_scale = *row_of<const float>(p.act_scale, index);
+    auto row = make_row(map, source);
+    quantize_row<C.out, C.lanes>(row, map, p.out, index, active, reinterpret_cast<uint32_t*>(smem));
+    end_of_row<C.lanes>();
+  }
+};
+
+}  // namespace cermet::gated_quant
