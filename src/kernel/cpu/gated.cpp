@@ -3,8 +3,8 @@
 #include <hwy/foreach_target.h>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/gated-inl.hpp"
 #include "kernel/cpu/math-inl.hpp"
-#include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/gated.hpp"
 
@@ -23,41 +23,6 @@ struct Gated {
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Splits n interleaved pairs at `pairs` into two tiles.
-void deinterleave(const float* pairs, float* first, float* second, std::size_t n) {
-  std::size_t i = 0;
-  for (; i + lanes() <= n; i += lanes()) {
-    Floats a, b;
-    hn::LoadInterleaved2(FloatTag(), pairs + 2 * i, a, b);
-    hn::StoreU(a, FloatTag(), first + i);
-    hn::StoreU(b, FloatTag(), second + i);
-  }
-  for (; i < n; ++i) {
-    first[i] = pairs[2 * i];
-    second[i] = pairs[2 * i + 1];
-  }
-}
-
-/// Gate and linear half of elements [first, first + n) of a row of 2 * features elements.
-struct GatedTile {
-  TileBuffer first_buffer, second_buffer, pair_buffer;
-  const float *gate = nullptr, *up = nullptr;
-
-  void read(RowIn row, std::size_t features, std::size_t first, std::size_t n, const Gated& parameters) {
-    const float *a = first_buffer.data, *b = second_buffer.data;
-    if (!parameters.interleaved) {
-      a = row.read(first, n, first_buffer);
-      b = row.read(features + first, n, second_buffer);
-    } else {
-      const std::size_t half = HWY_MIN(n, tile_size / 2);
-      deinterleave(row.read(2 * first, 2 * half, pair_buffer), first_buffer.data, second_buffer.data, half);
-      if (n > half) deinterleave(row.read(2 * (first + half), 2 * (n - half), pair_buffer), first_buffer.data + half, second_buffer.data + half, n - half);
-    }
-    gate = parameters.gate_first ? a : b;
-    up = parameters.gate_first ? b : a;
-  }
-};
 
 template <class Function>
 HWY_INLINE void activate(const GatedTile& tile, float* result, std::size_t n, Function function) {
@@ -93,7 +58,7 @@ void gated(const LaunchArgs& args, const Gated& parameters) {
     TileBuffer y_buffer;
     for (std::int64_t item = begin; item < end; ++item) {
       const std::size_t first = static_cast<std::size_t>(item % tiles) * tile_size, n = HWY_MIN(tile_size, features - first);
-      tile.read({from.row(item / tiles), x.dtype}, features, first, n, parameters);
+      tile.read({from.row(item / tiles), x.dtype}, features, first, n, parameters.gate_first, parameters.interleaved);
       const RowOut out{to.row(item / tiles), y.dtype};
       activate(tile, out.tile(first, y_buffer), n, parameters);
       out.commit(first, n, y_buffer);
