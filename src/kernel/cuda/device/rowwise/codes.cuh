@@ -96,7 +96,7 @@ class Quantizer {
     scale_ *= factor_;
     reciprocal_ = __frcp_rn(scale_);
     if (scale_ == 0 || !(scale_ < infinity())) {  // zeros have codes 0; a finite value over an infinity is 0, and an infinite one NaN
-      reciprocal_ = scale_ != scale_ ? scale_ : 0;
+      reciprocal_ = scale_ != scale_ && (F.dtype != DType::i8 || F.asymmetric) ? scale_ : 0;
       scale_ = 1;
     }
     if constexpr (Exact) residue_ = fmaf(-scale_, reciprocal_, 1.0f) * reciprocal_;
