@@ -12,6 +12,8 @@ constexpr int small_tile = 64, large_tile = 128, threads = 256;
 /// The large program is taken from this many of its tiles on: fewer leave multiprocessors idle.
 constexpr std::int64_t enough_tiles = 96;
 
+/// Bytes of one operand's slab for the tensor cores: rows of 64 bytes, padded by 16.
+constexpr std::int64_t slab_bytes(int tile) { return tile * (64 + 16); }
 /// Bytes of two buffers of both operands' tiles: 16 words deep, rows padded by 4.
 constexpr std::int64_t tile_bytes(int tile) { return 2 * 2 * 16 * (tile + 4) * 4; }
 
@@ -41,10 +43,10 @@ GeneralProduct::Operands GeneralProduct::operands_of(OpKind op) {
   }
 }
 
-GeneralProduct::GeneralProduct(const Problem& problem, bool only_small)
+GeneralProduct::GeneralProduct(const Problem& problem, Programs programs)
     : op_(problem.op->kind),
       operands_(operands_of(op_)),
-      only_small_(only_small),
+      kinds_(programs),
       a_(problem.input(0).dtype),
       b_(problem.input(1).dtype),
       out_(problem.outputs[0].dtype) {
@@ -66,34 +68,44 @@ GeneralProduct::GeneralProduct(const Problem& problem, bool only_small)
     const Dims &scale = type(operands_.w_scale).dims, &w = problem.input(1).dims;
     right_ = op_ == OpKind::grouped_linear ? *stacked_scale_grid(scale, w) : *column_scale_grid(scale, w[0], w[1]);
   }
+  if (problem.target->compute_capability >= 80) stages_ = 4;
   const Dims& y = problem.outputs[0].dims;
   double rows = 1;
   for (std::size_t axis = 0; axis + 1 < y.size(); ++axis) rows *= static_cast<double>(y[axis].value(problem.maximum));
   most_tiles_ = rows * static_cast<double>(y.back().value(problem.maximum)) / (large_tile * large_tile);
 }
 
-bool GeneralProduct::has_large() const { return !only_small_ && most_tiles_ >= static_cast<double>(enough_tiles); }
+bool GeneralProduct::has_large() const { return kinds_ != Programs::small && most_tiles_ >= static_cast<double>(enough_tiles); }
+
+Program GeneralProduct::program(bool tensor, int tile) const {
+  std::string config = fmt::format(".a = {}, .b = {}, .out = {}, .bias = {}, .bias_up = {}, .residual = {}, .offsets = {}", device_name(a_), device_name(b_),
+                                   device_name(out_), device_name(bias_), device_name(bias_up_), device_name(residual_), device_name(offsets_));
+  config += fmt::format(", .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = {}, .grouped = {}, .blocked = {}, .zero_point = {}",
+                        device_name(tensor), tile, stages_, device_name(transpose_a_), device_name(!transpose_b_), device_name(op_ == OpKind::dual_linear),
+                        device_name(op_ == OpKind::grouped_linear), device_name(std::max(left_.blocks, right_.blocks) > 1), device_name(zero_point_));
+  return {.header = "kernel/cuda/device/gemm/general.cuh",
+          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}, .activation = cermet::Activation::{}}}>", config, activation_),
+          .threads = threads,
+          .shared_bytes = tensor ? slab_bytes(tile) * 2 * stages_ : tile_bytes(tile),
+          .min_blocks = tile == small_tile ? 2 : 1};
+}
 
 std::vector<Program> GeneralProduct::programs() const {
-  const auto program = [&](int tile) {
-    return Program{
-        .header = "kernel/cuda/device/gemm/simt.cuh",
-        .task = fmt::format(
-            "cermet::gemm::Simt<cermet::gemm::SimtConfig{{.a = {}, .b = {}, .out = {}, .bias = {}, .bias_up = {}, .residual = {}, .offsets = {}, .block = {}, "
-            ".a_outer = {}, .b_outer = {}, .dual = {}, .grouped = {}, .blocked = {}, .zero_point = {}, .activation = cermet::Activation::{}}}>",
-            device_name(a_), device_name(b_), device_name(out_), device_name(bias_), device_name(bias_up_), device_name(residual_), device_name(offsets_), tile,
-            device_name(transpose_a_), device_name(!transpose_b_), device_name(op_ == OpKind::dual_linear), device_name(op_ == OpKind::grouped_linear),
-            device_name(std::max(left_.blocks, right_.blocks) > 1), device_name(zero_point_), activation_),
-        .threads = threads,
-        .shared_bytes = tile_bytes(tile),
-        .min_blocks = tile == small_tile ? 2 : 1};
-  };
-  std::vector<Program> list{program(small_tile)};
-  if (has_large()) list.push_back(program(large_tile));
+  std::vector<Program> list{program(false, small_tile)};
+  if (kinds_ == Programs::tensor) list.push_back(program(true, small_tile));
+  if (has_large()) list.push_back(program(kinds_ == Programs::tensor, large_tile));
   return list;
 }
 
-void GeneralProduct::set_rows(const LaunchArgs& args, gemm::SimtParams& p) const {
+Decline GeneralProduct::declines_tensor(const Problem& problem) {
+  const DType a = problem.input(0).dtype, b = problem.input(1).dtype;
+  if (a != b || (a != DType::f16 && a != DType::bf16 && a != DType::i8)) return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
+  if (a == DType::bf16 && problem.target->compute_capability < 80) return "needs compute capability 8.0 for bf16";
+  if (problem.op->kind == OpKind::scaled_mm && problem.has(5)) return "a_zp is given";
+  return std::nullopt;
+}
+
+void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const {
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
   const auto view = [&](int i) { return i >= 0 && args.has(static_cast<std::size_t>(i)) ? &args.inputs[static_cast<std::size_t>(i)] : nullptr; };
   const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
@@ -128,7 +140,7 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::SimtParams& p) const
   if (zero != nullptr) p.zero_point.data = zero->data;
 }
 
-void GeneralProduct::set_scales(const LaunchArgs& args, gemm::SimtParams& p) const {
+void GeneralProduct::set_scales(const LaunchArgs& args, gemm::GeneralParams& p) const {
   const auto has = [&](int i) { return i >= 0 && args.has(static_cast<std::size_t>(i)); };
   p.row_scale_block = left_.blocks > 1 ? 1 : 0;
   p.column_scale_columns = 1;
@@ -146,9 +158,9 @@ void GeneralProduct::set_scales(const LaunchArgs& args, gemm::SimtParams& p) con
   if (has(operands_.out_scale)) p.out_scale = args.inputs[static_cast<std::size_t>(operands_.out_scale)].as<const float>();
 }
 
-gemm::SimtParams GeneralProduct::params(const LaunchArgs& args) const {
+gemm::GeneralParams GeneralProduct::params(const LaunchArgs& args) const {
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
-  gemm::SimtParams p{};
+  gemm::GeneralParams p{};
   set_rows(args, p);
   set_scales(args, p);
   const int rank = b.shape.rank(), a_rank = a.shape.rank();
@@ -170,51 +182,75 @@ gemm::SimtParams GeneralProduct::params(const LaunchArgs& args) const {
   if (bias != nullptr) p.bias = bias->data;
   if (bias != nullptr && op_ == OpKind::grouped_linear) p.bias_group = bias->strides[0];
   if (bias_up != nullptr) p.bias_up = bias_up->data;
+  const bool sixteen = kinds_ == Programs::tensor || a_ == DType::i8;
   const auto bytes = static_cast<std::int64_t>(size_of(a_)), b_bytes = static_cast<std::int64_t>(size_of(b_));
-  p.a_vectors = aligned(a.data, {transpose_a_ ? p.a_k : p.a.row}, bytes, a_ == DType::i8 ? 16 : 4 * bytes);
-  p.b_vectors = aligned(b.data, {transpose_b_ ? p.b_row : p.b_k, p.b_group}, b_bytes, b_ == DType::i8 ? 16 : 4 * b_bytes);
-  if (w_up != nullptr) p.b_vectors = p.b_vectors && aligned(p.b_up, {p.b_up_row}, b_bytes, 4 * b_bytes);
+  const std::int64_t a_unit = sixteen ? 16 : 4 * bytes, b_unit = sixteen ? 16 : 4 * b_bytes;
+  p.a_vectors = aligned(a.data, {transpose_a_ ? p.a_k : p.a.row}, bytes, a_unit);
+  p.b_vectors = aligned(b.data, {transpose_b_ ? p.b_row : p.b_k, p.b_group}, b_bytes, b_unit);
+  if (w_up != nullptr) p.b_vectors = p.b_vectors && aligned(p.b_up, {p.b_up_row}, b_bytes, b_unit);
   for (int axis = 0; axis < p.batch_rank; ++axis) {
-    p.a_vectors = p.a_vectors && aligned(nullptr, {p.a.batch[axis]}, bytes, a_ == DType::i8 ? 16 : 4 * bytes);
-    p.b_vectors = p.b_vectors && aligned(nullptr, {p.b_batch[axis]}, b_bytes, 4 * b_bytes);
+    p.a_vectors = p.a_vectors && aligned(nullptr, {p.a.batch[axis]}, bytes, a_unit);
+    p.b_vectors = p.b_vectors && aligned(nullptr, {p.b_batch[axis]}, b_bytes, b_unit);
   }
   return p;
 }
 
 void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) const {
   if (args.outputs[0].elements() == 0) return;
-  const gemm::SimtParams p = params(args);
+  const gemm::GeneralParams p = params(args);
   std::int64_t batches = 1;
   for (int axis = 0; axis < p.batch_rank; ++axis) batches *= p.batch_dims[axis];
   const auto items = [&](int tile) {
     const std::int64_t columns = op_ == OpKind::dual_linear ? tile / 2 : tile;
     return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, columns) * batches;
   };
-  const bool large = has_large() && items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
-  args.queue->run(first_program + (large ? 1 : 0), items(large ? large_tile : small_tile), p);
+  const bool tensor = kinds_ == Programs::tensor, fits = !tensor || (p.a_vectors && p.b_vectors);
+  const bool large = fits && has_large() && items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
+  const std::size_t program = !fits ? 0 : (tensor ? 1u : 0u) + (large ? 1u : 0u);
+  args.queue->run(first_program + program, items(large ? large_tile : small_tile), p);
 }
 
 namespace {
-
-constexpr std::string_view summary = "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment";
 
 std::vector<Program> programs(const Problem& problem) { return GeneralProduct(problem).programs(); }
 Launcher bind(const Problem& problem) {
   return [product = GeneralProduct(problem)](const LaunchArgs& args) { product.launch(args); };
 }
+std::vector<Program> tensor_programs(const Problem& problem) { return GeneralProduct(problem, GeneralProduct::Programs::tensor).programs(); }
+Launcher bind_tensor(const Problem& problem) {
+  return [product = GeneralProduct(problem, GeneralProduct::Programs::tensor)](const LaunchArgs& args) { product.launch(args); };
+}
+
+constexpr Kernel general(std::string_view name, OpKind op) {
+  return {.name = name,
+          .op = op,
+          .summary = "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment",
+          .bind = bind,
+          .programs = programs};
+}
+constexpr Kernel tensor(std::string_view name, OpKind op) {
+  return {.name = name,
+          .op = op,
+          .summary = "mma.sync fed by asynchronous copies, for every architecture; launches whose rows are not aligned run on the CUDA cores",
+          .declines = GeneralProduct::declines_tensor,
+          .bind = bind_tensor,
+          .programs = tensor_programs};
+}
 
 }  // namespace
 
-extern const Kernel gemm_linear_general;
-const Kernel gemm_linear_general{.name = "gemm.linear.general", .op = OpKind::linear, .summary = summary, .bind = bind, .programs = programs};
-extern const Kernel gemm_matmul_general;
-const Kernel gemm_matmul_general{.name = "gemm.matmul.general", .op = OpKind::matmul, .summary = summary, .bind = bind, .programs = programs};
-extern const Kernel gemm_dual_linear_general;
-const Kernel gemm_dual_linear_general{.name = "gemm.dual_linear.general", .op = OpKind::dual_linear, .summary = summary, .bind = bind, .programs = programs};
-extern const Kernel gemm_scaled_mm_general;
-const Kernel gemm_scaled_mm_general{.name = "gemm.scaled_mm.general", .op = OpKind::scaled_mm, .summary = summary, .bind = bind, .programs = programs};
-extern const Kernel gemm_grouped_linear_general;
-const Kernel gemm_grouped_linear_general{
-    .name = "gemm.grouped_linear.general", .op = OpKind::grouped_linear, .summary = summary, .bind = bind, .programs = programs};
+extern const Kernel gemm_linear_general, gemm_matmul_general, gemm_dual_linear_general, gemm_scaled_mm_general, gemm_grouped_linear_general;
+const Kernel gemm_linear_general = general("gemm.linear.general", OpKind::linear);
+const Kernel gemm_matmul_general = general("gemm.matmul.general", OpKind::matmul);
+const Kernel gemm_dual_linear_general = general("gemm.dual_linear.general", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_general = general("gemm.scaled_mm.general", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_general = general("gemm.grouped_linear.general", OpKind::grouped_linear);
+
+extern const Kernel gemm_linear_tensor, gemm_matmul_tensor, gemm_dual_linear_tensor, gemm_scaled_mm_tensor, gemm_grouped_linear_tensor;
+const Kernel gemm_linear_tensor = tensor("gemm.linear.tensor", OpKind::linear);
+const Kernel gemm_matmul_tensor = tensor("gemm.matmul.tensor", OpKind::matmul);
+const Kernel gemm_dual_linear_tensor = tensor("gemm.dual_linear.tensor", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_tensor = tensor("gemm.scaled_mm.tensor", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_tensor = tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear);
 
 }  // namespace cermet::cuda

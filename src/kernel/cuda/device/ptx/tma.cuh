@@ -1,5 +1,5 @@
-// Bulk tensor copies from global to shared memory (sm_90 on). Coordinates are (column, row) of a tile's first element; what lies outside the tensor
-// arrives as zeros and counts as copied.
+// Bulk copies between global and shared memory (sm_90 on). Coordinates of tensor copies are (column, row) of a tile's first element; what lies outside the
+// tensor arrives as zeros and counts as copied.
 #pragma once
 
 #include "kernel/cuda/device/ptx/address.cuh"
@@ -29,6 +29,18 @@ __device__ __forceinline__ void tma_load_2d_multicast(void* shared, const Tensor
 /// Brings a tile to the L2.
 __device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");
+}
+
+/// Copies a tile from shared to global memory; what lies outside the tensor is left out. Part of this thread's current group of bulk stores.
+__device__ __forceinline__ void tma_store_2d(const void* shared, const TensorMapBytes* map, int column, int row) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(column), "r"(row), "r"(shared_address(shared))
+               : "memory");
+}
+__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Waits until shared memory may be written again after all but this thread's `Pending` latest groups.
+template <int Pending>
+__device__ __forceinline__ void bulk_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
 /// Orders this thread's ordinary accesses to shared memory before later bulk copies and wgmma of threads that it synchronises with.

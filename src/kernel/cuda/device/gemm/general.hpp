@@ -14,7 +14,7 @@ struct RowOperand {
   int64_t batch[max_batch_rank];  ///< along the batch axes
 };
 
-struct SimtParams {
+struct GeneralParams {
   RowOperand a, y, residual, row_scale, zero_point;  ///< data is null for what is not there
   const void *b, *b_up;                              ///< [.., n, k]; b_up is a dual product's second weight
   int64_t a_k, b_k, b_row, b_up_row;                 ///< steps along the reduction, and from one column of the result to the next
@@ -27,7 +27,7 @@ struct SimtParams {
   const void* offsets;  ///< [groups + 1]
   int32_t m, n, k, groups, column_scale_columns;
   int32_t batch_rank, batch_dims[max_batch_rank];
-  bool a_vectors, b_vectors;  ///< addresses and steps allow vectors of 4 elements (16 bytes of codes)
+  bool a_vectors, b_vectors;  ///< addresses and steps are multiples of 4 elements, or of 16 bytes for codes; always 16 bytes for the tensor cores
 };
 
 }  // namespace cermet::gemm

@@ -1,0 +1,340 @@
+// Products on Hopper's tensor cores (sm_90a). A block makes tiles [block_m, block_n] of the result: a producer warp streams tiles of the operands through
+// a ring in shared memory with bulk tensor copies; one consumer warpgroup for each 64 rows multiplies them with wgmma and sends its rows out. The producer runs
+// ahead into the block's next tile while the consumers finish one.
+#pragma once
+
+#include "kernel/cuda/device/gemm/epilogue.cuh"
+#include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/gemm/groups.cuh"
+#include "kernel/cuda/device/gemm/hopper.hpp"
+#include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/ptx/cp_async.cuh"
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/ptx/wgmma.cuh"
+
+namespace cermet::gemm {
+
+/// How the rows of a group are found.
+enum class Grouping : uint8_t { none, batches, offsets };
+
+struct HopperConfig {
+  DType a, b, out;
+  int n, k;
+  int block_m, block_n, stages;
+  int a_parts = 1;  ///< a is the sum of so many matrices, stacked
+  bool dual = false;
+  Activation activation = Activation::identity;
+  bool row_scale = false, column_scale = false;
+  int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than float32; 0: never
+  bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
+  bool bias = false, bias_up = false;
+  DType bias_type = DType::f32, bias_up_type = DType::f32;
+  Grouping grouping = Grouping::none;
+  DType offsets = DType::i32;
+  int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
+  bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
+  /// The block's calls take items blockIdx.x, + gridDim.x, ... in this order and nothing else uses its shared memory in between: the ring is set up once.
+  bool continuous = true;
+};
+
+template <HopperConfig C>
+struct Hopper {
+  using Params = HopperParams;
+  using A = Element<C.a>;
+  using B = Element<C.b>;
+  using Out = Element<C.out>;
+  using Bias = Element<C.bias_type>;
+  using BiasUp = Element<C.bias_up_type>;
+  using Sum = typename SumOf<C.a>::type;
+  using Multiply = ptx::Wgmma<C.block_n, A, B>;
+  static constexpr int b_parts = C.dual ? 2 : 1;
+  static constexpr int vector_bytes =
+      (C.column_scale && !C.blocked ? 4 : 0) + (C.bias ? static_cast<int>(sizeof(Bias)) : 0) + (C.bias_up ? static_cast<int>(sizeof(BiasUp)) : 0);
+  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), vector_bytes, C.grouping == Grouping::none};
+  static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
+  static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
+  static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
+  static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
+  static constexpr int a_bytes = C.block_m * HopperShape::tile_row, b_bytes = C.block_n * HopperShape::tile_row;
+  static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
+  static constexpr int promote = C.blocked ? 1 : C.promote;
+
+  static_assert(C.block_m == 64 || C.block_m == 128);
+  static_assert(sizeof(A) == sizeof(B));
+  static_assert(C.k > 0 && C.n > 0);
+  static_assert(promote == 0 || !C.dual);
+  static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
+
+  struct Shared {
+    char* ring;  // [stages][a tiles, b tiles]
+    char* staging;
+    char* columns;  // [consumers][scales, biases, biases of up]
+    uint64_t *full, *empty;
+
+    __device__ explicit Shared(char* smem) : ring(smem), staging(ring + C.stages * stage_bytes), columns(staging + shape.staging_bytes()) {
+      full = reinterpret_cast<uint64_t*>(columns + consumers * shape.column_bytes());
+      empty = full + C.stages;
+    }
+    __device__ char* a(int stage, int part) const { return ring + stage * stage_bytes + part * a_bytes; }
+    __device__ char* b(int stage, int part) const { return a(stage, C.a_parts) + part * b_bytes; }
+  };
+
+  /// Place in the ring: counts on over all tiles of the block, so that barrier phases follow from it.
+  struct Slot {
+    int stage;
+    uint32_t phase;
+    __device__ explicit Slot(uint32_t iteration) : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
+    __device__ void advance() {
+      if (++stage == C.stages) stage = 0, phase ^= 1;
+    }
+  };
+
+  /// A tile of the result. A whole warp makes it.
+  struct Place {
+    int row, rows_end;  // of a and y, within the group where groups are batches
+    int n, group = 0;
+
+    __device__ Place(const Params& p, uint32_t item) {
+      const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
+      if constexpr (C.grouping == Grouping::batches) {
+        group = static_cast<int>(item / (tiles_m * tiles_n));
+        item %= tiles_m * tiles_n;
+      }
+      if constexpr (C.grouping == Grouping::offsets) {
+        // Tiles of n first: a block's empty items then come after its others, and the ring's count is that of its calls.
+        n = static_cast<int>(item % tiles_n) * C.block_n;
+        const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, C.block_m, static_cast<int>(item / tiles_n));
+        group = found.group, row = found.row, rows_end = found.rows_end;
+      } else {
+        const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
+        const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
+        n = static_cast<int>(rest / size) * C.block_n;
+        row = static_cast<int>(first + rest % size) * C.block_m, rows_end = p.m;
+      }
+    }
+    __device__ bool empty() const { return C.grouping == Grouping::offsets && group < 0; }
+  };
+
+  static __device__ __forceinline__ void set_up(const Params& p, const Shared& shared) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < C.stages; ++i) {
+        ptx::mbarrier_init(shared.full + i, 1);
+        ptx::mbarrier_init(shared.empty + i, consumers * 4);
+      }
+      ptx::fence_mbarrier_init();
+      ptx::prefetch_tensor_map(&p.a);
+      ptx::prefetch_tensor_map(&p.b);
+      if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
+    }
+    ptx::fence_async_shared();
+    __syncthreads();
+  }
+
+  static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot) {
+    const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
+    for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
+      uint64_t* const full = shared.full + slot.stage;
+      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
+      ptx::mbarrier_arrive_expect(full, stage_bytes);
+#pragma unroll
+      for (int part = 0; part < C.a_parts; ++part) ptx::tma_load_2d(shared.a(slot.stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, full);
+      ptx::tma_load_2d(shared.b(slot.stage, 0), &p.b, kt * row_elements, b_row, full);
+      if constexpr (C.dual) ptx::tma_load_2d(shared.b(slot.stage, 1), &p.b_up, kt * row_elements, b_row, full);
+    }
+  }
+
+  static __device__ __forceinline__ void release(const Shared& shared, int stage) {
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.empty + stage);
+  }
+
+  /// Products of one stage, without waiting for them.
+  static __device__ __forceinline__ void multiply_stage(const Shared& shared, int warpgroup, int stage, bool add, Sum (&d)[b_parts][own]) {
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int part = 0; part < C.a_parts; ++part) {
+        const uint64_t a = ptx::wgmma_descriptor(shared.a(stage, part) + warpgroup * 64 * HopperShape::tile_row) + 2 * i;
+#pragma unroll
+        for (int side = 0; side < b_parts; ++side)
+          Multiply::multiply(d[side], a, ptx::wgmma_descriptor(shared.b(stage, side)) + 2 * i, add || i > 0 || part > 0);
+      }
+    ptx::wgmma_commit();
+  }
+
+  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own]) {
+    int previous = 0;
+    for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
+      ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+      multiply_stage(shared, warpgroup, slot.stage, kt > 0, d);
+      ptx::wgmma_wait<1>();
+      if (kt > 0) release(shared, previous);
+      previous = slot.stage;
+    }
+    ptx::wgmma_wait<0>();
+    release(shared, previous);
+  }
+
+  /// As multiply, with sums that move to float32 registers every few stages, scaled where scales are of blocks.
+  static __device__ __forceinline__ void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot, int row,
+                                                           float (&total)[own]) {
+    Sum d[1][own];
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float* const column_scale = p.column_scale + place.group * p.column_scale_group + place.n / 128 * p.column_scale_step;
+    const float* const row_scale = p.row_scale + static_cast<int64_t>(row + lane / 4) * p.row_scale_step;
+#pragma unroll
+    for (int i = 0; i < own; ++i) total[i] = -0.0f;  // added to anything gives that
+#pragma unroll 1
+    for (int kt = 0; kt < k_tiles; kt += promote) {
+      float left[2] = {1.0f, 1.0f}, right = 1.0f;
+      if constexpr (C.blocked) {
+        if constexpr (C.column_scale) right = column_scale[kt];
+        if constexpr (C.row_scale)
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            if (row + 8 * h + lane / 4 < place.rows_end) left[h] = row_scale[8 * h * p.row_scale_step + kt * p.row_scale_block];
+      }
+      int stages[promote];
+#pragma unroll
+      for (int i = 0; i < promote; ++i) {
+        if (k_tiles % promote != 0 && kt + i >= k_tiles) break;
+        stages[i] = slot.stage;
+        ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+        multiply_stage(shared, warpgroup, slot.stage, i > 0, d);
+        slot.advance();
+      }
+      ptx::wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < promote; ++i)
+        if (k_tiles % promote == 0 || kt + i < k_tiles) release(shared, stages[i]);
+#pragma unroll
+      for (int i = 0; i < own; ++i) {
+        float term = static_cast<float>(d[0][i]);
+        if constexpr (C.blocked) term = __fmul_rn(left[i / 2 % 2], __fmul_rn(right, term));
+        total[i] = __fadd_rn(total[i], term);
+      }
+    }
+  }
+
+  /// One value for each column of the tile, from global to shared memory; `last` bounds columns.
+  template <class T>
+  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int n) {
+    const int i = static_cast<int>(threadIdx.x) % 128 * per_16_bytes<T>;
+    if (i >= C.block_n) return;
+    const int valid = min_of(max_of(C.n - n - i, 0), per_16_bytes<T>);
+    ptx::cp_async<16>(to + i * sizeof(T), valid > 0 ? from + n + i : from, valid * static_cast<int>(sizeof(T)));
+  }
+
+  static __device__ __forceinline__ void fetch_scales(char* to, const float* from, int n, int step) {
+    if (step != 0) return fetch_columns(to, from, n);
+    for (int i = static_cast<int>(threadIdx.x) % 128; i < C.block_n; i += 128) reinterpret_cast<float*>(to)[i] = *from;
+  }
+
+  static __device__ __forceinline__ float2 column_pair(const char* values, int column, float) { return *reinterpret_cast<const float2*>(values + column * 4); }
+  template <class T>
+  static __device__ __forceinline__ float2 column_pair(const char* values, int column, T) {
+    const auto pair = *reinterpret_cast<const Vector<T, 2>*>(values + column * sizeof(T));
+    return make_float2(to_float(pair[0]), to_float(pair[1]));
+  }
+
+  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot) {
+    const int warp = static_cast<int>(threadIdx.x) % 128 / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
+    constexpr bool has_columns = vector_bytes > 0, column_scales = C.column_scale && !C.blocked;
+    char* const scales = shared.columns + warpgroup * shape.column_bytes();  // [block_n]
+    char* const biases = scales + (column_scales ? C.block_n * 4 : 0);
+    char* const up_biases = biases + (C.bias ? C.block_n * sizeof(Bias) : 0);
+    if constexpr (has_columns) {
+      ptx::named_barrier(1 + warpgroup, 128);  // the previous tile's readers are done
+      if constexpr (column_scales) fetch_scales(scales, p.column_scale + place.group * p.column_scale_group, place.n, p.column_scale_step);
+      if constexpr (C.bias) fetch_columns(biases, static_cast<const Bias*>(p.bias) + place.group * p.bias_group, place.n);
+      if constexpr (C.bias_up) fetch_columns(up_biases, static_cast<const BiasUp*>(p.bias_up), place.n);
+      ptx::cp_async_commit();
+    }
+    float row_scale[2] = {1.0f, 1.0f};
+    if constexpr (C.row_scale && !C.blocked)
+      for (int h = 0; h < 2; ++h) {
+        const int r = row + 8 * h + lane / 4;
+        if (r < place.rows_end) row_scale[h] = p.row_scale[static_cast<int64_t>(r) * p.row_scale_step];
+      }
+
+    Sum d[b_parts][own];
+    float total[promote > 0 ? own : 1];
+    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total);
+    else multiply(shared, warpgroup, slot, d);
+
+    if constexpr (has_columns) {
+      ptx::cp_async_wait<0>();
+      ptx::named_barrier(1 + warpgroup, 128);
+    }
+    const auto pair = [&](int at, int h, int column) {
+      float2 v;
+      if constexpr (promote > 0) v = make_float2(total[at], total[at + 1]);
+      else v = make_float2(static_cast<float>(d[0][at]), static_cast<float>(d[0][at + 1]));
+      if constexpr (column_scales) {
+        const float2 s = column_pair(scales, column, 0.0f);
+        v = make_float2(__fmul_rn(s.x, v.x), __fmul_rn(s.y, v.y));
+      }
+      if constexpr (C.row_scale && !C.blocked) v = make_float2(__fmul_rn(row_scale[h], v.x), __fmul_rn(row_scale[h], v.y));
+      if constexpr (C.bias) {
+        const float2 bias = column_pair(biases, column, Bias{});
+        v = make_float2(__fadd_rn(v.x, bias.x), __fadd_rn(v.y, bias.y));
+      }
+      if constexpr (C.dual) {
+        float2 up = make_float2(d[b_parts - 1][at], d[b_parts - 1][at + 1]);
+        if constexpr (C.bias_up) {
+          const float2 bias = column_pair(up_biases, column, BiasUp{});
+          up = make_float2(up.x + bias.x, up.y + bias.y);
+        }
+        v = make_float2(activate<C.activation>(v.x) * up.x, activate<C.activation>(v.y) * up.y);
+      }
+      return v;
+    };
+    char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
+    if constexpr (shape.bulk_results()) {
+      store_pieces<Out, C.block_n, shape.pitch() / HopperShape::tile_row>(pair, staging, &p.y_map, row, place.n);
+    } else {
+      Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
+      store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(pair, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
+    }
+  }
+
+  /// Weights to the L2 while earlier launches still run.
+  static __device__ void prefetch(const Params& p, uint32_t item) {
+    if constexpr (C.constant_b && C.grouping == Grouping::none) {
+      if (threadIdx.x >= 32) return;
+      const Place place(p, item);
+      constexpr int most = 16;
+      const int kt = static_cast<int>(threadIdx.x);
+      if (kt < min_of(most, k_tiles)) {
+        ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
+        if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
+      }
+    }
+  }
+
+  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+    const Shared shared(smem);
+    const uint32_t round = C.continuous ? item / gridDim.x : 0;
+    if (round == 0) set_up(p, shared);
+    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+    const Place place(p, item);
+    if (!place.empty()) {
+      const Slot slot(round * k_tiles);
+      if (warpgroup == consumers) {
+        if (threadIdx.x / 32 % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot);
+        __syncwarp();
+      } else {
+        consume(p, shared, warpgroup, place, slot);
+      }
+    }
+    if (warpgroup != consumers && (!C.continuous || item + gridDim.x >= p.items)) wait_for_rows();
+    if constexpr (!C.continuous) {
+      __syncthreads();
+      if (threadIdx.x == 0)
+        for (int i = 0; i < 2 * C.stages; ++i) ptx::mbarrier_invalidate(shared.full + i);
+    }
+  }
+};
+
+}  // namespace cermet::gemm

@@ -1,0 +1,62 @@
+// Parameters and shared-memory plan of the Hopper product: host and device.
+#pragma once
+
+#include "kernel/cuda/device/tensor_map.hpp"
+
+namespace cermet::gemm {
+
+/// y[m, n] = epilogue(sum over k of a[m, k] * b[n, k]). Steps count elements; pointers that the configuration does not use may be null.
+struct HopperParams {
+  TensorMapBytes a;            ///< tiles of [block_m, 128 bytes], 128-byte swizzle; all groups' rows (all parts' rows) one below the other
+  TensorMapBytes b, b_up;      ///< tiles of [block_n, 128 bytes]; all groups' rows one below the other
+  TensorMapBytes y_map;        ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
+  void* y;                     ///< rows start at multiples of 16 bytes and end at one
+  const float* row_scale;      ///< of row r and block kb: [r * row_scale_step + kb * row_scale_block]
+  const float* column_scale;   ///< 16-byte aligned for every group
+  const void *bias, *bias_up;  ///< [n], 16-byte aligned for every group
+  const void* offsets;         ///< [groups + 1], where groups are found by offsets
+  int64_t y_stride, y_group;
+  int64_t column_scale_group, bias_group;
+  int32_t m;                 ///< rows of all groups found by offsets, of one otherwise
+  int32_t groups;            ///< 1 where there are none
+  int32_t a_group, b_group;  ///< rows of the maps from group to group
+  int32_t a_part;            ///< rows of the map from part to part of a split operand
+  int32_t row_scale_step, row_scale_block, column_scale_step;
+  int32_t items;
+};
+
+/// Shared memory of a configuration. A ring of stages, each 128 bytes of k of every row; rows on their way out; scales and biases of columns.
+struct HopperShape {
+  int block_m, block_n;
+  int a_parts, b_parts;  ///< tiles of each operand in a stage
+  int out_bytes;
+  int vector_bytes;  ///< of the scales and biases of a column
+  bool ungrouped;    ///< tiles end where the result does, so that bulk copies leave out what lies past it
+
+  static constexpr int tile_row = 128;        ///< bytes of a tile's row
+  static constexpr int most_row_bytes = 512;  ///< of a result on its way out
+  static constexpr int shared_limit = 227 * 1024;
+
+  CERMET_HOST_DEVICE constexpr int consumers() const { return block_m / 64; }
+  CERMET_HOST_DEVICE constexpr int threads() const { return 128 * (consumers() + 1); }
+  CERMET_HOST_DEVICE constexpr int stage_bytes() const { return (a_parts * block_m + b_parts * block_n) * tile_row; }
+  CERMET_HOST_DEVICE constexpr bool bulk_results() const { return ungrouped && block_n * out_bytes % tile_row == 0; }
+  /// Columns of a result that go out at a time with ordinary stores.
+  CERMET_HOST_DEVICE constexpr int chunk() const {
+    int parts = 1;
+    while (block_n / parts * out_bytes > most_row_bytes || block_n % parts != 0 || (32 * 16) % (block_n / parts * out_bytes) != 0) ++parts;
+    return block_n / parts;
+  }
+  /// Bytes between rows on their way out; padded against bank conflicts where they are not swizzled.
+  CERMET_HOST_DEVICE constexpr int pitch() const {
+    if (bulk_results()) return block_n * out_bytes < most_row_bytes ? block_n * out_bytes : most_row_bytes;
+    return chunk() * out_bytes + 16;
+  }
+  CERMET_HOST_DEVICE constexpr int staging_bytes() const { return block_m * pitch(); }
+  CERMET_HOST_DEVICE constexpr int column_bytes() const { return block_n * vector_bytes; }  ///< for one warpgroup
+  CERMET_HOST_DEVICE constexpr int fixed_bytes() const { return staging_bytes() + consumers() * column_bytes(); }
+  CERMET_HOST_DEVICE constexpr int shared_bytes(int stages) const { return stages * (stage_bytes() + 16) + fixed_bytes(); }
+  CERMET_HOST_DEVICE constexpr int most_stages() const { return (shared_limit - fixed_bytes()) / (stage_bytes() + 16); }
+};
+
+}  // namespace cermet::gemm

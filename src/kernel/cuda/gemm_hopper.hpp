@@ -1,0 +1,40 @@
+// Host half of the Hopper product (device/gemm/hopper.cuh) for every operator of linear algebra.
+#pragma once
+
+#include "kernel/cuda/device/gemm/hopper.hpp"
+#include "kernel/cuda/gemm_general.hpp"
+#include "kernel/cuda/gemm_tiles.hpp"
+
+namespace cermet::cuda {
+
+class HopperProduct {
+ public:
+  static Decline declines(const Problem& problem);
+  /// A problem that it does not decline.
+  explicit HopperProduct(const Problem& problem);
+  /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general product.
+  std::vector<Program> programs() const;
+  std::int64_t workspace() const { return workspace_bytes_; }
+  void launch(const LaunchArgs& args) const;
+
+ private:
+  /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
+  struct View;
+  std::optional<View> view_of(const LaunchArgs& args) const;
+  Program program(const HopperTile& tile) const;
+  HopperTile choose(std::int64_t m, std::int64_t groups) const;
+  gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
+
+  OpKind op_;
+  DType a_, b_, out_, offsets_ = DType::i32, bias_type_ = DType::f32, bias_up_type_ = DType::f32;
+  std::int64_t n_, k_, workspace_bytes_ = 0;
+  bool dual_ = false, constant_b_ = false, bias_ = false, bias_up_ = false, row_scale_ = false, column_scale_ = false, split_ = false, blocked_ = false;
+  bool batches_ = false;
+  std::string activation_ = "identity";
+  ScaleGrid left_, right_;
+  HopperWork work_;
+  std::vector<HopperTile> tiles_;
+  GeneralProduct general_;
+};
+
+}  // namespace cermet::cuda

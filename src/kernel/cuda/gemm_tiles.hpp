@@ -1,0 +1,33 @@
+// Tiles of the Hopper product and a model of what they cost.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace cermet::cuda {
+
+struct HopperTile {
+  int block_m = 128, block_n = 256;
+  friend bool operator==(const HopperTile&, const HopperTile&) = default;
+};
+
+/// What the model asks about a problem.
+struct HopperWork {
+  std::int64_t n = 0, k_bytes = 0;  ///< columns of the result; bytes of a row of either operand
+  std::int64_t groups = 1;          ///< products, or most experts that can have rows
+  int a_parts = 1, b_parts = 1, out_bytes = 2;
+  int vector_bytes = 0;  ///< scales and biases of a column
+  bool offsets = false;  ///< each group ends with its own partly filled tile
+  bool ungrouped = true;
+  int widest = 256;  ///< most columns of a tile that the registers hold
+  int multiprocessors = 132;
+};
+
+/// Cycles that a product of m rows (all groups together, where they are found by offsets) takes.
+double hopper_cycles(const HopperWork& work, const HopperTile& tile, std::int64_t m);
+/// Stages of the ring in shared memory.
+int hopper_stages(const HopperWork& work, const HopperTile& tile);
+/// The fewest tiles that are near the best for every number of rows up to `most`; at most three.
+std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t most);
+
+}  // namespace cermet::cuda
