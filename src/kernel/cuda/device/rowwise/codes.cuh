@@ -45,10 +45,18 @@ __device__ __forceinline__ uint32_t magnitude_bits(float x) { return __float_as_
 template <int Lanes>
 __device__ __forceinline__ uint32_t warp_max(uint32_t bits) {
 #if CERMET_ARCH >= 800
-  if constexpr (Lanes == 32) return __reduce_max_sync(0xffffffffu, bits);
+  constexpr bool one_instruction = Lanes == 32;
+#else
+  constexpr bool one_instruction = false;
 #endif
+  if constexpr (one_instruction) {
+#if CERMET_ARCH >= 800
+    bits = __reduce_max_sync(0xffffffffu, bits);
+#endif
+  } else {
 #pragma unroll
-  for (int offset = Lanes / 2; offset > 0; offset /= 2) bits = max_of(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+    for (int offset = Lanes / 2; offset > 0; offset /= 2) bits = max_of(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+  }
   return bits;
 }
 

@@ -54,8 +54,9 @@ struct Task {
     const bool legal = C.indexed == Index::none || smooth != nullptr;
     auto row = make_row(map, SmoothedSource<Element<C.x>, C.smooths, Smooth, C.width>{row_of<const Element<C.x>>(p.x, index),
                                                                                       legal ? smooth : static_cast<const Smooth*>(p.smooth)});
+    auto* const plain = &row;
     auto&& checked = [&]() -> decltype(auto) {
-      if constexpr (C.indexed == Index::none) return (row);
+      if constexpr (C.indexed == Index::none) return *plain;
       else
         return row.then([legal](int, int, float(&v)[C.width]) {
 #pragma unroll
