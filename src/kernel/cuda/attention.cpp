@@ -129,6 +129,7 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
   p.window = window_;
   p.causal = causal_;
   p.aligned = rows_aligned(q) && rows_aligned(k) && rows_aligned(v);
+  p.aligned_out = rows_aligned(o);
   p.partials = args.workspace;
   if (paged_) {
     const KvCacheAxes axes(heads_first_ ? "hnd" : "nhd");
@@ -145,7 +146,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
     p.pages = narrow(tables.shape[1]);
     p.blocks = narrow(k.shape[0]);
     p.kv_heads = narrow(k.shape[axes.heads]);
-    narrow(tables.shape[1] * k.shape[axes.block]);
+    require(tables.shape[1] * k.shape[axes.block] < widest_window, "attention: expected tables of fewer than 2^30 tokens, found {} pages of {}", p.pages,
+            k.shape[axes.block]);
   } else {
     p.k = {k.data, 0, k.strides[0], k.strides[1], nullptr, 0, 0, 0};
     p.v = {v.data, 0, v.strides[0], v.strides[1], nullptr, 0, 0, 0};
@@ -153,6 +155,7 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
     p.alibi = optional_data<float>(args, ragged::alibi);
     p.kv_heads = narrow(k.shape[1]);
     p.key_tokens = narrow(k.shape[0]);
+    require(p.key_tokens < widest_window, "attention: expected fewer than 2^30 keys, found {}", p.key_tokens);
     if (args.has(ragged::cu_seqlens)) {
       p.query_starts = args.inputs[ragged::cu_seqlens].data;
       const TensorView& keys = args.inputs[args.has(ragged::cu_seqlens_k) ? ragged::cu_seqlens_k : ragged::cu_seqlens];

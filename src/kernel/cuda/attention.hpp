@@ -32,6 +32,10 @@ class AttentionLaunch {
   std::int32_t window_;
 };
 
+extern const Kernel attention_general_paged;
+/// Launches the task that takes every problem, which is number `program` of the kernel's.
+Launcher bind_general_attention(const Problem& problem, std::size_t program);
+
 /// Whether all rows of the last dimension start at multiples of 16 bytes.
 bool rows_aligned(const TensorView& view);
 

@@ -33,18 +33,20 @@ std::vector<Program> programs(const Problem& problem) {
            .shared_bytes = attention::general_shared_bytes(a.head_size, a.value_size, rows)}};
 }
 
-Launcher bind(const Problem& problem) {
-  const AttentionProblem a(problem);
-  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes) * attention::general_warps;
-  return [launch = AttentionLaunch(problem), group = a.group(), rows](const LaunchArgs& args) {
-    const attention::Params params = launch.params(args);
-    args.queue->run(0, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
-  };
-}
+Launcher bind(const Problem& problem) { return bind_general_attention(problem, 0); }
 
 }  // namespace
 
-extern const Kernel attention_general_paged, attention_general_ragged;
+Launcher bind_general_attention(const Problem& problem, std::size_t program) {
+  const AttentionProblem a(problem);
+  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes) * attention::general_warps;
+  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args) {
+    const attention::Params params = launch.params(args);
+    args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
+  };
+}
+
+extern const Kernel attention_general_ragged;
 const Kernel attention_general_paged{.name = "attention.general_paged",
                                      .op = OpKind::incre_flash_attention,
                                      .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",

@@ -29,6 +29,7 @@ struct Params {
   int32_t window;                                                  ///< 0: none
   float scale, softcap;                                            ///< softcap 0: none
   bool causal, aligned;                                            ///< aligned: rows of q, k and v may be read 16 bytes at a time where their length allows it
+  bool aligned_out;                                                ///< four elements of the output may be written at a time
   bool wide_queries, wide_keys;                                    ///< query_starts and key_starts are int64
 };
 

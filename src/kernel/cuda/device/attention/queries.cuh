@@ -13,14 +13,15 @@ struct Sequence {
 };
 
 __device__ __forceinline__ int bound_of(const void* bounds, int i, bool wide, int limit) {
-  const int64_t x = wide ? static_cast<const int64_t*>(bounds)[i] : static_cast<const int32_t*>(bounds)[i];
-  return static_cast<int>(min_of(max_of(x, int64_t{0}), static_cast<int64_t>(limit)));
+  if (wide) return static_cast<int>(min_of(max_of(static_cast<const int64_t*>(bounds)[i], int64_t{0}), static_cast<int64_t>(limit)));
+  return min_of(max_of(static_cast<const int32_t*>(bounds)[i], 0), limit);
 }
 
 /// Number of queries of sequence b; bounds that make no sense give 0.
 __device__ __forceinline__ int query_count(const Params& p, int b, bool paged) {
   if (!p.query_starts) return paged ? 1 : p.tokens;
-  return max_of(0, bound_of(p.query_starts, b + 1, p.wide_queries, p.tokens) - bound_of(p.query_starts, b, p.wide_queries, p.tokens));
+  const bool wide = !paged && p.wide_queries;
+  return max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
 }
 
 /// `block`: tokens of a page; 0 where keys are not paged.
@@ -28,7 +29,7 @@ __device__ __forceinline__ Sequence sequence_of(const Params& p, int b, int bloc
   Sequence s{b, b, b + 1, 0, 0};
   if (block == 0) s = {b, 0, p.tokens, p.key_tokens, 0};
   if (p.query_starts) {
-    s.begin = bound_of(p.query_starts, b, p.wide_queries, p.tokens);
+    s.begin = bound_of(p.query_starts, b, block == 0 && p.wide_queries, p.tokens);
     s.end = s.begin + query_count(p, b, block != 0);
   }
   if (block != 0) {
@@ -47,14 +48,14 @@ struct TilePlace {
 /// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole warps.
 __device__ __forceinline__ TilePlace place_of(const Params& p, int tile, int group, int rows, bool paged) {
   if (!p.query_starts) {
-    const int each = static_cast<int>(div_up(static_cast<int64_t>(paged ? 1 : p.tokens) * group, rows));
+    const int each = ((paged ? 1 : p.tokens) * group + rows - 1) / rows;
     if (each == 0 || tile / each >= p.sequences) return {-1, 0};
     return {tile / each, tile % each};
   }
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int first = 0; first < p.sequences; first += 32) {
     const int b = first + lane;
-    const int count = b < p.sequences ? static_cast<int>(div_up(static_cast<int64_t>(query_count(p, b, paged)) * group, rows)) : 0;
+    const int count = b < p.sequences ? (query_count(p, b, paged) * group + rows - 1) / rows : 0;
     int end = count;  // tiles up to and with this lane's sequence
 #pragma unroll
     for (int offset = 1; offset < 32; offset *= 2) {
@@ -78,10 +79,7 @@ struct Visible {
 
 __device__ __forceinline__ Visible visible_keys(const Params& p, int position, int keys) {
   Visible range{0, keys};
-  if (p.window > 0) {
-    const int64_t end = static_cast<int64_t>(position) + p.window;
-    range = {max_of(0, position - p.window + 1), static_cast<int>(min_of(static_cast<int64_t>(keys), max_of(end, int64_t{0})))};
-  }
+  if (p.window > 0) range = {max_of(0, position - p.window + 1), min_of(keys, max_of(position + p.window, 0))};
   if (p.causal) range.last = min_of(range.last, position + 1);
   return range;
 }

@@ -1,0 +1,27 @@
+// Keys or values on their way into a paged cache.
+#pragma once
+
+#include "base/tensor.hpp"
+#include "op/kv_cache.hpp"
+
+namespace cermet::cpu {
+
+struct CacheStream {
+  const TensorView& cache;
+  const float* head_scales;        ///< of a quantized cache; one of these, or neither
+  const TensorView* token_scales;  ///< filled
+  KvCacheAxes axes;
+
+  /// Offset in elements of a slot's vector in the cache, or of its scale.
+  std::int64_t offset(const TensorView& view, std::int64_t slot, std::int64_t head) const {
+    const std::int64_t block = view.shape[axes.block];
+    return slot / block * view.strides[0] + slot % block * view.strides[axes.block] + head * view.strides[axes.heads];
+  }
+  std::byte* target(std::int64_t slot, std::int64_t head) const {
+    return cache.as<std::byte>() + offset(cache, slot, head) * static_cast<std::int64_t>(size_of(cache.dtype));
+  }
+  /// Rounds or quantizes one vector of float32 into its slot.
+  void write(const float* x, std::int64_t slot, std::int64_t head) const;
+};
+
+}  // namespace cermet::cpu

@@ -1,0 +1,99 @@
+// Slots of a paged cache and what is stored in them.
+#pragma once
+
+#include "kernel/cuda/device/attention/cache_slots.hpp"
+#include "kernel/cuda/device/tile/reduce.cuh"
+
+namespace cermet::kv_cache {
+
+/// An element or code of a cache. A scale of 0 gives codes 0, whatever x is.
+template <Scales S, class To>
+__device__ __forceinline__ To encode(float x, float scale) {
+  if constexpr (S == Scales::none) return from_float<To>(x);
+  return from_float<To>(scale == 0.0f ? 0.0f : x / scale);
+}
+
+__device__ constexpr float largest_code(int8_t) { return 127.0f; }
+__device__ constexpr float largest_code(f8_e4m3) { return 448.0f; }
+__device__ constexpr float largest_code(f8_e5m2) { return 57344.0f; }
+
+/// Scale of a vector: given, or made from the vector's largest magnitude (the same in all lanes of the warp) and filled in.
+template <Scales S, class To>
+__device__ __forceinline__ float scale_of(float* scale_at, float largest) {
+  if constexpr (S == Scales::none) {
+    return 1.0f;
+  } else if constexpr (S == Scales::head) {
+    return *scale_at;
+  } else {
+    const float scale = largest / largest_code(To{});
+    if (threadIdx.x % 32 == 0) *scale_at = scale;
+    return scale;
+  }
+}
+
+/// Address of a slot's vector, and of its scale.
+template <class To>
+struct SlotPlace {
+  To* vector;
+  float* scale;
+};
+template <class To>
+__device__ __forceinline__ SlotPlace<To> slot_place(const Cache& c, int64_t slot, int block, int head) {
+  const int64_t page = slot / block, row = slot % block;
+  return {static_cast<To*>(c.data) + page * c.page_stride + row * c.row_stride + head * c.head_stride,
+          c.scale + page * c.scale_page_stride + row * c.scale_row_stride + head * c.scale_head_stride};
+}
+
+/// A warp stores the vector from[0 .. Size) in its slot.
+template <int Size, int Width, Scales S, class From, class To>
+__device__ __forceinline__ void write_vector(const From* from, const SlotPlace<To>& place) {
+  constexpr int steps = static_cast<int>(div_up(Size, 32 * Width));
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  Vector<From, Width> x[steps];
+#pragma unroll
+  for (int i = 0; i < steps; ++i) {
+    const int d = (i * 32 + lane) * Width;
+    if (d < Size) x[i] = *reinterpret_cast<const Vector<From, Width>*>(from + d);
+  }
+  float largest = 0.0f;
+  if constexpr (S == Scales::token) {
+#pragma unroll
+    for (int i = 0; i < steps; ++i)
+#pragma unroll
+      for (int e = 0; e < Width; ++e)
+        if ((i * 32 + lane) * Width < Size) largest = Maximum::combine(fabsf(to_float(x[i][e])), largest);
+    largest = warp_reduce<Maximum>(largest);
+  }
+  const float scale = scale_of<S, To>(place.scale, largest);
+#pragma unroll
+  for (int i = 0; i < steps; ++i) {
+    const int d = (i * 32 + lane) * Width;
+    Vector<To, Width> y;
+#pragma unroll
+    for (int e = 0; e < Width; ++e) y[e] = encode<S, To>(to_float(x[i][e]), scale);
+    if (d < Size) *reinterpret_cast<Vector<To, Width>*>(place.vector + d) = y;
+  }
+}
+
+/// Slots of tokens first .. first + count for the whole block, -1 where nothing is to be written: the slot is negative or outside the cache, or a later
+/// token of the launch overwrites it.
+template <class Slot, int Threads>
+__device__ __forceinline__ void collect_slots(const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots, int64_t* slots) {
+  const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };
+  __syncthreads();  // an earlier item may still be reading
+  if (static_cast<int>(threadIdx.x) < count) {
+    const int64_t slot = slot_of(first + threadIdx.x);
+    slots[threadIdx.x] = slot < all_slots ? slot : -1;
+  }
+  __syncthreads();
+  if (first + 1 >= tokens) return;
+  for (int64_t t = first + 1 + threadIdx.x; t < tokens; t += Threads) {
+    const int64_t later = slot_of(t);
+    const int before = static_cast<int>(min_of(static_cast<int64_t>(count), t - first));
+    for (int i = 0; i < before; ++i)
+      if (slots[i] == later) slots[i] = -1;
+  }
+  __syncthreads();
+}
+
+}  // namespace cermet::kv_cache

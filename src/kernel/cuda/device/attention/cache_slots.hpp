@@ -1,0 +1,20 @@
+// A paged cache as tasks that write to it see it. Strides in elements.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::kv_cache {
+
+/// What the codes of a cache are scaled by.
+enum class Scales : uint8_t { none, head, token };
+
+struct Cache {
+  void* data;
+  float* scale;  ///< given per head, or filled per token; null for none
+  int64_t page_stride, row_stride, head_stride, scale_page_stride, scale_row_stride, scale_head_stride;
+};
+
+/// Most tokens of a work item.
+inline constexpr int most_item_tokens = 32;
+
+}  // namespace cermet::kv_cache

@@ -1,0 +1,30 @@
+// Host half of tasks that write to a paged cache.
+#pragma once
+
+#include "kernel/cuda/device/attention/cache_slots.hpp"
+#include "op/kv_cache.hpp"
+
+namespace cermet::cuda {
+
+/// A cache and its scales (null for none), which are one for each head or one for each cached token.
+inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scales, const KvCacheAxes& axes) {
+  kv_cache::Cache c{cache.data, nullptr, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], 0, 0, 0};
+  if (!scales) return c;
+  c.scale = scales->as<float>();
+  const bool per_token = scales->shape.rank() == 3;
+  c.scale_head_stride = scales->strides[per_token ? axes.heads : 0];
+  if (per_token) c.scale_page_stride = scales->strides[0], c.scale_row_stride = scales->strides[axes.block];
+  return c;
+}
+
+/// The enumerator kv_cache::Scales of a problem whose k_scale is operand `scale`.
+inline const char* scales_name(const Problem& p, std::size_t scale) { return !p.has(scale) ? "none" : has_token_scales(p, scale) ? "token" : "head"; }
+
+/// Whether rows of the last dimension start at multiples of four elements.
+inline bool quads_aligned(const TensorView& view) {
+  bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % (4 * size_of(view.dtype)) == 0;
+  for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) aligned &= view.strides[axis] % 4 == 0;
+  return aligned;
+}
+
+}  // namespace cermet::cuda
