@@ -142,25 +142,23 @@ class Builder {
 
   ValueId heads_of(ValueId x, std::int64_t heads) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{0, heads, config_.head_dim}}}); }
 
-  ValueId head_norm(ValueId x, const std::string& weight) {
-    if (!config_.qk_norm) return x;
-    return graph().apply(OpKind::rms_norm, {x, vector(weight, config_.head_dim)}, {{"eps", config_.rms_norm_eps}});
-  }
-
   ValueId attention(std::int64_t layer, const Operand& y) {
     const Graph::Scope scope(graph(), "attention");
     const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
     const std::int64_t q_size = config_.heads * config_.head_dim, kv_size = config_.kv_heads * config_.head_dim;
     const std::vector<ValueId> qkv = graph().apply_all(OpKind::split, {project_qkv(y, module, q_size + 2 * kv_size)},
                                                        {{"axis", std::int64_t{-1}}, {"sizes", Ints{q_size, kv_size, kv_size}}});
-    const ValueId q = head_norm(heads_of(qkv[0], config_.heads), module + "q_norm.weight");
-    const ValueId k = head_norm(heads_of(qkv[1], config_.kv_heads), module + "k_norm.weight");
-    const std::vector<ValueId> rotated = graph().apply_all(OpKind::rope, {q, k, cos_, sin_, positions_}, {{"rotary_dim", config_.rope.rotary_dim}});
     const TensorType cache{types_.cache, {state_.blocks, config_.kv_heads, state_.block_size, config_.head_dim}};
     const ValueId k_cache = graph().add_input(decoder_io::key_cache(layer), cache);
     const ValueId v_cache = graph().add_input(decoder_io::value_cache(layer), cache);
-    const std::vector<ValueId> written = graph().apply_all(OpKind::kv_cache_write, {rotated[1], heads_of(qkv[2], config_.kv_heads), k_cache, v_cache, slots_});
-    const ValueId o = graph().apply(OpKind::incre_flash_attention, {rotated[0], written[0], written[1], block_tables_, context_lens_, query_starts_},
+    const ValueId q_norm = config_.qk_norm ? vector(module + "q_norm.weight", config_.head_dim) : ValueId{};
+    const ValueId k_norm = config_.qk_norm ? vector(module + "k_norm.weight", config_.head_dim) : ValueId{};
+    const std::vector<ValueId> stored =
+        graph().apply_all(OpKind::rope_and_cache,
+                          {heads_of(qkv[0], config_.heads), heads_of(qkv[1], config_.kv_heads), heads_of(qkv[2], config_.kv_heads), cos_, sin_, positions_,
+                           k_cache, v_cache, slots_, q_norm, k_norm},
+                          {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}});
+    const ValueId o = graph().apply(OpKind::incre_flash_attention, {stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_},
                                     {{"scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim))},
                                      {"window", config_.window[static_cast<std::size_t>(layer)]},
                                      {"out_dtype", operand_type()}});
