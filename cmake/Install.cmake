@@ -1,10 +1,13 @@
 # What `cmake --install` puts in place: the command, the library, its headers, and what find_package(cermet) reads.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/cermet)
 install(TARGETS cermet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS cermet_shared EXPORT cermet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET cermet_cuda)  # opened by name by the command and the library, which look here
+  set_target_properties(cermet_cuda PROPERTIES INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+  install(TARGETS cermet_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cermet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT cermet_targets NAMESPACE cermet:: FILE cermet-targets.cmake DESTINATION ${package_folder})

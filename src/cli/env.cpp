@@ -11,8 +11,11 @@
 #include "base/thread_pool.hpp"
 #include "cermet/cermet.h"
 #include "cli/verb.hpp"
+#include "device/cuda/plugin.hpp"
+#include "jit/jit.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cuda/kernels.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -38,6 +41,31 @@ Json instruction_sets() {
   return list;
 }
 
+/// What make_device takes here.
+Json devices(const std::string& no_cuda) {
+  Json list{"cpu", "null"};
+  if (no_cuda.empty())
+    for (int i = 0; i < cuda::plugin().device_count(); ++i) list.push_back(fmt::format("cuda:{}", i));
+  return list;
+}
+
+/// What compiles kernels for GPUs, which needs none; or why nothing does.
+Json gpu_compiler() {
+  try {
+    return {{"version", jit::toolchain().version()}, {"problem", nullptr}};
+  } catch (const Error& error) {
+    return {{"version", nullptr}, {"problem", error.what()}};
+  }
+}
+
+Json kernel_cache() {
+  const jit::DiskCache& cache = jit::DiskCache::process();
+  std::int64_t bytes = 0;
+  const std::vector<jit::DiskCache::Entry> entries = cache.entries(false);
+  for (const jit::DiskCache::Entry& entry : entries) bytes += entry.bytes;
+  return {{"folder", cache.folder().string()}, {"entries", entries.size()}, {"bytes", bytes}, {"max_bytes", cache.max_bytes()}};
+}
+
 Json variables() {
   Json list = Json::array();
   for (const env::Variable& v : env::all())
@@ -54,7 +82,14 @@ void print_text(Console& console, const Json& all) {
                                                all["instruction_set"].get<std::string>())});
   machine.row({"cores", fmt::format("{}", all["cores"].get<int>())});
   machine.row({"devices", fmt::format("{}", fmt::join(all["devices"].get<std::vector<std::string>>(), ", "))});
-  machine.row({"operators", fmt::format("{}, CPU kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>())});
+  if (!all["cuda_problem"].is_null()) machine.row({"no CUDA device", one_line(all["cuda_problem"].get<std::string>())});
+  const Json &compiler = all["gpu_compiler"], &cache = all["kernel_cache"];
+  machine.row({"GPU compiler", compiler["version"].is_null() ? "none: " + one_line(compiler["problem"].get<std::string>())
+                                                             : "NVRTC " + compiler["version"].get<std::string>()});
+  machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), cache["folder"].get<std::string>(),
+                                               bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
+  machine.row({"operators", fmt::format("{}, CPU kernels {}, CUDA kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>(),
+                                        all["cuda_kernels"].get<std::size_t>())});
   console.print("machine\n{}", machine.to_string());
   Table variables;
   for (const Json& v : all["variables"])
@@ -63,9 +98,19 @@ void print_text(Console& console, const Json& all) {
 }
 
 void show(Console& console) {
-  const Json all{
-      {"versions", versions()},     {"instruction_sets", instruction_sets()}, {"instruction_set", cpu::name_of(cpu::active_isa())}, {"cores", cores()},
-      {"devices", {"cpu", "null"}}, {"operators", all_operators().size()},    {"cpu_kernels", cpu::all_kernels().size()},           {"variables", variables()}};
+  const std::string no_cuda = cuda::unavailable_reason();
+  const Json all{{"versions", versions()},
+                 {"instruction_sets", instruction_sets()},
+                 {"instruction_set", cpu::name_of(cpu::active_isa())},
+                 {"cores", cores()},
+                 {"devices", devices(no_cuda)},
+                 {"cuda_problem", no_cuda.empty() ? Json() : Json(no_cuda)},
+                 {"gpu_compiler", gpu_compiler()},
+                 {"kernel_cache", kernel_cache()},
+                 {"operators", all_operators().size()},
+                 {"cpu_kernels", cpu::all_kernels().size()},
+                 {"cuda_kernels", cuda::all_kernels().size()},
+                 {"variables", variables()}};
   if (console.json()) console.write_json(all);
   else print_text(console, all);
 }
@@ -73,8 +118,8 @@ void show(Console& console) {
 }  // namespace
 
 Verb env_verb() {
-  return {"env", "versions, instruction sets, devices and every environment variable with its value", "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json",
-          [](CLI::App&) -> Action { return show; }};
+  return {"env", "versions, instruction sets, devices, the GPU compiler and its cache, and every environment variable with its value",
+          "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](CLI::App&) -> Action { return show; }};
 }
 
 }  // namespace cermet::cli

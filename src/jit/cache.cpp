@@ -53,6 +53,8 @@ fs::path make_temporary(const fs::path& folder) {
 
 /// Moves whatever has an entry's name out of the way, so that readers see it whole or not at all, and deletes what an entry has. Whether it is gone.
 bool take_away(const fs::path& folder, const fs::path& entry) {
+  struct stat status {};
+  if (lstat(entry.c_str(), &status) != 0) return true;
   const fs::path away = make_temporary(folder), old = away / "old";
   bool gone = true;
   if (rename(entry.c_str(), old.c_str()) == 0) gone = delete_entry(old) || unlink(old.c_str()) == 0;
@@ -165,11 +167,9 @@ std::vector<std::string> DiskCache::strangers() const {
   return names;
 }
 
-std::size_t DiskCache::remove(const std::function<bool(const Entry&)>& filter) {
-  std::size_t count = 0;
-  for (const Entry& entry : entries(true))
-    if (filter(entry) && take_away(folder_, folder_ / entry.digest)) ++count;
-  return count;
+bool DiskCache::remove(const std::string& digest) const {
+  CERMET_ASSERT(is_digest(digest));
+  return take_away(folder_, folder_ / digest);
 }
 
 }  // namespace cermet::jit

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -57,8 +56,8 @@ class DiskCache {
   std::vector<Entry> entries(bool whole) const;
   /// Names in the folder that are neither entries nor temporary; they are never touched.
   std::vector<std::string> strangers() const;
-  /// Deletes those entries that the filter picks; returns how many went.
-  std::size_t remove(const std::function<bool(const Entry&)>& filter);
+  /// Deletes an entry, sound or not, unless its folder has anything else in it. Whether it is gone. Throws Error(io) where the folder cannot be written.
+  bool remove(const std::string& digest) const;
 
  private:
   void warn_once(const std::string& message);

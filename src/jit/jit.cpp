@@ -29,12 +29,6 @@ Goal goal_of(const std::string& architecture) {
   return number > 90 ? Goal{"compute_90", Form::ptx} : Goal{architecture, Form::cubin};
 }
 
-/// "rms_norm::Task<{.hidden = 4096}>": short enough for a listing.
-std::string display_name(const cuda::Program& program) {
-  constexpr std::string_view prefix = "cermet::";
-  return program.task.starts_with(prefix) ? program.task.substr(prefix.size()) : program.task;
-}
-
 }  // namespace
 
 const cuda::Toolchain& toolchain() {
@@ -55,7 +49,7 @@ std::vector<Image> build(std::span<const cuda::Program> programs, const std::str
   for (std::size_t i = 0; i < programs.size(); ++i) {
     std::string source = wrapper_source(programs[i]);
     const auto [found, is_new] = unit_of_source.emplace(source, units.size());
-    if (is_new) units.push_back(source_unit(tools, display_name(programs[i]), std::move(source), goal.architecture, goal.form));
+    if (is_new) units.push_back(source_unit(tools, display_name(programs[i].task), std::move(source), goal.architecture, goal.form));
     unit_of[i] = found->second;
   }
   const std::vector<Image> images = build_units(units, into, options);

@@ -51,9 +51,9 @@ LinkedImage link_tasks(std::span<const LinkedTask> tasks, const std::string& arc
   std::string keys, name;
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     const cuda::Program& program = tasks[t].program;
-    units.push_back(source_unit(tools, program.task, linked_task_source(program, linked_task_name(t)), architecture, Form::lto_ir));
+    units.push_back(source_unit(tools, display_name(program.task), linked_task_source(program, linked_task_name(t)), architecture, Form::lto_ir));
     linked.shared_bytes = std::max(linked.shared_bytes, program.shared_bytes);
-    name += (t > 0 ? " + " : "linked ") + program.task;
+    name += (t > 0 ? " + " : "linked ") + display_name(program.task);
   }
   units.push_back(source_unit(tools, "dispatcher", dispatcher_source(shape), architecture, Form::lto_ir));
   for (const Unit& unit : units) keys += unit.key + "\n";

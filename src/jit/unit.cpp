@@ -84,6 +84,12 @@ std::vector<std::string> included_headers(const std::string& source) {
   return {found.begin(), found.end()};
 }
 
+std::string display_name(std::string task) {
+  constexpr std::string_view prefix = "cermet::";
+  for (std::size_t at = task.find(prefix); at != std::string::npos; at = task.find(prefix, at)) task.erase(at, prefix.size());
+  return task;
+}
+
 Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form) {
   cuda::CompileRequest request;
   request.name = name;

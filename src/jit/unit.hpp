@@ -16,6 +16,9 @@ struct Unit {
   std::function<cuda::CompileResult()> compile;
 };
 
+/// A task's type without the namespace that all share: "rms_norm::Task<rms_norm::Config{.hidden = 4096}>".
+std::string display_name(std::string task);
+
 /// A source compiled for an architecture ("sm_90a", "compute_90"). The toolchain must outlive the unit.
 Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form);
 

@@ -39,6 +39,14 @@ if(NOT output MATCHES "^cermet [0-9.]+\n$")
   message(FATAL_ERROR "expected a version, found '${output}'")
 endif()
 
+# The plugin of the GPU backend, where this build has one, is found where it was installed, by the command and by the library.
+if(EXISTS ${BUILD}/lib/libcermet_cuda.so)
+  run(${prefix}/bin/cermet env --json)
+  if(NOT output MATCHES "\"gpu_compiler\":{\"version\":\"13")
+    message(FATAL_ERROR "expected the installed command to find the installed plugin, found ${output}")
+  endif()
+endif()
+
 # The library exports the C interface and nothing else.
 if(NOT SANITIZE)
   file(GLOB library ${prefix}/lib*/libcermet.so ${prefix}/lib*/*/libcermet.so)

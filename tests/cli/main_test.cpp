@@ -60,7 +60,13 @@ TEST(Env, ListsInstructionSetsDevicesAndEveryVariable) {
   ASSERT_EQ(result.code, 0) << result.err;
   const auto json = result.json();
   EXPECT_EQ(json["instruction_sets"][0], "baseline");
-  EXPECT_EQ(json["devices"], nlohmann::json::array({"cpu", "null"}));
+  EXPECT_EQ(json["devices"][0], "cpu");
+  EXPECT_EQ(json["devices"][1], "null");
+  // A GPU or the reason for none, a compiler or the reason for none.
+  EXPECT_NE(json["devices"].size() > 2, json["cuda_problem"].is_string()) << json["cuda_problem"];
+  EXPECT_NE(json["gpu_compiler"]["version"].is_string(), json["gpu_compiler"]["problem"].is_string()) << json["gpu_compiler"];
+  EXPECT_TRUE(json["kernel_cache"]["folder"].is_string());
+  EXPECT_GT(json["cuda_kernels"], 10);
   bool found = false;
   for (const auto& variable : json["variables"]) {
     if (variable["name"] != "CERMET_THREADS") continue;
@@ -70,6 +76,15 @@ TEST(Env, ListsInstructionSetsDevicesAndEveryVariable) {
   }
   EXPECT_TRUE(found);
   for (const auto& variable : json["variables"]) EXPECT_NE(run_cermet("env").out.find(variable["name"].get<std::string>()), std::string::npos);
+}
+
+TEST(Env, SaysWhyThereIsNoPlugin) {
+  const CommandResult result = run_cermet("env --json", "", "CERMET_CUDA_PLUGIN=/no/such/plugin.so");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.json()["devices"], nlohmann::json::array({"cpu", "null"}));
+  for (const auto& problem : {result.json()["cuda_problem"], result.json()["gpu_compiler"]["problem"]})
+    EXPECT_NE(problem.get<std::string>().find("/no/such/plugin.so"), std::string::npos) << problem;
+  EXPECT_NE(run_cermet("env", "", "CERMET_CUDA_PLUGIN=/no/such/plugin.so").out.find("no CUDA device"), std::string::npos);
 }
 
 TEST(Env, AnInstructionSetThatIsNoneIsAMistake) {

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the plugin may lie: where the variable says, beside this program or library, or in the lib folder next to the program's.
+/// Where the plugin may lie: where the variable says, beside this program or library, or in the library folder next to the program's.
 std::vector<fs::path> places() {
   const std::string& given = env::value(env::Name::CERMET_CUDA_PLUGIN);
   if (!given.empty()) return {given};
@@ -23,6 +23,7 @@ std::vector<fs::path> places() {
     const fs::path file = fs::canonical(self.dli_fname, error);
     const fs::path folder = error ? fs::path(self.dli_fname).parent_path() : file.parent_path();
     list = {folder / "libcermet_cuda.so", folder.parent_path() / "lib" / "libcermet_cuda.so"};
+    if (CERMET_LIBRARY_FOLDER != std::string_view("lib")) list.push_back(folder.parent_path() / CERMET_LIBRARY_FOLDER / "libcermet_cuda.so");
   }
   return list;
 }
