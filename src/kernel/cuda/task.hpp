@@ -46,6 +46,8 @@ class TaskQueue {
   void run(std::size_t program, std::int64_t items, const Params& params, std::int64_t blocks = 0) const {
     enqueue(program, items, blocks, const_cast<Params*>(&params));
   }
+  /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
+  TaskQueue part(std::size_t first, std::size_t count) const { return {*device_, *stream_, programs_.subspan(first, count)}; }
   /// Thread blocks that are resident at once.
   std::int64_t resident_blocks(std::size_t program) const;
   Stream& stream() const { return *stream_; }
