@@ -19,7 +19,14 @@ struct Norm {
 
 RowNeeds needs_of(const Problem& p) {
   const Norm op(p);
-  return {.columns = constant_columns(p, op.trailing(p)), .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype})};
+  RowNeeds needs{.columns = constant_columns(p, op.trailing(p)),
+                 .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype}),
+                 .target = p.target};
+  if (!op.add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
+    needs.short_rows = {.elements = 16, .registers = 40};
+    needs.long_rows = {.elements = 56, .registers = 80};
+  }
+  return needs;
 }
 
 /// A vector of weights has the elements of a row, be it one.
@@ -33,10 +40,12 @@ std::vector<Program> programs(const Problem& p) {
   for (const RowGeometry& g : geometries.list())
     list.push_back(
         {.header = "kernel/cuda/device/rowwise/norm.cuh",
-         .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .x = {}, "
-                             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
-                             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, device_type(p, 0), device_type(p, op.add ? 1 : 0),
-                             device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight), device_type(p, op.bias)),
+         .task = fmt::format(
+             "cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .weight_offset = {}, .x = {}, "
+             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
+             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, !op.layer && p.attributes.number("weight_offset") != 0, device_type(p, 0),
+             device_type(p, op.add ? 1 : 0), device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight),
+             device_type(p, op.bias)),
          .threads = g.threads,
          .shared_bytes = 256});
   return list;

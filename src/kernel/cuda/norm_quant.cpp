@@ -24,7 +24,13 @@ struct NormQuant {
 RowNeeds needs_of(const Problem& p) {
   const NormQuant op(p);
   const std::int64_t columns = constant_columns(p);
-  return {.columns = columns, .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}), .group = op.codes.group(p, columns)};
+  return {.columns = columns,
+          .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}),
+          .group = op.codes.group(p, columns),
+          .short_rows = {.elements = 64, .registers = 100},
+          .long_rows = {.elements = 32, .registers = 72},
+          .keep = true,
+          .target = p.target};
 }
 
 std::vector<Program> programs(const Problem& p) {
@@ -32,14 +38,14 @@ std::vector<Program> programs(const Problem& p) {
   const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back({.header = "kernel/cuda/device/rowwise/norm_quant.cuh",
-                    .task = fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .x = {}, .residual = {}, .weights = "
-                                        "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, {}}}>",
-                                        g.text(), op.add, device_type(p, 0), device_type(p, op.add ? 1 : 0), p.has(op.operands.weight) ? "each" : "none",
-                                        p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight), device_type(p, op.operands.smooth),
-                                        op.codes.text(p, constant_columns(p))),
-                    .threads = g.threads,
-                    .shared_bytes = 512});
+    list.push_back(
+        row_program("kernel/cuda/device/rowwise/norm_quant.cuh",
+                    fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .weight_offset = {}, .x = {}, .residual = {}, .weights = "
+                                "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, {}}}>",
+                                g.text(), op.add, p.attributes.number("weight_offset") != 0, device_type(p, 0), device_type(p, op.add ? 1 : 0),
+                                p.has(op.operands.weight) ? "each" : "none", p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight),
+                                device_type(p, op.operands.smooth), op.codes.text(p, constant_columns(p))),
+                    g));
   return list;
 }
 

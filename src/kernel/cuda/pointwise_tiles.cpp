@@ -4,6 +4,9 @@
 namespace cermet::cuda {
 namespace {
 
+constexpr std::uint32_t tile_vectors = 2;          // as in device/pointwise/tile.cuh
+constexpr std::int64_t many_vectors = 132 * 2048;  // what the threads of a large GPU hold at once
+
 /// The view with leading dimensions of size 1, so that it has `rank`.
 TensorView with_rank(const TensorView& view, int rank) {
   Shape shape, strides;
@@ -68,19 +71,30 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int t
 }
 
 TileShape tile_shape(const RowWalk& walk, std::int64_t length, int width, int threads, bool aligned) {
-  TileShape shape{
-      .dims = walk.dims(), .rows = static_cast<std::uint32_t>(walk.rows()), .tiles_per_row = 0, .lanes_shift = 0, .aligned = aligned, .length = length};
   const std::int64_t vectors = div_up(length, width);
+  require(walk.rows() < std::int64_t{1} << 32 && vectors < std::int64_t{1} << 31,
+          "elementwise operator: expected fewer than 2^32 rows of 2^31 vectors, found {} and {}", walk.rows(), vectors);
+  TileShape shape{};
+  shape.dims = walk.dims();
+  shape.rows = static_cast<std::uint32_t>(walk.rows());
+  shape.vectors = 1;
+  shape.aligned = aligned;
+  shape.length = length;
   while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, threads)) ++shape.lanes_shift;
-  const std::int64_t tiles = div_up(vectors, std::int64_t{1} << shape.lanes_shift);
-  require(walk.rows() < std::int64_t{1} << 32 && tiles < std::int64_t{1} << 32,
-          "elementwise operator: expected fewer than 2^32 rows and tiles, found {} and {}", walk.rows(), tiles);
-  shape.tiles_per_row = static_cast<std::uint32_t>(tiles);
+  const auto lanes = std::uint32_t{1} << shape.lanes_shift;
+  // A second vector for each thread keeps more loads in flight; few elements rather take more threads.
+  if (vectors * walk.rows() >= many_vectors) {
+    shape.vectors = tile_vectors;
+    if (vectors >= std::int64_t{tile_vectors} * lanes) shape.columns_step = lanes;
+    else shape.rows_step = static_cast<std::uint32_t>(threads) >> shape.lanes_shift;
+  }
+  shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{lanes} * (shape.columns_step != 0 ? shape.vectors : 1)));
   return shape;
 }
 
 std::int64_t tile_items(const TileShape& shape, int threads) {
-  return div_up(static_cast<std::int64_t>(shape.rows), std::int64_t{threads >> shape.lanes_shift}) * shape.tiles_per_row;
+  const std::int64_t rows = std::int64_t{threads >> shape.lanes_shift} * (shape.rows_step != 0 ? shape.vectors : 1);
+  return div_up(static_cast<std::int64_t>(shape.rows), rows) * shape.tiles_per_row;
 }
 
 }  // namespace cermet::cuda

@@ -6,17 +6,18 @@
 namespace cermet::cuda {
 namespace {
 
-RowNeeds needs_of(const Problem& p) { return {.columns = constant_columns(p), .width = vector_width({p.input(0).dtype, p.outputs[0].dtype})}; }
+RowNeeds needs_of(const Problem& p) {
+  return {.columns = constant_columns(p), .width = vector_width({p.input(0).dtype, p.outputs[0].dtype}), .target = p.target};
+}
 
 std::vector<Program> programs(const Problem& p) {
   const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back({.header = "kernel/cuda/device/rowwise/softmax.cuh",
-                    .task = fmt::format("cermet::softmax::Task<cermet::softmax::Config{{{}, .x = {}, .y = {}, .logarithm = {}}}>", g.text(), device_type(p, 0),
-                                        device_name(p.outputs[0].dtype), p.attributes.flag("log")),
-                    .threads = g.threads,
-                    .shared_bytes = 256});
+    list.push_back(row_program("kernel/cuda/device/rowwise/softmax.cuh",
+                               fmt::format("cermet::softmax::Task<cermet::softmax::Config{{{}, .x = {}, .y = {}, .logarithm = {}}}>", g.text(),
+                                           device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.flag("log")),
+                               g));
   return list;
 }
 

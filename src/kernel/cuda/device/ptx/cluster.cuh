@@ -18,6 +18,10 @@ __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// The two halves of the barrier: arrives, and waits for the others' arrivals.
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
 /// Address, in the cluster's shared window, of the place in the block `rank` that corresponds to `own`.
 __device__ __forceinline__ uint32_t cluster_address(const void* own, uint32_t rank) {
   uint32_t address;
