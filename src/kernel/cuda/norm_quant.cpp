@@ -19,18 +19,24 @@ struct NormQuant {
              .offset = operands.offset,
              .divide = p.attributes.text("mode") == "div"};
   }
+  /// Both statistics of a row take one reduction.
+  bool at_once(const Problem& p) const { return !codes.is_static(p) && codes.format.group == 0 && !codes.format.asymmetric; }
 };
 
 RowNeeds needs_of(const Problem& p) {
   const NormQuant op(p);
   const std::int64_t columns = constant_columns(p);
-  return {.columns = columns,
-          .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}),
-          .group = op.codes.group(p, columns),
-          .short_rows = {.elements = 64, .registers = 100},
-          .long_rows = {.elements = 32, .registers = 72},
-          .keep = true,
-          .target = p.target};
+  RowNeeds needs{.columns = columns,
+                 .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}),
+                 .group = op.codes.group(p, columns),
+                 .keep = true,
+                 .target = p.target};
+  needs.short_rows.registers = needs.long_rows.registers = 96;
+  if (needs.width == 8 && !p.has(op.operands.smooth)) {
+    needs.short_rows = {.elements = 64, .registers = op.add || !op.at_once(p) ? 160 : 100};
+    needs.long_rows = {.elements = 32, .registers = 72};
+  }
+  return needs;
 }
 
 std::vector<Program> programs(const Problem& p) {

@@ -39,9 +39,12 @@ struct GatedQuant {
 std::int64_t features_of(const Problem& p) { return constant_columns(p) / 2; }
 
 RowNeeds needs_of(const Problem& p) {
+  const RowTuning tuning{.elements = size_of(p.input(0).dtype) == 2 ? 32 : 16};
   return {.columns = features_of(p),
           .width = vector_width({p.input(0).dtype}),
           .group = GatedQuant(p).codes.group(p, features_of(p)),
+          .short_rows = tuning,
+          .long_rows = tuning,
           .few_cluster = p.target && p.target->compute_capability >= 90 ? 8 : 1,
           .target = p.target};
 }
