@@ -68,7 +68,7 @@ Launcher bind(const Problem& p) {
     bool aligned = true;
     for (std::size_t i = 0; i < std::size(operands); ++i) aligned = aligned && walk.aligned(i, programs.width());
     for (const std::size_t i : {op.weight, op.bias}) aligned = aligned && (!args.has(i) || is_aligned(args.inputs[i], programs.width()));
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     params.weight = args.has(op.weight) ? args.inputs[op.weight].data : nullptr;
     params.bias = args.has(op.bias) ? args.inputs[op.bias].data : nullptr;
     params.dims = walk.dims();

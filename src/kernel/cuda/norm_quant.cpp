@@ -69,7 +69,7 @@ Launcher bind(const Problem& p) {
     params.smooth = args.has(op.operands.smooth) ? args.inputs[op.operands.smooth].data : nullptr;
     params.eps = eps;
     params.weight_offset = offset;
-    const std::size_t program = programs.choose(walk.rows(), rows.aligned(programs.width()), args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, rows.aligned(programs.width()), args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.residual = walk.operand(1, launch);

@@ -67,7 +67,7 @@ Launcher bind(const Problem& p) {
     if (args.has(index_operand)) params.offsets = args.inputs[index_operand].data;
     bool aligned = rows.aligned(programs.width());
     if (args.has(index_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], programs.width()) && params.smooth_step % programs.width() == 0;
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     const auto launch_all = [&](std::size_t pass) {
       for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
         params.x = walk.operand(0, launch);

@@ -78,7 +78,7 @@ Launcher bind(const Problem& p) {
     params.weight_scale = data(op.weight_scale);
     params.bias = data(op.bias);
     params.smooth = data(op.smooth);
-    const std::size_t program = programs.choose(walk.rows(), rows.aligned(programs.width()), args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, rows.aligned(programs.width()), args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.act_scale = walk.operand(1, launch);

@@ -69,7 +69,7 @@ RowGeometry few_rows(const RowNeeds& needs) {
   const int cluster = vectors > most_threads ? needs.few_cluster : 1;
   const std::int64_t own = div_up(vectors, cluster), each = cluster > 1 ? 1 : std::max<std::int64_t>(2, div_up(own, most_threads));
   const int lanes = warps_of(div_up(own, each));
-  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep};
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep, true};
 }
 
 /// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while other rows are reduced. What a
@@ -101,8 +101,8 @@ constexpr int most_values = 64;
 }  // namespace
 
 std::string RowGeometry::text() const {
-  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}}}", columns, lanes, threads,
-                     width, cluster, early, keep);
+  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}, .uniform = {}}}", columns,
+                     lanes, threads, width, cluster, early, keep, uniform);
 }
 
 RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
@@ -123,9 +123,9 @@ RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
   list_.push_back({.lanes = threads, .threads = threads});
 }
 
-std::size_t RowPrograms::choose(std::int64_t rows, bool aligned, int multiprocessors) const {
+std::size_t RowPrograms::choose(const RowWalk& walk, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
-  return rows <= multiprocessors ? few_ : 0;
+  return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
 }
 
 std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {

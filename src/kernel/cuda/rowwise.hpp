@@ -29,6 +29,7 @@ class RowWalk {
   std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch
   std::int64_t launches() const { return launches_; }
   RowDims dims() const { return dims_; }
+  bool uniform() const { return dims_.inner == 0; }
   /// Operand `i` in launch `launch`.
   RowOperand operand(std::size_t i, std::int64_t launch = 0) const;
   /// Whether vectors of `width` elements of operand i are aligned in every row.
@@ -52,7 +53,7 @@ class RowWalk {
 struct RowGeometry {
   int columns = 0;  ///< held in registers; 0: the row is read again for each pass
   int lanes = 256, threads = 256, width = 1, cluster = 1;
-  bool early = false, keep = false;
+  bool early = false, keep = false, uniform = false;
   int min_blocks = 1;
 
   friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
@@ -81,8 +82,8 @@ class RowPrograms {
   explicit RowPrograms(const RowNeeds& needs);
   const std::vector<RowGeometry>& list() const { return list_; }
   int width() const { return width_; }
-  /// Index of the program for so many rows, whose operands are all aligned to vectors or not.
-  std::size_t choose(std::int64_t rows, bool aligned, int multiprocessors) const;
+  /// Index of the program for these rows, whose operands are all aligned to vectors or not.
+  std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
  private:

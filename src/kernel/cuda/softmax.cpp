@@ -32,7 +32,7 @@ Launcher bind(const Problem& p) {
     params.rows = static_cast<std::uint32_t>(walk.rows());
     params.length = static_cast<std::int32_t>(x.shape.back());
     const bool aligned = walk.aligned(0, programs.width()) && walk.aligned(1, programs.width());
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.y = walk.operand(1, launch);

@@ -7,6 +7,7 @@
 namespace cermet::cast {
 
 struct Config {
+  Tiling tiling = Tiling::general;
   DType x = DType::f32, y = DType::f32;
   bool to_zero = true;  ///< from floating to integer types
   int width = 4;
@@ -104,8 +105,8 @@ struct Task {
   using Params = cast::Params;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    using Place = TilePlace<C.width>;
-    for_tile<C.width>(
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
         p.shape, item, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
         [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
           Vector<Element<C.y>, C.width> y;

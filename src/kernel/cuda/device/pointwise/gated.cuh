@@ -8,6 +8,7 @@
 namespace cermet::gated {
 
 struct Config {
+  Tiling tiling = Tiling::general;
   Function function = Function::silu;
   Layout layout;
   DType x = DType::f32, y = DType::f32;
@@ -25,8 +26,8 @@ struct Task {
   };
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    using Place = TilePlace<C.width>;
-    for_tile<C.width>(
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
         p.shape, item, [&](const Place& place) { return load(p, place); },
         [&](const Raw& raw, const Place& place) {
           float first[C.width], second[C.width], y[C.width];
@@ -47,13 +48,13 @@ struct Task {
         });
   }
 
-  static __device__ __forceinline__ Raw load(const Params& p, const TilePlace<C.width>& place) {
-    const X* x = row_of<const X>(p.x, place.index);  // [2 * length]
-    if constexpr (!C.layout.interleaved)
-      return {load_tile<C.width>(x + place.column, place.count, place.whole), load_tile<C.width>(x + p.shape.length + place.column, place.count, place.whole)};
-    const X* pairs = x + 2 * place.column;
+  template <class Place>
+  static __device__ __forceinline__ Raw load(const Params& p, const Place& place) {
+    const X* x = place.template of<const X>(p.x);  // [2 * length]
+    if constexpr (!C.layout.interleaved) return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
+    const X* pairs = x + place.column;
     const int lower = min_of(2 * place.count, C.width);
-    return {load_tile<C.width>(pairs, lower, place.whole), load_tile<C.width>(pairs + C.width, 2 * place.count - lower, place.whole)};
+    return {load_tile(pairs, lower, place), load_tile(pairs + C.width, 2 * place.count - lower, place)};
   }
 };
 

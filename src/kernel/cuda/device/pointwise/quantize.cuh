@@ -7,6 +7,7 @@
 namespace cermet::quantize {
 
 struct Config {
+  Tiling tiling = Tiling::general;
   DType x = DType::f32, y = DType::i8;
   bool multiply = false;  ///< by the scale, not divide
   bool has_offset = false;
@@ -16,12 +17,12 @@ struct Config {
 };
 
 /// Scales or offsets of a thread's elements.
-template <class T, bool Grouped, int Width>
-__device__ __forceinline__ void load_parameters(const TileOperand& operand, const TilePlace<Width>& place, uint32_t group, float (&v)[Width]) {
+template <class T, bool Grouped, class Place>
+__device__ __forceinline__ void load_parameters(const TileOperand& operand, const Place& place, uint32_t group, float (&v)[Place::width]) {
   if constexpr (Grouped) {
-    const T* row = row_of<const T>(operand.rows, place.index);  // [groups]
+    const T* row = place.template of<const T>(operand.rows) - place.column;  // [groups]
 #pragma unroll
-    for (int k = 0; k < Width; ++k) v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
+    for (int k = 0; k < Place::width; ++k) v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
   } else {
     to_floats(load_tile<T>(operand, place), v);
   }
@@ -34,7 +35,7 @@ struct Raw {
 };
 
 template <Config C>
-__device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width>& place) {
+__device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width, C.tiling>& place) {
   Raw<C> raw;
   raw.x = load_tile<Element<C.x>>(p.x, place);
   load_parameters<float, C.grouped>(p.scale, place, p.group, raw.scale);
@@ -48,8 +49,8 @@ struct QuantizeTask {
   using Params = quantize::Params;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    using Place = TilePlace<C.width>;
-    for_tile<C.width>(
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
         p.shape, item, [&](const Place& place) { return load<C>(p, place); },
         [&](const Raw<C>& raw, const Place& place) {
           float v[C.width];
@@ -70,8 +71,8 @@ struct DequantizeTask {
   using Params = quantize::Params;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    using Place = TilePlace<C.width>;
-    for_tile<C.width>(
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
         p.shape, item, [&](const Place& place) { return load<C>(p, place); },
         [&](const Raw<C>& raw, const Place& place) {
           float v[C.width];

@@ -54,11 +54,29 @@ __device__ __forceinline__ ValueRange lanes_range(ValueRange range) {
   return range;
 }
 
+/// A branch that the compiler should lay out of the way.
+__device__ __forceinline__ bool unlikely(bool condition) { return __builtin_expect(condition, false); }
+
+/// 1 / x, correctly rounded for |x| in [2^-100, 2^100]: the hardware's approximation and a Newton step.
+__device__ __forceinline__ float rounded_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return fmaf(y, -fmaf(x, y, -1.0f), y);
+}
+
+/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the slow way.
+__device__ __forceinline__ float quotient_by_constant(float x, float divisor) {
+  if (unlikely(!(x >= 0x1p-80f && x <= 0x1p80f))) return __fdiv_rn(x, divisor);
+  const float reciprocal = 1.0f / divisor, residue = fmaf(-divisor, reciprocal, 1.0f) * reciprocal;
+  const float q = fmaf(x, reciprocal, x * residue);
+  return fmaf(fmaf(-q, divisor, x), reciprocal, q);
+}
+
 template <CodeFormat F>
 __device__ __forceinline__ CodeScale code_scale(ValueRange range) {
   if constexpr (!F.asymmetric) {
     constexpr float limit = F.dtype == DType::f8_e4m3 ? 448.0f : F.dtype == DType::f8_e5m2 ? 57344.0f : F.wide ? 127.5f : 127.0f;
-    return {range.high / limit, 0};
+    return {quotient_by_constant(range.high, limit), 0};
   } else {
     const float scale = (range.high + range.low) / 255.0f, zero = rintf(-128.0f + range.low / scale);
     if (!(scale > 0) || zero != zero) return {scale, 0};
@@ -75,9 +93,9 @@ class Quantizer {
     // Scales near the ends of float32 are brought to the middle together with the values, which changes no quotient that a code can show.
     ordinary_ = scale_ >= 0x1p-60f && scale_ <= 0x1p60f;
     finite_ = scale_ < infinity();
-    if (!ordinary_) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
+    if (unlikely(!ordinary_)) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
     scale_ *= factor_;
-    reciprocal_ = __frcp_rn(scale_);
+    reciprocal_ = rounded_reciprocal(scale_);
     if (scale_ == 0 || !(scale_ < infinity())) {  // zeros have codes 0; a finite value over an infinity is 0, and an infinite one NaN
       reciprocal_ = scale_ != scale_ && !integers ? scale_ : 0;
       scale_ = 1;
@@ -90,7 +108,7 @@ class Quantizer {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
-    if (!ordinary_) {
+    if (unlikely(!ordinary_)) {
 #pragma unroll
       for (int k = 0; k < Width; ++k) q[k] = integers && !finite_ ? 0 : q[k] * factor_;
     }

@@ -36,7 +36,7 @@ struct Task {
     if constexpr (C.indexed == Index::none) return smooth;
     int64_t group = 0;
     if constexpr (C.indexed == Index::ids) {
-      group = *row_of<const Element<C.index>>(p.index, place.index);
+      group = *place.template of<const Element<C.index>>(p.index);
     } else {
       const Element<C.index>* offsets = static_cast<const Element<C.index>*>(p.offsets);
       while (group < p.experts && p.first_row + place.number >= offsets[group + 1]) ++group;
@@ -50,7 +50,7 @@ struct Task {
     const Map map(p.length);
     const Smooth* smooth = smooth_of(p, place);
     const bool legal = C.indexed == Index::none || smooth != nullptr;
-    const Element<C.x>* x = row_of<const Element<C.x>>(p.x, place.index);
+    const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
     const auto source = [&] {
       if constexpr (C.smooths == Along::none) return PlainSource<Element<C.x>, C.shape.width>{x};
       else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
@@ -87,7 +87,7 @@ struct Task {
     } else {
       const CodeScale scale = code_scale<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
       const Quantizer<C.out.format, C.out.exact> quantizer(scale);
-      const QuantizedRow<C.out> out(p.out, place.index);
+      const QuantizedRow<C.out> out(p.out, place);
       if (place.active) row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
       if (p.first_row + place.number == 0 && row.map.lane == 0) out.store_scale(0, scale);
     }

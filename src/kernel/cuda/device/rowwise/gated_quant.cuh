@@ -92,13 +92,13 @@ struct Task {
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
-    Source<C> source{.x = row_of<const Element<C.x>>(p.x, place.index),
+    Source<C> source{.x = place.template of<const Element<C.x>>(p.x),
                      .length = map.length,
                      .weight_scale = static_cast<const float*>(p.weight_scale),
                      .bias = static_cast<const Element<C.bias>*>(p.bias),
                      .smooth = static_cast<const Element<C.smooth>*>(p.smooth),
                      .act_scale = 1};
-    if constexpr (C.weight_scales != Along::none) source.act_scale = *row_of<const float>(p.act_scale, place.index);
+    if constexpr (C.weight_scales != Along::none) source.act_scale = *place.template of<const float>(p.act_scale);
     RawRow raw(map, source);
     auto row = make_row(map, source, raw);
     quantize_row<C.out>(row, p.out, place, reduce);

@@ -55,9 +55,9 @@ struct Task {
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
     const auto source = [&] {
-      const Element<C.x>* x = row_of<const Element<C.x>>(p.x, place.index);
+      const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
       if constexpr (C.add)
-        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, C.round_sum>{x, row_of<const Element<C.residual>>(p.residual, place.index)};
+        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, C.round_sum>{x, place.template of<const Element<C.residual>>(p.residual)};
       else return PlainSource<Element<C.x>, C.shape.width>{x};
     }();
     RawRow raw(map, source);
@@ -68,8 +68,8 @@ struct Task {
     const float scale = inverse_root(reduce.template operator()<Sum>(square_sum(row, mean)), map.length, p.eps);
     if (place.active) {
       row.forget_values();
-      Element<C.y>* y = row_of<Element<C.y>>(p.y, place.index);
-      Element<C.residual>* sum = row_of<Element<C.residual>>(p.sum, place.index);
+      Element<C.y>* y = place.template of<Element<C.y>>(p.y);
+      Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
       row.each([&](int i, int column, Values& v) {
         if constexpr (C.add) store_vector(sum + column, from_floats<Element<C.residual>>(v));
         Values w, b;

@@ -42,7 +42,7 @@ struct Task {
 
   template <class Row>
   static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowPlace<Map>& place) {
-    Element<C.residual>* sum = row_of<Element<C.residual>>(p.sum, place.index);
+    Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
     if (place.active) row.each([&](int, int column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
   }
 
@@ -51,9 +51,9 @@ struct Task {
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
     const auto source = [&] {
-      const Element<C.x>* x = row_of<const Element<C.x>>(p.x, place.index);
+      const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
       if constexpr (C.add)
-        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, false>{x, row_of<const Element<C.residual>>(p.residual, place.index)};
+        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, false>{x, place.template of<const Element<C.residual>>(p.residual)};
       else return PlainSource<Element<C.x>, C.shape.width>{x};
     }();
     RawRow raw(map, source);
@@ -95,7 +95,7 @@ struct Task {
     const Quantizer<C.out.format, false> quantizer(scale);
     if (!place.active) return;
     row.forget_values();
-    const QuantizedRow<C.out> out(p.out, place.index);
+    const QuantizedRow<C.out> out(p.out, place);
     row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
     if (row.map.lane == 0) out.store_scale(0, {scale.scale * norm, 0});
   }

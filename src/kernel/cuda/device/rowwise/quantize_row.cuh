@@ -21,10 +21,11 @@ struct QuantizedRow {
   float* scale;
   int32_t* zero_point;
 
-  __device__ __forceinline__ QuantizedRow(const QuantizedRows& out, const RowIndex& index)
-      : codes(row_of<Element<Q.format.dtype>>(out.codes, index)),
-        scale(row_of<float>(out.scale, index)),
-        zero_point(Q.format.asymmetric ? row_of<int32_t>(out.zero_point, index) : nullptr) {}
+  template <class Place>
+  __device__ __forceinline__ QuantizedRow(const QuantizedRows& out, const Place& place)
+      : codes(place.template of<Element<Q.format.dtype>>(out.codes)),
+        scale(place.template of<float>(out.scale)),
+        zero_point(Q.format.asymmetric ? place.template of<int32_t>(out.zero_point) : nullptr) {}
 
   __device__ __forceinline__ void store_scale(int group, CodeScale s) const {
     scale[group] = s.scale;
@@ -117,7 +118,7 @@ __device__ __forceinline__ void quantize_static(Row& row, const QuantizedRows& r
 /// Writes the codes of a row, and its scales where they are not given.
 template <Quantization Q, class Row, class Reducer>
 __device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
-  const QuantizedRow<Q> out(rows, place.index);
+  const QuantizedRow<Q> out(rows, place);
   if constexpr (Q.scale != Along::none) {
     if (place.active) quantize_static(row, rows, out);
   } else if constexpr (Q.format.group == 0) {

@@ -1,6 +1,7 @@
 // Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the same shape gives the same bits.
 #pragma once
 
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/rowwise/row.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
@@ -28,43 +29,44 @@ __device__ __forceinline__ float lanes_reduce<Magnitude, 32>(float x) {
 template <class Map>
 class RowReducer {
  public:
-  static constexpr int most_warps = 64;  ///< of a cluster
-  static constexpr int bytes = 3 * most_warps * 8;
+  static constexpr int most_calls = 3, most_warps = 64;  ///< of a cluster
+  static constexpr int bytes = most_calls * (most_warps + 1) * 8;
 
   struct alignas(8) Pair {
     float first, second;
   };
 
   __device__ __forceinline__ explicit RowReducer(char* smem) : slots_(reinterpret_cast<Pair*>(smem)) {
-    if constexpr (Map::cluster > 1) ptx::cluster_arrive();  // the others' shared memory exists, and the last item's is read
+#if CERMET_ARCH >= 900
+    if constexpr (Map::cluster > 1) {
+      if (threadIdx.x == 0) {
+#pragma unroll
+        for (int i = 0; i < most_calls; ++i) {
+          ptx::mbarrier_init(barrier(i), 1);
+          ptx::mbarrier_arrive_expect(barrier(i), total * sizeof(Pair));
+        }
+        ptx::fence_mbarrier_init();
+      }
+      ptx::cluster_arrive_relaxed();  // the others wait for it before they send
+    }
+#endif
   }
 
   template <class First, class Second>
   __device__ __forceinline__ Pair pair(float first, float second) {
     constexpr int lanes = min_of(Map::lanes, 32);
     Pair x{lanes_reduce<First, lanes>(first), lanes_reduce<Second, lanes>(second)};
-    constexpr int warps = Map::lanes / 32, total = warps * Map::cluster;
     if constexpr (total > 1) {
       static_assert(total <= most_warps);
-      Pair* slots = slots_ + calls_ * most_warps;
-      const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-      if constexpr (Map::cluster == 1) {
-        if (lane == 0) slots[warp] = x;
-        __syncthreads();
-      } else {
-        if (calls_ == 0) ptx::cluster_wait();
-        Pair* own = slots + ptx::cluster_rank() * warps + warp;
-        if (lane < Map::cluster)
-          ptx::store_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32);
-        ptx::cluster_barrier();
-      }
-      x = slot<First, Second>(slots, lane, total);
+      const int lane = static_cast<int>(threadIdx.x) % 32;
+      exchange(x, lane, static_cast<int>(threadIdx.x) / 32);
+      const Pair* slots = slots_ + calls_ * most_warps;
+      x = slot<First, Second>(slots, lane);
       if constexpr (total > 32) {
-        const Pair y = slot<First, Second>(slots, lane + 32, total);
+        const Pair y = slot<First, Second>(slots, lane + 32);
         x = {First::combine(x.first, y.first), Second::combine(x.second, y.second)};
       }
-      constexpr int width = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
-      x = {lanes_reduce<First, width>(x.first), lanes_reduce<Second, width>(x.second)};
+      x = {lanes_reduce<First, spread>(x.first), lanes_reduce<Second, spread>(x.second)};
       ++calls_;
     }
     return x;
@@ -77,7 +79,7 @@ class RowReducer {
 
   /// Before the block's next item uses the same memory.
   __device__ __forceinline__ void finish() const {
-    if constexpr (Map::cluster == 1 && Map::lanes > 32) __syncthreads();
+    if constexpr (Map::lanes > 32 || Map::cluster > 1) __syncthreads();
   }
 
  private:
@@ -85,12 +87,33 @@ class RowReducer {
     static __device__ __forceinline__ float identity() { return 0.0f; }
     static __device__ __forceinline__ float combine(float a, float) { return a; }
   };
+  static constexpr int warps = Map::lanes > 32 ? Map::lanes / 32 : 1, total = warps * Map::cluster;
+  /// Slots repeat over the lanes, so that each group of `spread` of them has all.
+  static constexpr int spread = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
 
-  /// Slots repeat over the lanes, so that each group of them as wide as there are slots has all.
+  __device__ __forceinline__ uint64_t* barrier(int call) const { return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call; }
+
+  /// Brings the pair of every warp of the row into this block's slots.
+  __device__ __forceinline__ void exchange(Pair x, int lane, int warp) {
+    Pair* slots = slots_ + calls_ * most_warps;
+    if constexpr (Map::cluster == 1) {
+      if (lane == 0) slots[warp] = x;
+      __syncthreads();
+    } else {
+#if CERMET_ARCH >= 900
+      if (calls_ == 0) ptx::cluster_wait();
+      const Pair* own = slots + ptx::cluster_rank() * warps + warp;
+      if (lane < Map::cluster)
+        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
+                                     ptx::cluster_address(barrier(calls_), lane));
+      ptx::mbarrier_wait_cluster(barrier(calls_), 0);
+#endif
+    }
+  }
+
   template <class First, class Second>
-  static __device__ __forceinline__ Pair slot(const Pair* slots, int lane, int total) {
-    const int width = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
-    const int i = total > 32 ? lane : lane % width;
+  static __device__ __forceinline__ Pair slot(const Pair* slots, int lane) {
+    const int i = total > 32 ? lane : lane % spread;
     return i < total ? slots[i] : Pair{First::identity(), Second::identity()};
   }
 

@@ -17,8 +17,10 @@ __device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row)
   return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
 }
 
-template <class T>
+/// Uniform: there is one leading dimension.
+template <class T, bool Uniform = false>
 __device__ __forceinline__ T* row_of(const RowOperand& operand, const RowIndex& row) {
+  if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
   return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] + row.at[2] * operand.step[2];
 }
 
@@ -29,15 +31,16 @@ struct RowShape {
   int threads = 256;
   int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
   int cluster = 1;
-  bool early = true;  ///< parameters along the rows are loaded beside the row: sooner there, in more registers
-  bool keep = false;  ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
+  bool early = true;     ///< parameters along the rows are loaded beside the row: sooner there, in more registers
+  bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
+  bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
 };
 
 /// Which elements of a row a thread has: one of every lanes * cluster vectors.
 template <RowShape S>
 struct RowMap {
   static constexpr bool held = S.columns > 0;
-  static constexpr bool early = held && S.early, keep = S.keep;
+  static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
   static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, rows_per_block = S.threads / S.lanes;
   static constexpr int vectors = held ? static_cast<int>(div_up(S.columns, S.lanes* S.cluster* S.width)) : 1;
 
@@ -61,7 +64,13 @@ struct RowPlace {
   __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
     number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + threadIdx.x / Map::lanes;
     active = Map::rows_per_block == 1 || number < rows;
-    index = row_index(dims, active ? number : rows - 1);
+    number = active ? number : rows - 1;
+    index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);
+  }
+  /// Element 0 of this thread's row.
+  template <class T>
+  __device__ __forceinline__ T* of(const RowOperand& operand) const {
+    return row_of<T, Map::uniform>(operand, index);
   }
 };
 

@@ -23,7 +23,7 @@ struct Task {
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
-    const PlainSource<Element<C.x>, C.shape.width> source{row_of<const Element<C.x>>(p.x, place.index)};
+    const PlainSource<Element<C.x>, C.shape.width> source{place.template of<const Element<C.x>>(p.x)};
     RawRow raw(map, source);
     auto row = make_row(map, source, raw);
     float largest = -infinity();
@@ -48,7 +48,7 @@ struct Task {
     total = reduce.template operator()<Sum>(total);
     const float factor = 1.0f / total, logarithm = logf(total);
     if (place.active) {
-      Element<C.y>* y = row_of<Element<C.y>>(p.y, place.index);
+      Element<C.y>* y = place.template of<Element<C.y>>(p.y);
       shifted.each([&](int, int column, Values& v) {
 #pragma unroll
         for (int k = 0; k < C.shape.width; ++k) v[k] = C.logarithm ? v[k] - logarithm : v[k] * factor;
