@@ -1,9 +1,11 @@
 #include "cli/bench_operands.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
+#include "base/text.hpp"
 #include "format/element.hpp"
 #include "op/case_data.hpp"
 #include "op/kv_cache.hpp"
@@ -19,9 +21,12 @@ std::int64_t cache_tokens(const Problem& p, std::size_t cache) {
 /// Values of an operand that holds indices.
 struct IndexRule {
   std::string_view op, operand;
-  enum Kind { scattered, ramp, full } kind;  ///< over [0, bound), mostly without repetition; evenly from 0 to bound; bound everywhere
+  /// Over [0, bound), mostly without repetition; evenly from 0 to bound; pages of a cache with `bound` of them; contexts of up to `bound` tokens.
+  enum Kind { scattered, ramp, pages, contexts } kind;
   std::int64_t (*bound)(const Problem& problem);
 };
+
+std::int64_t context_capacity(const Problem& p) { return p.size(3, 1) * p.size(1, KvCacheAxes(p.attributes.text("layout")).block); }
 
 constexpr IndexRule index_rules[] = {
     {"embedding", "ids", IndexRule::scattered, [](const Problem& p) { return p.size(1, 0); }},
@@ -31,27 +36,35 @@ constexpr IndexRule index_rules[] = {
     {"kv_cache_write", "slots", IndexRule::scattered, [](const Problem& p) { return cache_tokens(p, 2); }},
     {"flash_attention", "cu_seqlens_q", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
     {"flash_attention", "cu_seqlens_k", IndexRule::ramp, [](const Problem& p) { return p.size(1, 0); }},
-    {"incre_flash_attention", "block_tables", IndexRule::scattered, [](const Problem& p) { return p.size(1, 0); }},
-    {"incre_flash_attention", "context_lens", IndexRule::full,
-     [](const Problem& p) { return p.size(3, 1) * cache_tokens(p, 1) / std::max<std::int64_t>(1, p.size(1, 0)); }},
+    {"incre_flash_attention", "block_tables", IndexRule::pages, [](const Problem& p) { return p.size(1, 0); }},
+    {"incre_flash_attention", "context_lens", IndexRule::contexts, context_capacity},
     {"incre_flash_attention", "query_starts", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
     {"moe_permute", "ids", IndexRule::scattered, [](const Problem& p) { return p.attributes.integer("experts"); }},
     {"moe_unpermute", "row_of", IndexRule::scattered, [](const Problem& p) { return p.size(0, 0); }},
 };
 
-std::int64_t index_value(const IndexRule& rule, std::int64_t bound, std::int64_t i, std::int64_t count) {
+/// Length of sequence i: fractions of the capacity that are spread evenly over (0, 1] and in no order (multiples of the golden ratio).
+std::int64_t uneven_length(std::int64_t capacity, std::int64_t i) {
+  constexpr double golden = 0.6180339887498949;
+  const double fraction = static_cast<double>(i + 1) * golden;
+  return std::min(capacity, 1 + static_cast<std::int64_t>((fraction - std::floor(fraction)) * static_cast<double>(capacity)));
+}
+
+std::int64_t index_value(const IndexRule& rule, std::int64_t bound, std::int64_t i, std::int64_t count, Paging paging) {
   constexpr std::int64_t prime = 7919;  // steps through [0, bound) without repetition unless bound is a multiple of it
+  if (bound <= 0) return 0;
   switch (rule.kind) {
-    case IndexRule::scattered: return bound > 0 ? i * prime % bound : 0;
+    case IndexRule::scattered: return i * prime % bound;
     case IndexRule::ramp: return count > 1 ? bound * i / (count - 1) : bound;
-    case IndexRule::full: return bound;
+    case IndexRule::pages: return paging == Paging::contiguous ? i % bound : i * prime % bound;
+    case IndexRule::contexts: return paging == Paging::uneven ? uneven_length(bound, i) : bound;
   }
   return 0;
 }
 
-void fill_indices(const TensorView& view, const IndexRule& rule, std::int64_t bound) {
+void fill_indices(const TensorView& view, const IndexRule& rule, std::int64_t bound, Paging paging) {
   const std::int64_t count = view.elements();
-  for (std::int64_t i = 0; i < count; ++i) format::store_element(view.data, view.dtype, i, static_cast<double>(index_value(rule, bound, i, count)));
+  for (std::int64_t i = 0; i < count; ++i) format::store_element(view.data, view.dtype, i, static_cast<double>(index_value(rule, bound, i, count, paging)));
 }
 
 /// How the operator's own cases fill the operand, in the first of them that gives it: a legal range of values whatever the shape.
@@ -61,29 +74,57 @@ Fill fill_of(const OpDefinition& op, std::size_t operand) {
   return normal();
 }
 
-/// Random values of a recipe; a block of them is repeated.
-void fill_values(const TensorView& view, const Fill& fill, std::uint64_t seed) {
-  const std::int64_t count = view.elements(), block = std::min<std::int64_t>(count, 1 << 16);
-  std::mt19937_64 random(seed);
-  for (std::int64_t i = 0; i < block; ++i) format::store_element(view.data, view.dtype, i, draw(fill, i, random));
-  const std::int64_t block_bytes = block * static_cast<std::int64_t>(size_of(view.dtype)), bytes = count * static_cast<std::int64_t>(size_of(view.dtype));
-  for (std::int64_t at = block_bytes; at < bytes; at += block_bytes)
-    std::memcpy(view.as<std::byte>() + at, view.data, static_cast<std::size_t>(std::min(block_bytes, bytes - at)));
-}
-
 }  // namespace
 
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, std::uint64_t seed) {
-  OwnedTensor tensor(problem.input(i).dtype, bind(problem.input(i).dims, {}));
+Paging parse_paging(std::string_view text) {
+  if (text == "contiguous") return Paging::contiguous;
+  if (text == "scattered") return Paging::scattered;
+  if (text == "uneven") return Paging::uneven;
+  fail(Status::invalid_argument, "--paging: expected contiguous, scattered or uneven, found {}", quote(text));
+}
+
+OwnedTensor make_bench_pattern(const Problem& problem, std::size_t i, const OperandValues& values) {
+  constexpr std::int64_t most_values = 1 << 16;
+  const DType dtype = problem.input(i).dtype;
+  const std::int64_t count = bind(problem.input(i).dims, {}).elements();
   const std::string_view name = problem.op->inputs[std::min(i, problem.op->inputs.size() - 1)].name;
   for (const IndexRule& rule : index_rules) {
     if (rule.op != problem.op->name || rule.operand != name) continue;
-    fill_indices(tensor.view, rule, rule.bound(problem));
+    OwnedTensor tensor(dtype, {count});
+    fill_indices(tensor.view, rule, rule.bound(problem), values.paging);
     return tensor;
   }
-  const bool may_be_index = dtypes::index.contains(tensor.view.dtype);  // of which 0 is always legal
-  if (tensor.view.elements() > 0) fill_values(tensor.view, may_be_index ? constant(0) : fill_of(*problem.op, i), seed + i);
+  OwnedTensor tensor(dtype, {std::min(count, most_values)});
+  const bool may_be_index = dtypes::index.contains(dtype);  // of which 0 is always legal
+  const Fill fill = may_be_index ? constant(0) : fill_of(*problem.op, i);
+  std::mt19937_64 random(values.seed + i);
+  for (std::int64_t e = 0; e < tensor.view.elements(); ++e) format::store_element(tensor.view.data, dtype, e, draw(fill, e, random));
   return tensor;
+}
+
+OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const OperandValues& values) {
+  const OwnedTensor pattern = make_bench_pattern(problem, i, values);
+  OwnedTensor tensor(problem.input(i).dtype, bind(problem.input(i).dims, {}));
+  const auto bytes = dense_bytes(tensor.view.dtype, tensor.view.shape), step = dense_bytes(pattern.view.dtype, pattern.view.shape);
+  for (std::int64_t at = 0; at < bytes; at += step)
+    std::memcpy(tensor.view.as<std::byte>() + at, pattern.view.data, static_cast<std::size_t>(std::min(step, bytes - at)));
+  return tensor;
+}
+
+Cost bench_cost(const Problem& problem, const OperandValues& values) {
+  Cost cost = cost_of(problem);
+  if (problem.op->kind != OpKind::incre_flash_attention || values.paging != Paging::uneven) return cost;
+  // Both counts grow linearly with the tokens of the contexts.
+  Problem without = problem;
+  without.inputs[3]->dims[1] = 0;
+  const Cost rest = cost_of(without);
+  const std::int64_t sequences = problem.size(3, 0), capacity = context_capacity(problem);
+  double tokens = 0;
+  for (std::int64_t i = 0; i < sequences; ++i) tokens += static_cast<double>(uneven_length(capacity, i));
+  const double share = tokens / static_cast<double>(std::max<std::int64_t>(1, sequences * capacity));
+  cost.bytes = rest.bytes + share * (cost.bytes - rest.bytes);
+  cost.operations = rest.operations + share * (cost.operations - rest.operations);
+  return cost;
 }
 
 }  // namespace cermet::cli

@@ -1,6 +1,6 @@
 // cermet limits: what this machine can do at most, the numbers that kernels are held against.
 #include "kernel/cpu/limits.hpp"
-
+#include "cli/device_limits.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 
@@ -8,13 +8,14 @@ namespace cermet::cli {
 namespace {
 
 struct Options {
+  std::string device = "cpu";
   double seconds = 1;
   int threads = 0;
 };
 
 std::string rate_text(double rate, std::string_view unit) { return rate == 0 ? "no instruction for it" : fmt::format("{:.1f} {}", rate * 1e-9, unit); }
 
-void measure(Console& console, const Options& options) {
+void measure_cpu(Console& console, const Options& options) {
   ThreadPool pool(options.threads);
   const std::string_view isa = cpu::name_of(cpu::active_isa());
   const cpu::Limits limits = cpu::measure_limits(pool, options.seconds);
@@ -35,13 +36,24 @@ void measure(Console& console, const Options& options) {
   console.print("limits of {} threads with {}, measured now\n{}", pool.size(), isa, table.to_string());
 }
 
+void measure(Console& console, const Options& options) {
+  if (options.device == "cpu") return measure_cpu(console, options);
+  const auto device = make_device(options.device);
+  const cuda::Limits limits = measure_device_limits(*device, options.seconds / 10);
+  if (console.json()) return console.write_json(limits_json(limits, *device));
+  console.print("limits of {}, measured now\n{}", device->name(), limits_table(limits));
+}
+
 }  // namespace
 
 Verb limits_verb() {
-  return {"limits", "this machine's read bandwidth and peak rates of f32, bf16 and int8, measured now", "  cermet limits\n  cermet limits --threads 1 --json",
-          [](CLI::App& app) -> Action {
+  return {"limits", "this machine's bandwidths and peak rates, measured now",
+          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda", [](CLI::App& app) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("--seconds", options->seconds, "time for each rate")->check(CLI::Range(0.01, 60.0))->capture_default_str();
+            app.add_option("--device", options->device, "cpu or cuda; of a GPU also what launches cost and reads take by size")->capture_default_str();
+            app.add_option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU")
+                ->check(CLI::Range(0.01, 60.0))
+                ->capture_default_str();
             app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
             return [options](Console& console) { measure(console, *options); };
           }};

@@ -1,0 +1,192 @@
+#include "cli/bench_call.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/schema.hpp"
+#include "base/text.hpp"
+#include "cli/bench_op_device.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/op_call.hpp"
+#include "cli/process.hpp"
+#include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/kernels.hpp"
+#include "kernel/cuda/kernels.hpp"
+#include "select/bound_op.hpp"
+
+namespace cermet::cli {
+namespace {
+
+/// The problem with the largest value in place of each symbol: a run has numbers.
+Problem without_symbols(const Problem& problem) {
+  std::vector<std::optional<TensorType>> types;
+  for (const auto& type : problem.inputs) types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, problem.maximum))}) : type);
+  return make_problem(*problem.op, std::move(types), problem.attributes);
+}
+
+const Kernel& kernel_of(const Problem& problem, const std::string& name) {
+  if (name.empty()) return select_kernel(problem);
+  const std::span<const Kernel* const> kernels = problem.target ? cuda::kernels_of(problem.op->kind) : cpu::kernels_of(problem.op->kind);
+  for (const Kernel* kernel : kernels) {
+    if (kernel->name != name) continue;
+    const Decline decline = kernel->declines(problem);
+    if (decline) fail(Status::unsupported, "{}: expected {} to take it, found: {}", problem.to_string(), name, *decline);
+    return *kernel;
+  }
+  std::vector<std::string_view> names;
+  for (const Kernel* kernel : kernels) names.push_back(kernel->name);
+  fail(Status::invalid_argument, "--kernel: expected one of {}, found {}", fmt::join(names, ", "), quote(name));
+}
+
+/// One set of operands and results in host memory with the kernel bound to them.
+struct Copy {
+  BoundOp op;
+  std::vector<OwnedTensor> memory;
+  std::vector<TensorView> inputs, outputs;
+
+  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const OperandValues& values) : op(problem, kernel, pool) {
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+      inputs.emplace_back();
+      if (!problem.has(i)) continue;
+      memory.push_back(make_bench_operand(problem, i, values));
+      inputs.back() = memory.back().view;
+      if (i < 64 && problem.is_constant(i)) op.prepack(i, inputs.back());
+    }
+    const auto& aliases = problem.op->aliases;
+    for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
+      if (o < aliases.size() && aliases[o] >= 0) {
+        outputs.push_back(inputs[static_cast<std::size_t>(aliases[o])]);
+        continue;
+      }
+      memory.emplace_back(problem.outputs[o].dtype, bind(problem.outputs[o].dims, {}));
+      outputs.push_back(memory.back().view);
+    }
+  }
+  void run() { op.run(inputs, outputs); }
+};
+
+/// Bytes of all operands and results of one copy, packed weights included.
+std::int64_t copy_bytes(const Problem& problem, const Kernel& kernel) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    if (!problem.has(i)) continue;
+    bytes += problem.input(i).bytes().constant();
+    const WeightLayout* layout = i < 64 && problem.is_constant(i) ? kernel.weight_layout(problem, i) : nullptr;
+    if (layout) bytes += packed_bytes(*layout, problem.input(i));
+  }
+  for (const TensorType& output : problem.outputs) bytes += output.bytes().constant();
+  return bytes;
+}
+
+/// Copies that together exceed any cache, so that each run finds its operands in memory.
+std::int64_t cold_copies(std::int64_t bytes) {
+  constexpr std::int64_t beyond_caches = std::int64_t{1} << 30, most = 4096;
+  const std::int64_t room = std::min(beyond_caches, available_memory_bytes() / 4);
+  return std::clamp<std::int64_t>(room / std::max<std::int64_t>(bytes, 1), 1, most);
+}
+
+/// Seconds of each run, sorted.
+std::vector<double> run_copies(std::vector<Copy>& copies, double seconds) {
+  constexpr std::size_t fewest = 5;
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  for (Copy& copy : copies) copy.run();
+  std::vector<double> times;
+  for (const auto begin = Clock::now(); since(begin) < seconds || times.size() < fewest;) {
+    stop_if_interrupted();
+    Copy& copy = copies[times.size() % copies.size()];
+    const auto start = Clock::now();
+    copy.run();
+    times.push_back(since(start));
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+void add_rates(Json& json, const Cost& cost) {
+  const double median = json["median_seconds"];
+  json["operations"] = cost.operations;
+  json["bytes"] = cost.bytes;
+  json["operations_per_second"] = cost.operations / median;
+  json["bytes_per_second"] = cost.bytes / median;
+}
+
+Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& pool) {
+  const auto& [problem, kernel] = bound;
+  const std::int64_t bytes = copy_bytes(problem, *kernel), count = call.cold ? cold_copies(bytes) : 1;
+  require_memory(count * bytes + kernel->workspace(problem, pool.size()), problem.to_string());
+  std::vector<Copy> copies;
+  copies.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    stop_if_interrupted();
+    copies.emplace_back(problem, *kernel, pool, call.values);
+  }
+  const std::vector<double> times = run_copies(copies, call.seconds);
+  return {{"problem", problem.to_string()},
+          {"kernel", kernel->name},
+          {"constants", constant_names(problem)},
+          {"threads", pool.size()},
+          {"instruction_set", cpu::name_of(cpu::active_isa())},
+          {"copies", copies.size()},
+          {"runs", times.size()},
+          {"median_seconds", times[times.size() / 2]},
+          {"min_seconds", times.front()}};
+}
+
+Json measure_on_device(const BenchCall& call, const BoundCall& bound, BenchMachine& machine) {
+  const auto& [problem, kernel] = bound;
+  const DeviceBench result = bench_on_device(problem, *kernel, machine.queue(), machine.pool(), {call.values, call.cold, call.seconds});
+  return {{"problem", problem.to_string()},
+          {"kernel", kernel->name},
+          {"device", machine.device()->name()},
+          {"constants", constant_names(problem)},
+          {"copies", result.copies},
+          {"launches", result.times.launches},
+          {"graphs", result.times.graphs},
+          {"median_seconds", result.times.median_seconds},
+          {"min_seconds", result.times.min_seconds}};
+}
+
+}  // namespace
+
+BenchMachine::BenchMachine(const std::string& device, int threads) : pool_(threads) {
+  if (device == "cpu") return;
+  device_ = make_device(device);
+  if (!device_->target() || !device_->computes()) fail(Status::unsupported, "device {}: expected one that computes", device_->name());
+  stream_ = device_->make_stream();
+  programs_.emplace(*device_);
+}
+
+BoundCall bind_call(const BenchCall& call, BenchMachine& machine) {
+  Problem problem = without_symbols(parse_problem(api::operator_named(call.op), call.shape, call.tokens));
+  mark_constants(problem, call.constants);
+  if (machine.device()) problem.target = machine.device()->target();
+  const Kernel& kernel = kernel_of(problem, call.kernel);
+  return {std::move(problem), &kernel};
+}
+
+Json measure_call(const BenchCall& call, const BoundCall& bound, BenchMachine& machine) {
+  Json json = machine.device() ? measure_on_device(call, bound, machine) : measure_on_cpu(call, bound, machine.pool());
+  add_rates(json, bench_cost(bound.problem, call.values));
+  return json;
+}
+
+std::string measured_text(const Json& result) {
+  const auto number = [&](const char* key) { return result[key].get<double>(); };
+  const auto count = [&](const char* key) { return result[key].get<std::int64_t>(); };
+  const bool device = result.contains("device");
+  Table table;
+  table.row({"kernel", result["kernel"]});
+  table.row(device ? std::vector<std::string>{"device", result["device"]}
+                   : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"), result["instruction_set"].get<std::string>())});
+  const std::string median = seconds_text(number("median_seconds"));
+  table.row({"median", device ? fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands", median, count("graphs"), count("launches"),
+                                            count("copies"))
+                              : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"), count("copies"))});
+  table.row({"fastest", seconds_text(number("min_seconds"))});
+  table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
+  table.row({"computed", fmt::format("{:.2f} GFLOP/s", number("operations_per_second") * 1e-9)});
+  return table.to_string();
+}
+
+}  // namespace cermet::cli

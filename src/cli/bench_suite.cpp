@@ -1,0 +1,122 @@
+// cermet bench suite: many operator calls in one process, so that programs compile together and nothing starts twice.
+#include <set>
+
+#include "base/text.hpp"
+#include "cli/bench_call.hpp"
+#include "cli/device_limits.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/verb.hpp"
+#include "model/json_file.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  std::string file, device = "cpu";
+  int threads = 0;
+  bool cold = false, limits = false;
+  double seconds = 0.1;
+};
+
+struct Entry {
+  std::string name;
+  BenchCall call;
+  std::optional<BoundCall> bound;
+  std::string error;
+};
+
+Entry parse_entry(const cermet::Json& json, const Options& options) {
+  Entry entry;
+  entry.call.cold = options.cold;
+  entry.call.seconds = options.seconds;
+  entry.name = json.at("name").as_string();
+  entry.call.op = json.at("op").as_string();
+  entry.call.shape = json.at("shape").as_string();
+  for (const cermet::Json& field : json.as_object()) {
+    const std::string_view key = field.key();
+    if (key == "kernel") entry.call.kernel = field.as_string();
+    else if (key == "constants") entry.call.constants = field.as_string();
+    else if (key == "paging") entry.call.values.paging = parse_paging(field.as_string());
+    else if (key == "cold") entry.call.cold = field.as_bool();
+    else if (key != "name" && key != "op" && key != "shape") field.refuse("expected name, op, shape, kernel, constants, paging or cold");
+  }
+  return entry;
+}
+
+std::vector<Entry> read_suite(const Options& options) {
+  const JsonDocument document = JsonDocument::read(options.file);
+  std::vector<Entry> entries;
+  std::set<std::string> names;
+  for (const cermet::Json& json : document.root().as_array()) {
+    entries.push_back(parse_entry(json, options));
+    if (!names.insert(entries.back().name).second) json.at("name").refuse("expected a name of its own, found it twice");
+  }
+  return entries;
+}
+
+/// Runs `body`; an error becomes the entry's, so that one call that fails does not end the others.
+template <class Body>
+void keep_error(Entry& entry, Body body) try {
+  body();
+} catch (const Error& error) {
+  if (error.status() == Status::cancelled) throw;
+  entry.error = error.what();
+}
+
+/// Programs of all calls at once, in parallel; where that fails, each call reports its own error when it is measured.
+void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
+  std::vector<cuda::Program> programs;
+  for (const Entry& entry : entries)
+    if (entry.bound) std::ranges::move(entry.bound->kernel->programs(entry.bound->problem), std::back_inserter(programs));
+  store.prepare(programs);
+} catch (const Error& error) {
+  if (error.status() == Status::cancelled) throw;
+}
+
+void print(Console& console, const Entry& entry, const Json& json) {
+  if (console.json()) console.write_json(json);
+  else if (entry.error.empty())
+    console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} Gop/s  {}\n", entry.name, seconds_text(json["median_seconds"].get<double>()),
+                  json["bytes_per_second"].get<double>() * 1e-9, json["operations_per_second"].get<double>() * 1e-9, json["kernel"].get<std::string>());
+  else console.print("{:<32} {}\n", entry.name, one_line(entry.error));
+  console.flush();
+}
+
+void bench(Console& console, const Options& options) {
+  std::vector<Entry> entries = read_suite(options);
+  BenchMachine machine(options.device, options.threads);
+  for (Entry& entry : entries) keep_error(entry, [&] { entry.bound.emplace(bind_call(entry.call, machine)); });
+  if (machine.device()) compile_all(entries, *machine.queue().programs);
+  if (options.limits && machine.device()) {
+    const cuda::Limits limits = measure_device_limits(*machine.device(), 0.1);
+    if (console.json()) console.write_json({{"limits", limits_json(limits, *machine.device())}});
+    else console.write(limits_table(limits));
+  }
+  for (Entry& entry : entries) {
+    stop_if_interrupted();
+    Json json{{"name", entry.name}};
+    if (entry.bound) keep_error(entry, [&] { json.update(measure_call(entry.call, *entry.bound, machine)); });
+    if (!entry.error.empty()) json["error"] = entry.error;
+    print(console, entry, json);
+  }
+}
+
+}  // namespace
+
+Verb bench_suite_verb() {
+  return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite bench/suites/h200.json --device cuda --cold --limits --json",
+          [](CLI::App& app) -> Action {
+            const auto options = std::make_shared<Options>();
+            app.add_option("FILE", options->file,
+                           "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, constants, paging, cold")
+                ->required();
+            app.add_option("--device", options->device, "cpu or cuda")->capture_default_str();
+            app.add_flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
+            app.add_flag("--limits", options->limits, "measure the limits of a GPU first");
+            app.add_option("--seconds", options->seconds, "how long to measure each call")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            return [options](Console& console) { bench(console, *options); };
+          }};
+}
+
+}  // namespace cermet::cli

@@ -1,0 +1,16 @@
+// A device's limits for verbs that print them or divide by them.
+#pragma once
+
+#include <string>
+
+#include "cli/console.hpp"
+#include "kernel/cuda/limits.hpp"
+
+namespace cermet::cli {
+
+/// Compiles what is needed and measures, `seconds` for each figure at least. Throws Error where the device does not compute.
+cuda::Limits measure_device_limits(Device& device, double seconds);
+Json limits_json(const cuda::Limits& limits, const Device& device);
+std::string limits_table(const cuda::Limits& limits);
+
+}  // namespace cermet::cli
