@@ -104,7 +104,7 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb bench_suite_verb() {
-  return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite bench/suites/h200.json --device cuda --cold --limits --json",
+  return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
           [](CLI::App& app) -> Action {
             const auto options = std::make_shared<Options>();
             app.add_option("FILE", options->file,
