@@ -56,6 +56,8 @@ std::vector<Case> cases() {
                   {CaseOperand{{DType::f32, {1, 1}}, constant(1)},
                    {{{DType::f32, {8, 1}}, values({-1e30, -200, -89, -20, 0, 20, 200, 1e30}), 0, true}},
                    weight(DType::f32, 8, 1)}});
+  for (const DType x : {DType::f32, DType::bf16})
+    list.push_back({fmt::format("tiles_{}", name_of(x)), {CaseOperand{{x, {70, 192}}}, weight(DType::bf16, 136, 192), weight(DType::bf16, 136, 192)}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 8, 16), weight(DType::f32, 8, 16)}});
   list.push_back({"no_columns", {CaseOperand{{DType::f32, {2, 16}}}, weight(DType::f32, 0, 16), weight(DType::f32, 0, 16)}});
   list.push_back({"nan_row", {CaseOperand{{DType::bf16, {2, 4}}, values({1, NAN, 3, 4, 5, 6, 7, 8})}, weight(DType::bf16, 8, 4), weight(DType::bf16, 8, 4)}});

@@ -62,6 +62,7 @@ std::vector<Case> cases() {
   list.push_back({"many_batches", {CaseOperand{{DType::bf16, {9, 3, 16}}}, CaseOperand{{DType::bf16, {9, 16, 33}}}}, {{"out_dtype", "f16"}}});
   list.push_back({"constant_b", {CaseOperand{{DType::f32, {3, 40}}}, {{{DType::f32, {40, 33}}, normal(), 0, true}}}});
   list.push_back({"long", {CaseOperand{{DType::f32, {2, 3001}}}, CaseOperand{{DType::f32, {3001, 3}}}}});
+  list.push_back({"tiles", {CaseOperand{{DType::bf16, {2, 70, 192}}}, CaseOperand{{DType::bf16, {2, 136, 192}}}}, {{"transpose_b", true}}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, CaseOperand{{DType::f32, {16, 3}}}}});
   list.push_back({"no_columns", {CaseOperand{{DType::f32, {3, 16}}}, CaseOperand{{DType::f32, {16, 0}}}}});
   list.push_back({"no_reduction", {CaseOperand{{DType::f32, {3, 0}}}, CaseOperand{{DType::f32, {0, 4}}}}});
