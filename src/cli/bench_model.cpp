@@ -1,10 +1,12 @@
 // cermet bench model: prefill and decode speed of a model, against the machine's limits where asked.
 #include <algorithm>
 
+#include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
+#include "cli/trace.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "model/generate.hpp"
 #include "runtime/explain.hpp"
@@ -16,6 +18,7 @@ struct Options {
   ModelOptions model;
   std::int64_t prompt_tokens = 512, new_tokens = 32, repeat = 3;
   bool limits = false, steps = false;
+  std::string trace;
 };
 
 double median(std::vector<double> values) {
@@ -24,9 +27,10 @@ double median(std::vector<double> values) {
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/// Median tokens per second of both phases, and the machine's limits: the best measured between the rounds.
+/// Median tokens per second of both phases, and the machine's limits: the best measured between the rounds, or after them those of a GPU.
 struct Figures {
   double prefill = 0, decode = 0;
+  double first_prefill_seconds = 0;  ///< of the first round, to its token
   cpu::Limits limits;
 };
 
@@ -37,12 +41,18 @@ void keep_best(cpu::Limits& best, const cpu::Limits& found) {
   best.int8_ops = std::max(best.int8_ops, found.int8_ops);
 }
 
+cpu::Limits limits_of(Device& gpu) {
+  const cuda::Limits found = measure_device_limits(gpu, 0.05);
+  return {found.read_bytes_per_second(), found.f32_operations_per_second, found.bf16_operations_per_second, found.i8_operations_per_second};
+}
+
 Figures measure(Engine& engine, const Options& options) {
   std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.prompt_tokens));
   for (std::size_t i = 0; i < prompt.size(); ++i)
     prompt[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(engine.config().vocab_size));
   std::vector<double> prefill, decode;
   Figures figures;
+  Device* const gpu = engine.computes() ? engine.queue().device : nullptr;
   Progress progress("rounds");
   GenerateOptions generation;
   generation.max_new_tokens = options.new_tokens + 1;               // the first comes from the prefill
@@ -51,7 +61,8 @@ Figures measure(Engine& engine, const Options& options) {
     const Generation made = generate(engine, prompt, generation, [](std::int32_t) { stop_if_interrupted(); });
     prefill.push_back(made.prefill_tokens_per_second());
     if (options.new_tokens > 0) decode.push_back(made.decode_tokens_per_second());
-    if (options.limits) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
+    if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
+    if (round == 0) figures.first_prefill_seconds = made.prefill_seconds;
     if (round == 0) engine.set_timing(options.steps);
     progress.update(round + 1, options.repeat + 1);
   }
@@ -59,6 +70,7 @@ Figures measure(Engine& engine, const Options& options) {
   if (!decode.empty()) decode.erase(decode.begin());
   figures.prefill = median(prefill);
   figures.decode = decode.empty() ? 0 : median(decode);
+  if (options.limits && gpu) figures.limits = limits_of(*gpu);
   return figures;
 }
 
@@ -133,22 +145,33 @@ void print_text(Console& console, const Json& json) {
                                    count_text(json["limits"]["int8_ops"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
                                    json["dtype"].get<std::string>())});
   }
+  table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(json["first_token_seconds"].get<double>()),
+                                  seconds_text(json["compile_seconds"].get<double>()), seconds_text(json["weights_seconds"].get<double>()))});
   table.row({"memory", bytes_text(json["peak_memory_bytes"].get<double>()) + " at the peak"});
   console.write(table.to_string());
 }
 
 void bench(const Options& options, Console& console) {
   check_context(options.model, options.prompt_tokens + options.new_tokens, "--prompt-tokens and --gen-tokens");
+  if (!options.trace.empty()) check_trace_file(options.trace);
+  const auto start = std::chrono::steady_clock::now();
   Engine engine = load_engine(options.model, options.prompt_tokens + options.new_tokens);
+  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   require(options.prompt_tokens + options.new_tokens <= engine.room(0),
           "--prompt-tokens and --gen-tokens: expected at most {} together (the context), found {}", engine.room(0), options.prompt_tokens + options.new_tokens);
   const Figures figures = measure(engine, options);
-  const Json json = to_json(engine, options, figures);
-  if (console.json()) return console.write_json(json);
-  print_text(console, json);
-  if (!options.steps) return;
-  console.print("\nprefill, by kernel\n{}", kernel_table(kernels_used(engine.steps(true))));
-  console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(engine.steps(false))));
+  Json json = to_json(engine, options, figures);
+  json["load_seconds"] = load_seconds;
+  json["compile_seconds"] = engine.load_times().kernels;
+  json["weights_seconds"] = engine.load_times().weights;
+  json["first_token_seconds"] = load_seconds + figures.first_prefill_seconds;
+  if (console.json()) console.write_json(json);
+  else print_text(console, json);
+  if (options.steps && !console.json()) {
+    console.print("\nprefill, by kernel\n{}", kernel_table(kernels_used(engine.steps(true))));
+    console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(engine.steps(false))));
+  }
+  if (!options.trace.empty()) write_trace(options.trace, engine, {options.prompt_tokens, std::min<std::int64_t>(options.new_tokens, 4)});
 }
 
 Action declare(CLI::App& app) {
@@ -159,6 +182,9 @@ Action declare(CLI::App& app) {
   app.add_option("--repeat", options->repeat, "rounds after a warm-up; medians count")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
   app.add_flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
+  app.add_option("--trace", options->trace,
+                 "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
+                 "limit (JSON for chrome://tracing or Perfetto)");
   return [options](Console& console) { bench(*options, console); };
 }
 
@@ -166,7 +192,9 @@ Action declare(CLI::App& app) {
 
 Verb bench_model_verb() {
   return {"bench model", "prefill and decode speed of a model",
-          "  cermet bench model models/demo --prompt-tokens 512 --gen-tokens 64 --limits\n  cermet bench model models/demo --steps --json", declare};
+          "  cermet bench model models/demo --prompt-tokens 512 --gen-tokens 64 --limits\n  cermet bench model models/demo --steps --json\n"
+          "  cermet bench model models/demo --trace timeline.json",
+          declare};
 }
 
 }  // namespace cermet::cli

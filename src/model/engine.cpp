@@ -67,6 +67,8 @@ struct Engine::State {
     Executable executable;
   };
   std::vector<Pass> passes;
+  std::size_t last_pass = 0;
+  LoadTimes load_times;
   PagedCache cache;
   std::vector<DeviceBuffer> cache_memory;
   std::optional<RotaryTables> rotary;
@@ -123,8 +125,13 @@ struct Engine::State {
     compile_options.maximum.set(symbol_id("T"), tokens);
     compile_options.maximum.set(symbol_id("R"), tokens);
     compile_options.maximum.set(symbol_id("B"), sequences);
+    std::vector<CompileStep> report;
     passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / block_size, queue),
-                      compile(std::move(decoder.graph), *device, *weights, pool, compile_options)});
+                      compile(std::move(decoder.graph), *device, *weights, pool, compile_options, &report)});
+    for (const CompileStep& step : report) {
+      if (step.name == "compile-kernels") load_times.kernels += step.seconds;
+      if (step.name == "load-weights") load_times.weights += step.seconds;
+    }
     passes.back().inputs->bind(passes.back().executable);
     bind_state(passes.back().executable, operands);
   }
@@ -227,6 +234,7 @@ struct Engine::State {
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
     symbols.set(symbol_id("R"), rows);
+    last_pass = static_cast<std::size_t>(&pass - passes.data());
     pass.executable.run(symbols);
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
     const TensorView logits = pass.executable.output(decoder_io::logits);
@@ -325,6 +333,13 @@ void Engine::set_timing(bool on) {
     pass.executable.reset_timers();
   }
 }
+
+EngineRun Engine::last_run() const {
+  const Executable& executable = state_->passes[state_->last_pass].executable;
+  return {executable.steps(), executable.last_launches(), executable.last_start()};
+}
+
+LoadTimes Engine::load_times() const { return state_->load_times; }
 
 ThreadPool& Engine::pool() { return state_->pool; }
 

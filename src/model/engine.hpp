@@ -43,6 +43,19 @@ struct SequenceTokens {
   std::span<const std::int32_t> tokens;
 };
 
+/// A forward pass that was timed; valid until the next one.
+struct EngineRun {
+  std::span<const StepInfo> steps;
+  std::span<const LaunchTime> launches;
+  std::chrono::steady_clock::time_point start;
+};
+
+/// What loading took, in seconds of wall clock.
+struct LoadTimes {
+  double kernels = 0;  ///< compiling kernels, or finding them in the cache
+  double weights = 0;  ///< reading, packing and uploading weights
+};
+
 class Engine {
  public:
   /// Reads a checkpoint folder. Throws Error naming file, tensor or field.
@@ -86,6 +99,9 @@ class Engine {
   /// Steps of the executables: [0] for few tokens (decode), [1] for many (prefill).
   std::span<const StepInfo> steps(bool prefill) const;
   void set_timing(bool on);
+  /// The last forward pass; of a long prefill its last chunk. Launches only where it was timed.
+  EngineRun last_run() const;
+  LoadTimes load_times() const;
   ThreadPool& pool();
 
  private:

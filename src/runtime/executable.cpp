@@ -108,7 +108,8 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
-void Executable::State::add_work(std::size_t i, double seconds) {
+void Executable::State::add_work(std::size_t i, double start, double seconds) {
+  launches.push_back({i, start, seconds, costs[i]});
   infos[i].seconds += seconds;
   infos[i].work.operations += costs[i].operations;
   infos[i].work.bytes += costs[i].bytes;
@@ -116,9 +117,10 @@ void Executable::State::add_work(std::size_t i, double seconds) {
 }
 
 void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
+  using Seconds = std::chrono::duration<double>;
   const auto start = std::chrono::steady_clock::now();
   steps[i].launch(args);
-  add_work(i, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  add_work(i, Seconds(start - started).count(), Seconds(std::chrono::steady_clock::now() - start).count());
 }
 
 void Executable::State::launch(std::size_t i) try {
@@ -126,6 +128,7 @@ void Executable::State::launch(std::size_t i) try {
   const std::span<const TensorView> all(operands);
   const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool,
                         step.queue ? &*step.queue : nullptr};
+  const StreamRange range(queue.stream, infos[i].scope.empty() ? infos[i].kernel.c_str() : infos[i].scope.c_str());
   if (timing && !queue.stream) launch_timed(i, args);
   else step.launch(args);
 } catch (const Error& error) {
@@ -138,6 +141,13 @@ void Executable::State::launch_all() {
     if (!steps[i].empty) launch(i);
 }
 
+/// What a device that computes nothing does with a run.
+void Executable::State::skip_all() {
+  for (std::size_t i = 0; timing && i < steps.size(); ++i)
+    if (!steps[i].empty) add_work(i, 0, 0);
+  completed = true;
+}
+
 /// Events between the steps give their times on a device; the host waits for the end.
 void Executable::State::launch_all_marked() {
   while (marks.size() <= steps.size()) marks.push_back(queue.stream->make_event());
@@ -148,7 +158,7 @@ void Executable::State::launch_all_marked() {
   queue.stream->record(*marks[steps.size()]);
   queue.stream->synchronize();
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (!steps[i].empty) add_work(i, queue.stream->seconds_between(*marks[i], *marks[i + 1]));
+    if (!steps[i].empty) add_work(i, queue.stream->seconds_between(*marks[0], *marks[i]), queue.stream->seconds_between(*marks[i], *marks[i + 1]));
 }
 
 /// The entry for the present symbols; the least recently used one makes room for a new one.
@@ -182,6 +192,7 @@ void Executable::State::replay() {
       throw;
     }
   }
+  const StreamRange range(queue.stream, graph.name.c_str());
   queue.stream->replay(*run.graph);
 }
 
@@ -202,7 +213,9 @@ void Executable::run(const SymbolValues& symbols) {
   }
   if (s.timing && s.costs.empty())
     for (const StepInfo& info : s.infos) s.costs.push_back(cost_at(info.problem, symbols));
-  if (!s.computes) return void(s.completed = true);
+  s.launches.clear();
+  s.started = std::chrono::steady_clock::now();
+  if (!s.computes) return s.skip_all();
   if (s.timing && s.queue.stream) s.launch_all_marked();
   else if (s.queue.stream && s.capture) s.replay();
   else s.launch_all();
@@ -220,7 +233,12 @@ TensorView Executable::output(std::string_view name) const {
 
 std::int64_t Executable::arena_bytes() const { return state_->arena.size(); }
 std::span<const StepInfo> Executable::steps() const { return state_->infos; }
-void Executable::set_timing(bool on) { state_->timing = on; }
+void Executable::set_timing(bool on) {
+  state_->timing = on;
+  if (on) state_->launches.reserve(state_->steps.size());  // runs allocate nothing
+}
+std::span<const LaunchTime> Executable::last_launches() const { return state_->launches; }
+std::chrono::steady_clock::time_point Executable::last_start() const { return state_->started; }
 
 void Executable::reset_timers() {
   for (StepInfo& info : state_->infos) {

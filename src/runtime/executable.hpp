@@ -1,6 +1,7 @@
 // A compiled graph: bound kernels in order, one arena planned by lifetime, operands bound by name.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,13 @@ struct StepInfo {
   Cost work = {};  ///< operations and bytes at the symbols of each run
 };
 
+/// One launch of a timed run.
+struct LaunchTime {
+  std::size_t step = 0;           ///< of Executable::steps()
+  double start = 0, seconds = 0;  ///< start: since the run's
+  Cost work = {};                 ///< at the symbols of the run
+};
+
 class Executable {
  public:
   Executable(Executable&&) noexcept;
@@ -43,8 +51,13 @@ class Executable {
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch
   std::span<const StepInfo> steps() const;
+  /// With timing, every run notes when each launch started and what it took; on a device, which is then waited for, from events between the launches,
+  /// so that nothing overlaps, and from the run's start on the device.
   void set_timing(bool on);
   void reset_timers();
+  /// Launches of the last run in their order, where it was timed; valid until the next run. All times are 0 on a device that computes nothing.
+  std::span<const LaunchTime> last_launches() const;
+  std::chrono::steady_clock::time_point last_start() const;  ///< of that run
 
  private:
   friend class Compiler;

@@ -63,8 +63,10 @@ struct Executable::State {
   std::vector<std::int32_t> symbolic_values;
 
   std::vector<ExecutableStep> steps;
-  std::vector<StepInfo> infos;  ///< one per step
-  std::vector<Cost> costs;      ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<StepInfo> infos;       ///< one per step
+  std::vector<Cost> costs;           ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<LaunchTime> launches;  ///< of the last run, where it was timed
+  std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
   std::vector<std::size_t> symbolic_operands;  ///< to refresh when a symbol changes
@@ -78,9 +80,10 @@ struct Executable::State {
   void launch_timed(std::size_t step, const LaunchArgs& args);
   void launch_all();
   void launch_all_marked();
+  void skip_all();
   void replay();
   CapturedRun& captured_run();
-  void add_work(std::size_t step, double seconds);
+  void add_work(std::size_t step, double start, double seconds);
 };
 
 }  // namespace cermet

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "op/operator.hpp"
 #include "tests/cli/command.hpp"
 
@@ -43,6 +45,78 @@ TEST(BenchOp, MistakesAreNamed) {
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --threads 100000", {"--threads"});
 }
 
+TEST(BenchSuite, MeasuresEveryCallAndKeepsErrors) {
+  const ScratchFolder folder;
+  const auto file = folder.file("calls.json", R"([{"name": "norm", "op": "rms_norm", "shape": "bf16[4,64] bf16[64]"},
+    {"name": "none", "op": "rms_norm", "shape": "bf16[4,64] bf16[63]"},
+    {"name": "decode", "op": "incre_flash_attention", "paging": "uneven",
+     "shape": "q=bf16[4,8,16] k_cache=bf16[64,4,16,16] v_cache=bf16[64,4,16,16] block_tables=i32[4,16] context_lens=i32[4]"}])");
+  const CommandResult result = run_cermet("bench suite " + file.string() + " --seconds 0 --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::vector<nlohmann::json> found;
+  for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(found.size(), 3u) << result.out;
+  EXPECT_EQ(found[0]["name"], "norm");
+  EXPECT_GT(found[0]["median_seconds"], 0);
+  EXPECT_NE(found[1]["error"].get<std::string>().find("operand 1 (weight)"), std::string::npos);
+  const double whole = 4 * 256 * 4 * 32 * 2;  // bytes of all pages
+  EXPECT_LT(found[2]["bytes"], whole) << "sequences differ in length";
+  EXPECT_GT(found[2]["bytes"], whole / 4);
+  EXPECT_NE(run_cermet("bench suite " + file.string() + " --seconds 0").out.find("rowwise.rms_norm"), std::string::npos);
+}
+
+TEST(BenchSuite, MistakesAreNamed) {
+  const ScratchFolder folder;
+  expect_mistake("bench suite " + (folder / "none.json").string(), {"none.json"});
+  expect_mistake("bench suite " + folder.file("list.json", "{}").string(), {"list.json", "array"});
+  expect_mistake("bench suite " + folder.file("key.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]", "shapes": ""}])").string(), {"shapes"});
+  expect_mistake(
+      "bench suite " + folder.file("twice.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]"}, {"name": "a", "op": "abs", "shape": "f32[2]"}])").string(),
+      {"twice"});
+  expect_mistake("bench op neg --shape 'f32[2]' --paging odd", {"--paging", "uneven", "\"odd\""});
+}
+
+void expect_timeline(const nlohmann::json& trace, bool timed) {
+  int passes = 0, launches = 0;
+  double end = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    if (event["cat"] == "pass") {
+      ++passes;
+      continue;
+    }
+    ++launches;
+    EXPECT_GE(event["ts"].get<double>(), end - 1) << "launches follow each other";
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+    EXPECT_EQ(event["dur"].get<double>() > 0, timed);
+    const auto& args = event["args"];
+    EXPECT_EQ(args["kernel"], event["name"]);
+    EXPECT_EQ(args["operator"], event["cat"]);
+    EXPECT_FALSE(args["operands"].empty());
+    EXPECT_GE(args["bytes"], 0);
+    EXPECT_EQ(args.contains("fraction_of_limit"), timed);
+  }
+  EXPECT_EQ(passes, 1 + 2);
+  EXPECT_GT(launches, 3 * 10);
+}
+
+TEST(BenchModel, WritesATimeline) {
+  const ScratchFolder folder;
+  const std::string file = (folder / "trace.json").string();
+  for (const std::string device : {"cpu", "null"}) {
+    const CommandResult result =
+        run_cermet("bench model models/demo --prompt-tokens 40 --gen-tokens 2 --repeat 1 --json --device " + device + " --trace " + file);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const auto trace = nlohmann::json::parse(content_of(file));
+    EXPECT_EQ(trace["otherData"]["prompt_tokens"], 40);
+    expect_timeline(trace, device == "cpu");
+    EXPECT_GT(result.json()["first_token_seconds"], 0);
+  }
+  expect_mistake("bench model models/demo --trace " + (folder / "no/where.json").string(), {"where.json"});
+  expect_mistake("bench model models/demo --trace " + folder.path().string(), {"folder"});
+}
+
 TEST(Limits, AreMeasured) {
   const auto json = run_cermet("limits --seconds 0.01 --threads 1 --json").json();
   EXPECT_EQ(json["threads"], 1);
@@ -50,6 +124,7 @@ TEST(Limits, AreMeasured) {
   EXPECT_GT(json["f32_operations_per_second"], 1e8);
   expect_mistake("limits --seconds 0", {"--seconds"});
   expect_mistake("limits --threads many", {"--threads", "many"});
+  expect_mistake("limits --device null:sm_90", {"null:sm_90", "computes"});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // A CUDA stream, its captures and events.
+#include <nvtx3/nvToolsExt.h>
+
 #include <array>
 #include <utility>
 #include <vector>
@@ -148,6 +150,9 @@ class CudaStream final : public Stream {
     driver().check(driver().event_elapsed_time(&milliseconds, static_cast<const Event&>(start).handle(), static_cast<const Event&>(end).handle()), "event");
     return static_cast<double>(milliseconds) * 1e-3;
   }
+
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() noexcept override { nvtxRangePop(); }
 
  private:
   void copy_bytes(void* to, const void* from, std::int64_t bytes, const char* what) {
