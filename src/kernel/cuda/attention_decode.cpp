@@ -1,0 +1,94 @@
+// Host half of decoding attention: its tasks, and the general one for launches that they do not fit.
+#include "base/checked.hpp"
+#include "kernel/cuda/attention.hpp"
+#include "kernel/cuda/device/attention/decode_config.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+enum Programs : std::size_t { decode, general };
+
+/// What is compiled for a problem.
+struct DecodeShape {
+  AttentionProblem a;
+  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks of a multiprocessor; 0 where it does not fit
+
+  explicit DecodeShape(const Problem& p) : a(p), rows(a.group() <= 8 ? 8 : 16) {
+    // As many bytes in flight as shared memory holds, in two thread blocks of a multiprocessor where that leaves at least three stages.
+    for (blocks_each = 2; blocks_each > 0; --blocks_each) {
+      const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
+      for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
+      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
+    }
+  }
+  std::int64_t shared_bytes() const {
+    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
+  }
+  /// Thread blocks that share the work.
+  std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
+  std::string config() const {
+    return fmt::format(
+        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
+        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}}}",
+        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages);
+  }
+};
+
+Decline declines(const Problem& p) {
+  const AttentionProblem a(p);
+  if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
+  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
+  if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
+  if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
+    return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
+  const DecodeShape s(p);
+  if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
+  if (s.rows * a.value_size * 4 > attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), s.tile_keys))
+    return "small heads, or values longer than keys, that many heads share";
+  return attention_general_paged.declines(p);
+}
+
+std::vector<Program> programs(const Problem& p) {
+  const DecodeShape s(p);
+  return {{.header = "kernel/cuda/device/attention/decode.cuh",
+           .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
+           .threads = 32 * s.warps,
+           .shared_bytes = s.shared_bytes(),
+           .min_blocks = s.blocks_each},
+          attention_general_paged.programs(p)[0]};
+}
+
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, const Launcher& run_general) {
+  attention::DecodeParams p{attributes.params(args), 0, 0};
+  // Many queries share keys better in larger tiles of rows.
+  const bool few = p.a.tokens <= 8 * std::int64_t{p.a.sequences};
+  if (!p.a.aligned || !few) return run_general(args);
+  if (p.a.tokens == 0) return;
+  constexpr double log2_e = 1.4426950408889634;
+  p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
+  p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
+  args.queue->run(decode, p.thread_blocks, p);
+}
+
+Launcher bind(const Problem& problem) {
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), run_general = bind_general_attention(problem, general)](const LaunchArgs& args) {
+    launch(args, attributes, shape, run_general);
+  };
+}
+
+}  // namespace
+
+extern const Kernel attention_decode;
+const Kernel attention_decode{.name = "attention.decode",
+                              .op = OpKind::incre_flash_attention,
+                              .summary = "few queries: keys and values stream once for all heads that share them, in equal shares for all thread blocks",
+                              .declines = declines,
+                              .bind = bind,
+                              .workspace = [](const Problem& p, int) -> std::int64_t {
+                                const DecodeShape s(p);
+                                return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
+                              },
+                              .programs = programs};
+
+}  // namespace cermet::cuda

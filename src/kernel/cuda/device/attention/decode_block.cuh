@@ -1,0 +1,145 @@
+// What the thread blocks of decoding attention have in common: stages in shared memory, a tile's way through them, and the sum of the warps' parts.
+#pragma once
+
+#include "kernel/cuda/device/attention/decode_tile.cuh"
+
+namespace cermet::attention {
+
+/// Factor of a part whose maximum is `maximum` when parts up to `top` (both times log2 e) are added.
+__device__ __forceinline__ float part_factor(float maximum, float top) { return top == -infinity() ? 1.0f : exp2_approximate(maximum - top); }
+
+/// Four elements of a row's output from element `d` on, and the row's maximum (times log2 e) and sum.
+struct RowPart {
+  float maximum = -infinity(), sum = 0.0f, output[4] = {};
+
+  __device__ __forceinline__ void rescale(float top) {
+    const float factor = part_factor(maximum, top);
+    maximum = top;
+    sum *= factor;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) output[e] *= factor;
+  }
+  /// Adds a part; both are relative to `top` afterwards, which is the maximum of all parts to come.
+  __device__ __forceinline__ void add(float part_maximum, float part_sum, const Vector<float, 4>& part_output, float top) {
+    const float factor = part_factor(part_maximum, top);
+    maximum = top;
+    sum = fmaf(part_sum, factor, sum);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) output[e] = fmaf(part_output[e], factor, output[e]);
+  }
+};
+
+/// Writes a part of row r of a tile that all its parts were added to, and from d = 0 its lse.
+template <DType OutType, int Group>
+__device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, int kv_head, int r, int d, const RowPart& part) {
+  using Out = Element<OutType>;
+  const int row = tile.first_row + r, token = tile.query_begin + row / Group, head = kv_head * Group + row % Group;
+  const Visible seen = visible_keys(p, tile.position + row / Group, tile.end_key);
+  const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, part.maximum * ln_2, part.sum);
+  Vector<Out, 4> o;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) o[e] = from_float<Out>(part.output[e] * finish.factor);
+  Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + d;
+  if (p.aligned_out) *reinterpret_cast<Vector<Out, 4>*>(to) = o;
+  else
+#pragma unroll
+    for (int e = 0; e < 4; ++e) to[e] = o[e];
+  if (p.lse && d == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+}
+
+template <DecodeConfig C>
+struct DecodeBlock {
+  using Load = DecodeLoad<C>;
+  using Tile = DecodeTile<C>;
+  static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
+  static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
+  /// Floats from one row of a warp's outputs to the next while the warps' are added, in a stage; padded against bank conflicts where there is room.
+  static constexpr int exchange_row = C.rows * (C.value_size + 8) * 4 <= stage_bytes ? C.value_size + 8 : C.value_size;
+  static_assert(C.rows * exchange_row * 4 <= stage_bytes);
+
+  struct Shared {
+    float* sums;  ///< [warps][rows][2]: maximum and sum
+    char* stage;  ///< this warp's first one
+    __device__ __forceinline__ explicit Shared(char* smem) {
+      sums = reinterpret_cast<float*>(smem);
+      stage = smem + decode_control_bytes(warps, C.rows) + static_cast<int>(threadIdx.x / 32) * stages * stage_bytes;
+    }
+    __device__ __forceinline__ float* outputs(int warp, int at) const {
+      return reinterpret_cast<float*>(stage + (warp - static_cast<int>(threadIdx.x / 32)) * stages * stage_bytes + at * stage_bytes);
+    }
+  };
+
+  /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
+  static __device__ __forceinline__ void prepare(const Shared& shared) {
+    if constexpr (C.head_size % 16 != 0) {
+      for (int i = static_cast<int>(threadIdx.x % 32); i < stages * keys; i += 32)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + i / keys * stage_bytes + Load::K::offset(i % keys, C.head_size / 8)) = {};
+      __syncwarp();
+    }
+  }
+
+  /// Waits for the oldest of `stages` tiles whose copies this warp has started.
+  static __device__ __forceinline__ void wait() {
+    ptx::cp_async_wait<stages - 1>();
+    __syncwarp();
+  }
+
+  /// One tile through the online softmax. `broken`: the tile needed a page that does not exist.
+  static __device__ __forceinline__ void consume(const DecodeParams& params, const Place& at, const typename Tile::Queries& queries,
+                                                 typename Tile::State& state, const char* stage, bool broken) {
+    const attention::Params& p = params.a;
+    const int first = Load::first_key(at);
+    if (first >= at.tile.end_key) return;
+    const char* values = stage + Load::K::bytes;
+    float scores[keys / 8][4];
+    Tile::multiply_keys(queries, stage, scores);
+    Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first, scores);
+    Tile::update(state, scores);
+    bool special = false;
+    if (first < at.tile.all_first || first + keys > at.tile.all_end) {
+      const bool uniform = at.tile.rows <= C.group - at.tile.first_row % C.group;  // rows of one query see the same keys
+      special = !uniform && Tile::has_special(values);
+    }
+    if (special) Tile::multiply_seen_values(p, at.tile, first, state, scores, values);
+    else Tile::multiply_values(state, scores, values);
+    if (broken) state.sum[0] = state.sum[Tile::halves - 1] = quiet_nan();
+  }
+
+  /// Adds up the warps' parts of a span, through the stage that they have just read, and calls sink(i, r, d, part) for every four elements of every used
+  /// row, i counting them.
+  template <class Sink>
+  static __device__ __forceinline__ void add_warps(const Shared& shared, int rows, const typename Tile::State& state, int stage, Sink&& sink) {
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    float* own = shared.outputs(warp, stage);
+    __syncwarp();  // other lanes may still be reading the tile
+#pragma unroll
+    for (int h = 0; h < Tile::halves; ++h) {
+      const int r = lane / 4 + 8 * h;
+      float sum = state.sum[h] + __shfl_xor_sync(0xffffffffu, state.sum[h], 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      if (lane % 4 == 0) shared.sums[(warp * C.rows + r) * 2] = state.maximum[h], shared.sums[(warp * C.rows + r) * 2 + 1] = sum;
+#pragma unroll
+      for (int n = 0; n < C.value_size / 8; ++n) {
+        const float* part = state.output[n];
+        *reinterpret_cast<Vector<float, 2>*>(own + r * exchange_row + 8 * n + 2 * (lane % 4)) =
+            C.rows == 8 ? Vector<float, 2>{part[0] + part[2], part[1] + part[3]} : Vector<float, 2>{part[2 * h], part[2 * h + 1]};
+      }
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < rows * (C.value_size / 4); i += threads) {
+      const int r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
+      float top = -infinity();
+#pragma unroll
+      for (int w = 0; w < warps; ++w) top = fmaxf(top, shared.sums[(w * C.rows + r) * 2]);
+      RowPart part;
+#pragma unroll
+      for (int w = 0; w < warps; ++w)
+        part.add(shared.sums[(w * C.rows + r) * 2], shared.sums[(w * C.rows + r) * 2 + 1],
+                 *reinterpret_cast<const Vector<float, 4>*>(shared.outputs(w, stage) + r * exchange_row + d), top);
+      sink(i, r, d, part);
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace cermet::attention

@@ -1,0 +1,35 @@
+// Decoding attention: what its two halves agree on. Rows (queries of a sequence times the heads that share a key-value head) are cut into tiles of 8 or
+// 16; a row tile of one key-value head is a span, whose keys come in units of warps * tile_keys. All units in order are dealt out evenly to the thread
+// blocks, so that the time does not depend on how lengths are distributed.
+#pragma once
+
+#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/tile_rows.hpp"
+
+namespace cermet::attention {
+
+/// Bytes of one tile of keys and values of one warp.
+constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys) { return tile_bytes(head_size, tile_keys) + tile_bytes(value_size, tile_keys); }
+/// Maxima and sums of all warps' rows.
+constexpr int decode_control_bytes(int warps, int rows) { return (warps * rows * 8 + 127) / 128 * 128; }
+constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, int warps, int stages, int rows) {
+  return decode_control_bytes(warps, rows) + warps * stages * decode_stage_bytes(head_size, value_size, tile_keys);
+}
+/// Floats of a block's part of a span: maxima and sums of its rows, then their outputs.
+constexpr int decode_part_floats(int rows, int value_size) { return rows * (2 + value_size); }
+constexpr int64_t decode_flag_bytes(int blocks) { return (8 * int64_t{blocks} + 255) / 256 * 256; }
+constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
+  return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
+}
+
+/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and the memory for those of all blocks.
+constexpr int decode_inbox_each(int rows, int value_size, int ranks) { return (rows * (value_size / 4) + ranks - 1) / ranks; }
+constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) { return ranks * decode_inbox_each(rows, value_size, ranks) * 24; }
+
+struct DecodeParams {
+  Params a;
+  int32_t thread_blocks;  ///< that share the work
+  float scale_log2;       ///< scale times log2(e)
+};
+
+}  // namespace cermet::attention

@@ -1,0 +1,76 @@
+// One warp's tiles of keys and values on their way from the pages to shared memory.
+#pragma once
+
+#include "kernel/cuda/device/attention/decode_plan.cuh"
+#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/ptx/cp_async.cuh"
+
+namespace cermet::attention {
+
+struct DecodeConfig {
+  int head_size, value_size, kv_heads, group, block;  ///< head sizes are multiples of 8; block: tokens of a page
+  DType q, kv, out;                                   ///< kv: bf16 or f16
+  int rows;                                           ///< of a row tile: 8 or 16
+  int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
+};
+
+template <DecodeConfig C>
+struct DecodeLoad {
+  static constexpr int keys = C.tile_keys;
+  using K = TileRows<C.head_size, keys>;
+  using V = TileRows<C.value_size, keys>;
+  static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys, C.block, keys};
+  static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
+
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+  /// First key of this warp's tile.
+  static __device__ __forceinline__ int first_key(const Place& at) {
+    return at.tile.first_key + (at.unit * C.warps + static_cast<int>(threadIdx.x / 32)) * keys;
+  }
+  /// Row of a tile that this lane looks after.
+  static __device__ __forceinline__ int own_row() { return lane() % keys; }
+
+  /// Page of this lane's row; past the end of the context it is anything.
+  static __device__ __forceinline__ int find_page(const Params& p, const Place& at) {
+    const int page = (one_page ? first_key(at) : first_key(at) + own_row()) / C.block;
+    return page < p.pages ? p.block_tables[at.tile.sequence * p.table_stride + page] : -1;
+  }
+
+  /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does not silence a NaN. Returns whether a
+  /// page that is needed does not exist; its rows become zeros, too.
+  static __device__ __forceinline__ bool start(const Params& p, const Place& at, int page, char* stage) {
+    const int first = first_key(at), key = first + own_row();
+    const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
+    const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
+    copy_list<K, C.head_size / 8>(p.k, at.head, first, page, stage, wanted);
+    copy_list<V, C.value_size / 8>(p.v, at.head, first, page, stage + K::bytes, wanted);
+    ptx::cp_async_commit();
+    return __any_sync(0xffffffffu, seen && !exists);
+  }
+
+  template <class Rows, int Chunks>
+  static __device__ __forceinline__ void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
+    const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
+    if (one_page && 32 % Chunks == 0 && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+#pragma unroll
+      for (int r = 0; r<keys; r += 32 / Chunks> 0 ? 32 / Chunks : 1) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+#pragma unroll 4
+    for (int i = 0; i < (keys * Chunks + 31) / 32; ++i) {
+      const int r = (i * 32 + lane()) / Chunks, chunk = (i * 32 + lane()) % Chunks;
+      const int own = one_page ? page : __shfl_sync(0xffffffffu, page, r % keys);
+      if (keys * Chunks % 32 != 0 && r >= keys) continue;
+      const bool copies = wanted >> r & 1u;
+      const char* from = base + 2 * (own * list.page_stride + (first + r) % C.block * list.row_stride) + chunk * 16;
+      ptx::cp_async<16>(to + Rows::offset(r, chunk), copies ? from : base, copies ? 16 : 0);
+    }
+  }
+};
+
+}  // namespace cermet::attention

@@ -1,0 +1,232 @@
+// One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the tensor cores. Products are exact
+// and sums float32; what does not fit 16 bits (queries of float32, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it
+// fills the lower half of the 16 rows that the tensor cores multiply.
+#pragma once
+
+#include "kernel/cuda/device/attention/decode_load.cuh"
+#include "kernel/cuda/device/ptx/ldmatrix.cuh"
+#include "kernel/cuda/device/ptx/mma.cuh"
+
+namespace cermet::attention {
+
+template <DecodeConfig C>
+struct DecodeTile {
+  using T = Element<C.kv>;
+  using Load = DecodeLoad<C>;
+  static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16, halves = C.rows / 8;
+  static constexpr bool split_queries = C.q == DType::f32;
+
+  /// Queries as the left operand, [16 rows, 16 * k_steps].
+  struct Queries {
+    uint32_t main[k_steps][4], rest[C.rows == 16 && split_queries ? k_steps : 1][4];
+  };
+  /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where there are 16.
+  struct State {
+    float maximum[halves], sum[halves], output[2 * v_steps][4];
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+      for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
+#pragma unroll
+      for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) output[n][e] = 0.0f;
+    }
+  };
+
+  /// An infinity leaves nothing, so that it stays one.
+  static __device__ __forceinline__ uint32_t query_rest(float first, float second, uint32_t main) {
+    const float a = first - first_of(main, T{}), b = second - second_of(main, T{});
+    return pack(a == a ? a : 0.0f, b == b ? b : 0.0f, T{});
+  }
+
+  static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+    using Q = Element<C.q>;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int r = lane / 4 + 8 * h, row = tile.first_row + r;
+      const bool used = r < tile.rows;
+      const Q* q =
+          static_cast<const Q*>(p.q) + (tile.query_begin + (used ? row / C.group : 0)) * p.q_token_stride + (head * C.group + row % C.group) * p.q_head_stride;
+#pragma unroll
+      for (int i = 0; i < 2 * k_steps; ++i) {  // elements d and d + 1 are register h + 2 * (i % 2) of step i / 2
+        const int d = 8 * i + 2 * (lane % 4);
+        Vector<Q, 2> x{};
+        if (used && d < C.head_size) x = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
+        const uint32_t main = pack(to_float(x[0]), to_float(x[1]), T{});
+        queries.main[i / 2][h + 2 * (i % 2)] = main;
+        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest(to_float(x[0]), to_float(x[1]), main) : 0u;
+        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest(to_float(x[0]), to_float(x[1]), main);
+      }
+    }
+  }
+
+  /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
+  static __device__ __forceinline__ void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+    using K = typename Load::K;
+    const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 16 * 8 + lane % 8, swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
+    const char* own = tile + row * K::row_bytes;
+    constexpr int chains = keys == 16 && k_steps > 1 ? 2 : 1;  // sums of every second step: products that do not wait for each other
+    float parts[chains][keys / 8][4] = {};
+#pragma unroll
+    for (int step = 0; step < k_steps; ++step)
+#pragma unroll
+      for (int n = 0; n < keys / 8; n += 2) {
+        uint32_t k[4];
+        ptx::ldmatrix_x4(k, own + n * 8 * K::row_bytes + K::piece_offset(2 * step) + (K::in_piece(2 * step) ^ swizzle));
+        const uint32_t even[2] = {k[0], k[1]}, odd[2] = {k[2], k[3]};
+        ptx::mma_m16n8k16(parts[step % chains][n], queries.main[step], even, T{});
+        ptx::mma_m16n8k16(parts[step % chains][n + 1], queries.main[step], odd, T{});
+        if constexpr (C.rows == 16 && split_queries) {
+          ptx::mma_m16n8k16(parts[step % chains][n], queries.rest[step], even, T{});
+          ptx::mma_m16n8k16(parts[step % chains][n + 1], queries.rest[step], odd, T{});
+        }
+      }
+#pragma unroll
+    for (int n = 0; n < keys / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[n][e] = chains == 2 ? parts[0][n][e] + parts[chains - 1][n][e] : parts[0][n][e];
+      if constexpr (C.rows == 8 && split_queries) scores[n][0] += scores[n][2], scores[n][1] += scores[n][3];
+    }
+  }
+
+  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the tile.
+  static __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
+                                                       float (&scores)[keys / 8][4]) {
+    const bool plain = p.softcap == 0.0f && p.alibi == nullptr, whole = first >= tile.all_first && first + keys <= tile.all_end;
+    if (plain) {
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2 * halves; ++e) scores[n][e] *= scale_log2;
+    }
+    if (plain && whole) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int row = tile.first_row + lane / 4 + 8 * h, position = tile.position + row / C.group;
+      const Visible seen = visible_keys(p, position, tile.end_key);
+      const float slope = p.alibi ? p.alibi[head * C.group + row % C.group] : 0.0f;
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int key = first + 8 * n + 2 * (lane % 4) + e;
+          float& score = scores[n][2 * h + e];
+          if (key < seen.first || key >= seen.last) score = -infinity();
+          else if (!plain) score = score_of(p, score, slope, position - key) * log2_e;
+        }
+    }
+  }
+
+  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
+  static __device__ __forceinline__ void update(State& state, float (&scores)[keys / 8][4]) {
+    float top[halves], shrink[halves];
+    bool moved = false;
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      top[h] = state.maximum[h];
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n) top[h] = fmaxf(top[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+      top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
+      top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
+      moved |= top[h] != state.maximum[h];
+    }
+    const bool rescale = __any_sync(0xffffffffu, moved);
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const float base = top[h] == -infinity() ? 0.0f : top[h];
+      shrink[h] = state.maximum[h] == top[h] ? 1.0f : exp2_approximate(state.maximum[h] - base);
+      state.maximum[h] = top[h];
+      float sum = 0.0f;
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          scores[n][2 * h + e] = exp2_approximate(scores[n][2 * h + e] - base);
+          sum += scores[n][2 * h + e];
+        }
+      state.sum[h] = fmaf(state.sum[h], shrink[h], sum);
+    }
+    if (!rescale) return;
+#pragma unroll
+    for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
+  }
+
+  static __device__ __forceinline__ void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+    using V = typename Load::V;
+    const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 8 % 2 * 8 + lane % 8, swizzle = V::swizzle(row) ^ lane / 16 * 16;
+    const char* own = tile + row * V::row_bytes;
+#pragma unroll
+    for (int n = 0; n < keys / 8; n += 2) {
+      uint32_t main[4], rest[4];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float(&w)[4] = weights[n + i];
+        main[2 * i] = pack(w[0], w[1], T{});
+        rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
+        if constexpr (C.rows == 8) {
+          main[2 * i + 1] = rest[2 * i];
+        } else {
+          main[2 * i + 1] = pack(w[2], w[3], T{});
+          rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
+        }
+      }
+#pragma unroll
+      for (int d = 0; d < v_steps; ++d) {
+        uint32_t v[4];
+        ptx::ldmatrix_x4_trans(v, own + n * 8 * V::row_bytes + V::piece_offset(2 * d) + (V::in_piece(2 * d) ^ swizzle));
+        const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+        ptx::mma_m16n8k16(state.output[2 * d], main, even, T{});
+        ptx::mma_m16n8k16(state.output[2 * d + 1], main, odd, T{});
+        if constexpr (C.rows == 16) {
+          ptx::mma_m16n8k16(state.output[2 * d], rest, even, T{});
+          ptx::mma_m16n8k16(state.output[2 * d + 1], rest, odd, T{});
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ const T* value_at(const char* tile, int row, int d) {
+    return reinterpret_cast<const T*>(tile + Load::V::offset(row, d / 8)) + d % 8;
+  }
+
+  /// Whether a value of the tile is infinite or NaN; the same in all lanes.
+  static __device__ __forceinline__ bool has_special(const char* tile) {
+    bool special = false;
+    for (int i = static_cast<int>(threadIdx.x % 32); i < keys * C.value_size; i += 32) {
+      const float x = to_float(*value_at(tile, i / C.value_size, i % C.value_size));
+      special |= !(x - x == 0.0f);
+    }
+    return __any_sync(0xffffffffu, special);
+  }
+
+  /// The same where rows see different keys of the tile and a value is not finite: what a row does not see is not even multiplied by 0.
+  static __device__ __forceinline__ void multiply_seen_values(const Params& p, const RowTile& tile, int first, State& state,
+                                                              const float (&weights)[keys / 8][4], const char* values) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+      for (int h = 0; h < halves; ++h) {
+        const Visible seen = visible_keys(p, tile.position + (tile.first_row + lane / 4 + 8 * h) / C.group, tile.end_key);
+#pragma unroll 1
+        for (int j = 0; j < 8; ++j) {
+          const float even = __shfl_sync(0xffffffffu, weights[n][2 * h], lane / 4 * 4 + j / 2);
+          const float odd = __shfl_sync(0xffffffffu, weights[n][2 * h + 1], lane / 4 * 4 + j / 2);
+          const int key = first + 8 * n + j;
+          if (key < seen.first || key >= seen.last) continue;
+#pragma unroll
+          for (int d = 0; d < C.value_size / 8; ++d)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+              state.output[d][2 * h + e] =
+                  fmaf(j % 2 ? odd : even, to_float(*value_at(values, 8 * n + j, 8 * d + 2 * (lane % 4) + e)), state.output[d][2 * h + e]);
+        }
+      }
+  }
+};
+
+}  // namespace cermet::attention
