@@ -16,13 +16,16 @@ std::string_view function_of(const Problem& p) {
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
 std::vector<Program> programs(const Problem& p) {
-  return {{.header = "kernel/cuda/device/pointwise/gated.cuh",
-           .task = fmt::format(
-               "cermet::gated::Task<cermet::gated::Config{{.function = cermet::gated::Function::{}, .layout = {{.gate_first = {}, .interleaved = {}}}, "
-               ".x = {}, .y = {}, .width = {}}}>",
-               function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_name(p.input(0).dtype),
-               device_name(p.outputs[0].dtype), width_of(p)),
-           .threads = pointwise_threads}};
+  return tile_programs(
+      "kernel/cuda/device/pointwise/gated.cuh",
+      [&](std::string_view tiling) {
+        return fmt::format(
+            "cermet::gated::Task<cermet::gated::Config{{.tiling = {}, .function = cermet::gated::Function::{}, .layout = {{.gate_first = {}, .interleaved = "
+            "{}}}, .x = {}, .y = {}, .width = {}}}>",
+            tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_type(p, 0), device_name(p.outputs[0].dtype),
+            width_of(p));
+      },
+      function_of(p) == "silu" ? 4 : 3);
 }
 
 Launcher bind(const Problem& p) {
@@ -39,12 +42,13 @@ Launcher bind(const Problem& p) {
     const std::int64_t features = y.shape.back();
     if (features == 0) return;
     const bool aligned = walk.aligned(0, width) && walk.aligned(1, width) && features % width == 0;
+    const Tiles tiles(walk, features, width, aligned);
     gated::Params params = bound;
-    params.shape = tile_shape(walk, features, width, pointwise_threads, aligned);
+    params.shape = tiles.shape;
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.y = {walk.operand(1, launch), 1};
-      args.queue->run(0, tile_items(params.shape, pointwise_threads), params);
+      args.queue->run(tiles.program, tiles.items, params);
     }
   };
 }

@@ -19,7 +19,16 @@ struct Norm {
 
 RowNeeds needs_of(const Problem& p) {
   const Norm op(p);
-  return {.columns = constant_columns(p, op.trailing(p)), .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype})};
+  RowNeeds needs{.columns = constant_columns(p, op.trailing(p)),
+                 .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype}),
+                 .target = p.target};
+  needs.short_rows.registers = needs.long_rows.registers = needs.width == 8 ? 72 : 96;
+  if (!op.add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
+    const bool narrow_weight = !p.has(op.weight) || size_of(p.input(op.weight).dtype) == 2;
+    needs.short_rows = {.elements = 16, .registers = op.layer || !narrow_weight ? 56 : 40};
+    needs.long_rows = {.elements = 56, .registers = op.layer ? 128 : 80};
+  }
+  return needs;
 }
 
 /// A vector of weights has the elements of a row, be it one.
@@ -33,10 +42,12 @@ std::vector<Program> programs(const Problem& p) {
   for (const RowGeometry& g : geometries.list())
     list.push_back(
         {.header = "kernel/cuda/device/rowwise/norm.cuh",
-         .task = fmt::format("cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .x = {}, "
-                             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
-                             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, device_type(p, 0), device_type(p, op.add ? 1 : 0),
-                             device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight), device_type(p, op.bias)),
+         .task = fmt::format(
+             "cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .weight_offset = {}, .x = {}, "
+             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
+             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, !op.layer && p.attributes.number("weight_offset") != 0, device_type(p, 0),
+             device_type(p, op.add ? 1 : 0), device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight),
+             device_type(p, op.bias)),
          .threads = g.threads,
          .shared_bytes = 256});
   return list;
@@ -57,7 +68,7 @@ Launcher bind(const Problem& p) {
     bool aligned = true;
     for (std::size_t i = 0; i < std::size(operands); ++i) aligned = aligned && walk.aligned(i, programs.width());
     for (const std::size_t i : {op.weight, op.bias}) aligned = aligned && (!args.has(i) || is_aligned(args.inputs[i], programs.width()));
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     params.weight = args.has(op.weight) ? args.inputs[op.weight].data : nullptr;
     params.bias = args.has(op.bias) ? args.inputs[op.bias].data : nullptr;
     params.dims = walk.dims();

@@ -15,7 +15,7 @@ std::vector<Program> programs(const Problem& p) {
                            ".bias = {}}}>",
                            threads, device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2), device_type(p, 1), device_type(p, 2)),
        .threads = threads,
-       .shared_bytes = 256}};
+       .shared_bytes = row_shared_bytes}};
 }
 
 Launcher bind(const Problem& p) {

@@ -19,12 +19,24 @@ struct NormQuant {
              .offset = operands.offset,
              .divide = p.attributes.text("mode") == "div"};
   }
+  /// Both statistics of a row take one reduction.
+  bool at_once(const Problem& p) const { return !codes.is_static(p) && codes.format.group == 0 && !codes.format.asymmetric; }
 };
 
 RowNeeds needs_of(const Problem& p) {
   const NormQuant op(p);
   const std::int64_t columns = constant_columns(p);
-  return {.columns = columns, .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}), .group = op.codes.group(p, columns)};
+  RowNeeds needs{.columns = columns,
+                 .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}),
+                 .group = op.codes.group(p, columns),
+                 .keep = true,
+                 .target = p.target};
+  needs.short_rows.registers = needs.long_rows.registers = 96;
+  if (needs.width == 8 && !p.has(op.operands.smooth)) {
+    needs.short_rows = {.elements = 64, .registers = op.add || !op.at_once(p) ? 160 : 100};
+    needs.long_rows = {.elements = 32, .registers = 72};
+  }
+  return needs;
 }
 
 std::vector<Program> programs(const Problem& p) {
@@ -32,14 +44,14 @@ std::vector<Program> programs(const Problem& p) {
   const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back({.header = "kernel/cuda/device/rowwise/norm_quant.cuh",
-                    .task = fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .x = {}, .residual = {}, .weights = "
-                                        "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, {}}}>",
-                                        g.text(), op.add, device_type(p, 0), device_type(p, op.add ? 1 : 0), p.has(op.operands.weight) ? "each" : "none",
-                                        p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight), device_type(p, op.operands.smooth),
-                                        op.codes.text(p, constant_columns(p))),
-                    .threads = g.threads,
-                    .shared_bytes = 512});
+    list.push_back(
+        row_program("kernel/cuda/device/rowwise/norm_quant.cuh",
+                    fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .weight_offset = {}, .x = {}, .residual = {}, .weights = "
+                                "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, {}}}>",
+                                g.text(), op.add, p.attributes.number("weight_offset") != 0, device_type(p, 0), device_type(p, op.add ? 1 : 0),
+                                p.has(op.operands.weight) ? "each" : "none", p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight),
+                                device_type(p, op.operands.smooth), op.codes.text(p, constant_columns(p))),
+                    g));
   return list;
 }
 
@@ -57,7 +69,7 @@ Launcher bind(const Problem& p) {
     params.smooth = args.has(op.operands.smooth) ? args.inputs[op.operands.smooth].data : nullptr;
     params.eps = eps;
     params.weight_offset = offset;
-    const std::size_t program = programs.choose(walk.rows(), rows.aligned(programs.width()), args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, rows.aligned(programs.width()), args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.residual = walk.operand(1, launch);

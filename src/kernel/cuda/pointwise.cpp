@@ -9,11 +9,11 @@ namespace {
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
 std::vector<Program> programs(const Problem& p) {
-  return {
-      {.header = "kernel/cuda/device/pointwise/pointwise.cuh",
-       .task = fmt::format("cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.in = {}, .out = {}, .width = {}, .binary = {}}}>",
-                           p.op->name, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1),
-       .threads = pointwise_threads}};
+  return tile_programs("kernel/cuda/device/pointwise/pointwise.cuh", [&](std::string_view tiling) {
+    return fmt::format(
+        "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, .out = {}, .width = {}, .binary = {}}}>",
+        p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
+  });
 }
 
 Launcher bind(const Problem& p) {
@@ -23,10 +23,13 @@ Launcher bind(const Problem& p) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};
     const TileWalk walk(operands, width);
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-      args.queue->run(
-          0, walk.items(),
-          pointwise::Params{walk.shape(), walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch), {parameters[0], parameters[1]}});
+    pointwise::Params params{walk.tiles().shape, {}, {}, {}, {parameters[0], parameters[1]}};
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      params.a = walk.operand(0, launch);
+      params.b = walk.operand(1, launch);
+      params.y = walk.operand(2, launch);
+      args.queue->run(walk.tiles().program, walk.tiles().items, params);
+    }
   };
 }
 

@@ -1,8 +1,13 @@
+#include <bit>
+
 #include "base/checked.hpp"
 #include "kernel/cuda/pointwise.hpp"
 
 namespace cermet::cuda {
 namespace {
+
+constexpr std::uint32_t tile_vectors = 2;          // as in device/pointwise/tile.cuh
+constexpr std::int64_t many_vectors = 132 * 2048;  // what the threads of a large GPU hold at once
 
 /// The view with leading dimensions of size 1, so that it has `rank`.
 TensorView with_rank(const TensorView& view, int rank) {
@@ -40,7 +45,7 @@ void merge_last_two(TensorView& view) {
 
 }  // namespace
 
-TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int threads) {
+TileWalk::TileWalk(std::span<const TensorView* const> operands, int width) {
   CERMET_ASSERT(operands.size() <= most_operands);
   const std::size_t count = operands.size();
   std::array<TensorView, most_operands> views;
@@ -63,24 +68,52 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int t
   walk_.emplace(std::span(rows.data(), count), count - 1);
   bool aligned = true;
   for (std::size_t i = 0; i < count; ++i) aligned = aligned && (along_[i] == 0 || walk_->aligned(i, width));
-  shape_ = tile_shape(*walk_, result.shape.back(), width, threads, aligned);
-  items_ = tile_items(shape_, threads);
+  tiles_ = Tiles(*walk_, result.shape.back(), width, aligned);
 }
 
-TileShape tile_shape(const RowWalk& walk, std::int64_t length, int width, int threads, bool aligned) {
-  TileShape shape{
-      .dims = walk.dims(), .rows = static_cast<std::uint32_t>(walk.rows()), .tiles_per_row = 0, .lanes_shift = 0, .aligned = aligned, .length = length};
+Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned) {
   const std::int64_t vectors = div_up(length, width);
-  while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, threads)) ++shape.lanes_shift;
-  const std::int64_t tiles = div_up(vectors, std::int64_t{1} << shape.lanes_shift);
-  require(walk.rows() < std::int64_t{1} << 32 && tiles < std::int64_t{1} << 32,
-          "elementwise operator: expected fewer than 2^32 rows and tiles, found {} and {}", walk.rows(), tiles);
-  shape.tiles_per_row = static_cast<std::uint32_t>(tiles);
-  return shape;
+  require(walk.rows() < std::int64_t{1} << 32 && vectors < std::int64_t{1} << 31,
+          "elementwise operator: expected fewer than 2^32 rows of 2^31 vectors, found {} and {}", walk.rows(), vectors);
+  const bool simple = aligned && length % width == 0 && walk.dims().inner == 0;
+  program = simple ? 0 : 1;
+  shape.dims = walk.dims();
+  shape.rows = static_cast<std::uint32_t>(walk.rows());
+  shape.row_columns = static_cast<std::uint32_t>(vectors);
+  shape.length = length;
+  shape.aligned = aligned;
+  while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, pointwise_threads)) ++shape.lanes_shift;
+  shape.vectors = 1;
+  shape.item_columns = std::uint32_t{1} << shape.lanes_shift;
+  shape.item_rows = pointwise_threads >> shape.lanes_shift;
+  // A second vector for each thread keeps more loads in flight; few elements rather take more threads.
+  if (simple && vectors * walk.rows() >= many_vectors) {
+    shape.vectors = tile_vectors;
+    if (vectors >= std::int64_t{tile_vectors} * shape.item_columns) {
+      shape.step_columns = shape.item_columns;
+      shape.item_columns *= tile_vectors;
+    } else {
+      shape.step_rows = shape.item_rows;
+      shape.item_rows *= tile_vectors;
+    }
+  }
+  shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{shape.item_columns}));
+  items = div_up(walk.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
+  require(items < std::int64_t{1} << 31, "elementwise operator: expected fewer than 2^31 tiles, found {}", items);
+  if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below 2^31 (Granlund and Montgomery, 1994)
+    shape.shift = static_cast<std::uint32_t>(std::bit_width(shape.tiles_per_row - 1)) - 1;
+    shape.magic = static_cast<std::uint32_t>((std::uint64_t{1} << (32 + shape.shift)) / shape.tiles_per_row + 1);
+  }
 }
 
-std::int64_t tile_items(const TileShape& shape, int threads) {
-  return div_up(static_cast<std::int64_t>(shape.rows), std::int64_t{threads >> shape.lanes_shift}) * shape.tiles_per_row;
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks) {
+  std::vector<Program> list;
+  for (const std::string_view tiling : tilings)
+    list.push_back({.header = header,
+                    .task = task(fmt::format("cermet::Tiling::{}", tiling)),
+                    .threads = pointwise_threads,
+                    .min_blocks = tiling == "simple" ? min_blocks : 1});
+  return list;
 }
 
 }  // namespace cermet::cuda

@@ -20,7 +20,12 @@ struct DynamicQuant {
 
 RowNeeds needs_of(const Problem& p) {
   const std::int64_t columns = constant_columns(p);
-  return {.columns = columns, .width = vector_width({p.input(0).dtype}), .group = DynamicQuant(p).codes.group(p, columns)};
+  RowNeeds needs{.columns = columns, .width = vector_width({p.input(0).dtype}), .group = DynamicQuant(p).codes.group(p, columns), .target = p.target};
+  if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
+    needs.short_rows = {.elements = 64, .registers = 80};
+    needs.long_rows = {.elements = 56, .registers = 64};
+  }
+  return needs;
 }
 
 /// All programs of one pass, then those of the next.
@@ -32,16 +37,15 @@ std::vector<Program> programs(const Problem& p) {
   for (const std::string_view pass : passes)
     for (const RowGeometry& g : geometries.list())
       list.push_back(
-          {.header = "kernel/cuda/device/rowwise/dynamic_quant.cuh",
-           .task = fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
-                               ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, {}}}>",
-                               g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
-                               !p.has(index_operand) ? "none"
-                               : op.offsets          ? "offsets"
-                                                     : "ids",
-                               p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
-           .threads = g.threads,
-           .shared_bytes = 256});
+          row_program("kernel/cuda/device/rowwise/dynamic_quant.cuh",
+                      fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
+                                  ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, {}}}>",
+                                  g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
+                                  !p.has(index_operand) ? "none"
+                                  : op.offsets          ? "offsets"
+                                                        : "ids",
+                                  p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
+                      g));
   return list;
 }
 
@@ -63,7 +67,7 @@ Launcher bind(const Problem& p) {
     if (args.has(index_operand)) params.offsets = args.inputs[index_operand].data;
     bool aligned = rows.aligned(programs.width());
     if (args.has(index_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], programs.width()) && params.smooth_step % programs.width() == 0;
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     const auto launch_all = [&](std::size_t pass) {
       for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
         params.x = walk.operand(0, launch);

@@ -39,7 +39,14 @@ struct GatedQuant {
 std::int64_t features_of(const Problem& p) { return constant_columns(p) / 2; }
 
 RowNeeds needs_of(const Problem& p) {
-  return {.columns = features_of(p), .width = vector_width({p.input(0).dtype}), .group = GatedQuant(p).codes.group(p, features_of(p))};
+  const RowTuning tuning{.elements = size_of(p.input(0).dtype) == 2 ? 32 : 16};
+  return {.columns = features_of(p),
+          .width = vector_width({p.input(0).dtype}),
+          .group = GatedQuant(p).codes.group(p, features_of(p)),
+          .short_rows = tuning,
+          .long_rows = tuning,
+          .few_cluster = p.target && p.target->compute_capability >= 90 ? 8 : 1,
+          .target = p.target};
 }
 
 std::vector<Program> programs(const Problem& p) {
@@ -48,13 +55,12 @@ std::vector<Program> programs(const Problem& p) {
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
     list.push_back(
-        {.header = "kernel/cuda/device/rowwise/gated_quant.cuh",
-         .task = fmt::format("cermet::gated_quant::Task<cermet::gated_quant::Config{{{}, .layout = {{.gate_first = {}, .interleaved = {}}}, .x = {}, "
-                             ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, {}}}>",
-                             g.text(), op.gate_first, op.interleaved, device_type(p, 0), device_along(p, op.weight_scale), p.has(op.bias) ? "each" : "none",
-                             device_type(p, op.bias), p.has(op.smooth) ? "each" : "none", device_type(p, op.smooth), op.codes.text(p, features_of(p))),
-         .threads = g.threads,
-         .shared_bytes = 256});
+        row_program("kernel/cuda/device/rowwise/gated_quant.cuh",
+                    fmt::format("cermet::gated_quant::Task<cermet::gated_quant::Config{{{}, .layout = {{.gate_first = {}, .interleaved = {}}}, .x = {}, "
+                                ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, {}}}>",
+                                g.text(), op.gate_first, op.interleaved, device_type(p, 0), device_along(p, op.weight_scale), p.has(op.bias) ? "each" : "none",
+                                device_type(p, op.bias), p.has(op.smooth) ? "each" : "none", device_type(p, op.smooth), op.codes.text(p, features_of(p))),
+                    g));
   return list;
 }
 
@@ -72,7 +78,7 @@ Launcher bind(const Problem& p) {
     params.weight_scale = data(op.weight_scale);
     params.bias = data(op.bias);
     params.smooth = data(op.smooth);
-    const std::size_t program = programs.choose(walk.rows(), rows.aligned(programs.width()), args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, rows.aligned(programs.width()), args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.act_scale = walk.operand(1, launch);

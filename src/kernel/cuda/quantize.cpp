@@ -15,13 +15,13 @@ bool is_grouped(const Problem& p) { return is_dequantize(p) && p.attributes.text
 int width_of(const Problem& p) { return vector_width({p.input(0).dtype, p.outputs[0].dtype, DType::f32}); }
 
 std::vector<Program> programs(const Problem& p) {
-  return {
-      {.header = "kernel/cuda/device/pointwise/quantize.cuh",
-       .task = fmt::format("cermet::quantize::{}<cermet::quantize::Config{{.x = {}, .y = {}, .multiply = {}, .has_offset = {}, .offset = {}, .grouped = {}, "
-                           ".width = {}}}>",
-                           is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", device_type(p, 0), device_name(p.outputs[0].dtype), multiplies(p),
-                           p.has(offset_operand), device_type(p, offset_operand), is_grouped(p), width_of(p)),
-       .threads = pointwise_threads}};
+  return tile_programs("kernel/cuda/device/pointwise/quantize.cuh", [&](std::string_view tiling) {
+    return fmt::format(
+        "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, .has_offset = {}, .offset = {}, "
+        ".grouped = {}, .width = {}}}>",
+        is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0), device_name(p.outputs[0].dtype), multiplies(p), p.has(offset_operand),
+        device_type(p, offset_operand), is_grouped(p), width_of(p));
+  });
 }
 
 /// A scale as an operand that broadcasts to the codes: one number; per token, a last dimension of size 1 more.
@@ -44,8 +44,8 @@ Launcher bind(const Problem& p) {
     const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &args.outputs[0]};
     const TileWalk walk(operands, width);
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-      args.queue->run(0, walk.items(),
-                      quantize::Params{walk.shape(), walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch), walk.operand(3, launch),
+      args.queue->run(walk.tiles().program, walk.tiles().items,
+                      quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch), walk.operand(3, launch),
                                        static_cast<std::uint32_t>(group)});
   };
 }

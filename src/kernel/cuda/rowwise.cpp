@@ -56,26 +56,37 @@ namespace {
 
 constexpr int most_threads = 1024, warp = 32;
 
-int round_up_to_warp(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
+int warps_of(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
 
-/// As many lanes as a row has vectors: fewest steps from the first load to the last store.
-RowGeometry few_rows(const RowNeeds& needs) {
-  const std::int64_t vectors = needs.columns / needs.width, each = div_up(vectors, most_threads);
-  const int lanes = round_up_to_warp(div_up(vectors, each));
-  return {static_cast<int>(needs.columns), lanes, lanes, needs.width};
+int most_resident_threads(const Target* target) {
+  const int capability = target ? target->compute_capability : 0;
+  return capability < 80 ? 1024 : capability == 86 || capability == 89 ? 1536 : 2048;
 }
 
-/// Short rows share a block; long ones give each thread several vectors, so that loads are in flight while other rows are reduced.
+/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store.
+RowGeometry few_rows(const RowNeeds& needs) {
+  const std::int64_t vectors = needs.columns / needs.width;
+  const int cluster = vectors > most_threads ? needs.few_cluster : 1;
+  const std::int64_t own = div_up(vectors, cluster), each = cluster > 1 ? 1 : std::max<std::int64_t>(2, div_up(own, most_threads));
+  const int lanes = warps_of(div_up(own, each));
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep, true};
+}
+
+/// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while other rows are reduced. What a
+/// warp does once for each row is then shared by more elements.
 RowGeometry many_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
+  const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
+  RowGeometry g{static_cast<int>(needs.columns), 1, 128, needs.width, 1, false, needs.keep};
   if (vectors <= warp) {
-    int lanes = 1;
-    while (lanes < vectors) lanes *= 2;
-    return {static_cast<int>(needs.columns), lanes, 128, needs.width};
+    while (g.lanes < vectors) g.lanes *= 2;
+  } else {
+    g.lanes = std::min(most_threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
+    if (g.lanes > warp) g.threads = g.lanes;
   }
-  const std::int64_t each = std::min<std::int64_t>(needs.vectors, vectors > 1024 ? 4 : 2);
-  const int lanes = std::min(most_threads, round_up_to_warp(div_up(vectors, each)));
-  return {static_cast<int>(needs.columns), lanes, lanes, needs.width};
+  const int registers = 65536 / (tuning.registers * g.threads);
+  g.min_blocks = std::max(1, std::min(registers, most_resident_threads(needs.target) / g.threads));
+  return g;
 }
 
 /// Whether a group of columns lies in neighbouring lanes of a warp.
@@ -84,14 +95,20 @@ bool group_fits_lanes(const RowNeeds& needs) {
   return needs.group % needs.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && needs.group < needs.columns;
 }
 
+/// Float32 values that a thread can hold.
+constexpr int most_values = 64;
+
 }  // namespace
 
-std::string RowGeometry::text() const { return fmt::format(".columns = {}, .lanes = {}, .threads = {}, .width = {}", columns, lanes, threads, width); }
+std::string RowGeometry::text() const {
+  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}, .uniform = {}}}", columns,
+                     lanes, threads, width, cluster, early, keep, uniform);
+}
 
 RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
   const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
   if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
-    if (needs.columns <= std::int64_t{most_threads} * needs.vectors * needs.width) {
+    if (needs.columns <= std::int64_t{most_threads} * most_values / 2) {
       list_.push_back(many_rows(needs));
       const RowGeometry few = few_rows(needs);
       if (list_.front().lanes > warp && few != list_.front()) {
@@ -99,21 +116,30 @@ RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
         list_.push_back(few);
       }
     } else {
-      list_.push_back({0, 512, 512, needs.width});
+      list_.push_back({.lanes = 512, .threads = 512, .width = needs.width});
     }
   }
   const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : 512;
-  list_.push_back({0, threads, threads, 1});
+  list_.push_back({.lanes = threads, .threads = threads});
 }
 
-std::size_t RowPrograms::choose(std::int64_t rows, bool aligned, int multiprocessors) const {
+std::size_t RowPrograms::choose(const RowWalk& walk, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
-  return rows <= 2 * multiprocessors ? few_ : 0;
+  return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
 }
 
 std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {
   const RowGeometry& g = list_[program];
-  return div_up(rows, std::int64_t{g.threads / g.lanes});
+  return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
+}
+
+Program row_program(std::string header, std::string task, const RowGeometry& geometry) {
+  return {.header = std::move(header),
+          .task = std::move(task),
+          .threads = geometry.threads,
+          .shared_bytes = row_shared_bytes,
+          .min_blocks = geometry.min_blocks,
+          .cluster = geometry.cluster};
 }
 
 std::int64_t constant_columns(const Problem& problem, int trailing) {

@@ -29,6 +29,7 @@ class RowWalk {
   std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch
   std::int64_t launches() const { return launches_; }
   RowDims dims() const { return dims_; }
+  bool uniform() const { return dims_.inner == 0; }
   /// Operand `i` in launch `launch`.
   RowOperand operand(std::size_t i, std::int64_t launch = 0) const;
   /// Whether vectors of `width` elements of operand i are aligned in every row.
@@ -48,21 +49,31 @@ class RowWalk {
   RowDims dims_{};
 };
 
-/// Lanes that share a row, and elements of a vector, of one program.
+/// How rows lie over threads in one program; see RowShape in device/rowwise/row.cuh.
 struct RowGeometry {
   int columns = 0;  ///< held in registers; 0: the row is read again for each pass
-  int lanes = 256, threads = 256, width = 1;
+  int lanes = 256, threads = 256, width = 1, cluster = 1;
+  bool early = false, keep = false, uniform = false;
+  int min_blocks = 1;
 
   friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
-  std::string text() const;  ///< ".columns = 4096, .lanes = ..", as device configurations begin
+  std::string text() const;  ///< ".shape = {..}" of a device configuration
+};
+
+/// Elements of a row that one thread has where rows are many, and the registers that its program may use.
+struct RowTuning {
+  int elements = 32, registers = 72;
 };
 
 /// What the programs of a row kernel depend on.
 struct RowNeeds {
-  std::int64_t columns = 0;  ///< 0: known at run time only
-  int width = 8;             ///< elements of a vector
-  int vectors = 4;           ///< that a thread may hold
-  std::int64_t group = 0;    ///< neighbouring columns that are reduced together; 0: none
+  std::int64_t columns = 0;                   ///< 0: known at run time only
+  int width = 8;                              ///< elements of a vector
+  std::int64_t group = 0;                     ///< neighbouring columns that are reduced together; 0: none
+  RowTuning short_rows = {}, long_rows = {};  ///< of up to 6144 elements, and of more
+  bool keep = false;                          ///< float32 values stay in registers between passes
+  int few_cluster = 1;                        ///< blocks that share a long row where rows are few
+  const Target* target = nullptr;
 };
 
 /// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal ones are listed once.
@@ -71,8 +82,8 @@ class RowPrograms {
   explicit RowPrograms(const RowNeeds& needs);
   const std::vector<RowGeometry>& list() const { return list_; }
   int width() const { return width_; }
-  /// Index of the program for so many rows, whose operands are all aligned to vectors or not.
-  std::size_t choose(std::int64_t rows, bool aligned, int multiprocessors) const;
+  /// Index of the program for these rows, whose operands are all aligned to vectors or not.
+  std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
  private:
@@ -80,6 +91,11 @@ class RowPrograms {
   std::size_t few_ = 0;
   int width_;
 };
+
+/// Shared memory of every program of a row kernel.
+inline constexpr std::int64_t row_shared_bytes = 1536;
+/// The program of a geometry.
+Program row_program(std::string header, std::string task, const RowGeometry& geometry);
 
 /// The last `trailing` dimensions of operand 0 as one number; 0 where one is symbolic.
 std::int64_t constant_columns(const Problem& problem, int trailing = 1);

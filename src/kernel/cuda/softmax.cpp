@@ -6,17 +6,18 @@
 namespace cermet::cuda {
 namespace {
 
-RowNeeds needs_of(const Problem& p) { return {.columns = constant_columns(p), .width = vector_width({p.input(0).dtype, p.outputs[0].dtype})}; }
+RowNeeds needs_of(const Problem& p) {
+  return {.columns = constant_columns(p), .width = vector_width({p.input(0).dtype, p.outputs[0].dtype}), .target = p.target};
+}
 
 std::vector<Program> programs(const Problem& p) {
   const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back({.header = "kernel/cuda/device/rowwise/softmax.cuh",
-                    .task = fmt::format("cermet::softmax::Task<cermet::softmax::Config{{{}, .x = {}, .y = {}, .logarithm = {}}}>", g.text(), device_type(p, 0),
-                                        device_name(p.outputs[0].dtype), p.attributes.flag("log")),
-                    .threads = g.threads,
-                    .shared_bytes = 256});
+    list.push_back(row_program("kernel/cuda/device/rowwise/softmax.cuh",
+                               fmt::format("cermet::softmax::Task<cermet::softmax::Config{{{}, .x = {}, .y = {}, .logarithm = {}}}>", g.text(),
+                                           device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.flag("log")),
+                               g));
   return list;
 }
 
@@ -31,7 +32,7 @@ Launcher bind(const Problem& p) {
     params.rows = static_cast<std::uint32_t>(walk.rows());
     params.length = static_cast<std::int32_t>(x.shape.back());
     const bool aligned = walk.aligned(0, programs.width()) && walk.aligned(1, programs.width());
-    const std::size_t program = programs.choose(walk.rows(), aligned, args.queue->target().multiprocessors);
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.x = walk.operand(0, launch);
       params.y = walk.operand(1, launch);

@@ -16,26 +16,59 @@ struct Limits {
   float alpha, limit, up_offset;
 };
 
-/// x / (1 + e^-x), with the reciprocal of the hardware (one unit in the last place), which the operators' bounds allow.
+/// The hardware's reciprocal, off by a unit in the last place, which the operators' bounds allow; 0 above 2^126.
 __device__ __forceinline__ float reciprocal(float x) {
   float y;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ __forceinline__ float sigmoid(float x) {
+
+/// e^-x for x >= -80 (and NaN), off by a few units in the last place.
+__device__ __forceinline__ float exp_of_negative(float x) {
+  constexpr float log2_e = 1.44269502f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;
+  const float power = x * -log2_e;
+  const float rest = fmaf(x, -log2_e_rest, fmaf(x, -log2_e, -power));  // what the rounding of the power lost
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(power));
+  return fmaf(y, rest * ln_2, y);
+}
+
+/// Below this e^-x comes near the largest float, and its reciprocal near the smallest.
+inline constexpr float far_gate = -80;
+
+__device__ __forceinline__ float sigmoid(float x) { return reciprocal(1.0f + exp_of_negative(x)); }
+/// For any x: from e^-|x|, so that nothing overflows.
+__device__ __forceinline__ float far_sigmoid(float x) {
   const float e = expf(-fabsf(x));
   return (x < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 
-template <Function F>
-__device__ __forceinline__ float apply(float gate, float up, const Limits& limits) {
-  if constexpr (F == Function::silu) return gate * sigmoid(gate) * up;
-  else if constexpr (F == Function::gelu) return gate * normal_cdf(gate).v * up;
-  else if constexpr (F == Function::gelu_tanh) return gate * sigmoid(2.0f * gelu_tanh_argument(gate).v) * up;
-  else if constexpr (F == Function::gelu_quick) return gate * sigmoid(1.702f * gate) * up;
-  const Real limit = limits.limit;
-  const float g = minimum(gate, limit).v, u = minimum(maximum(up, -limit), limit).v;
-  return g * sigmoid(limits.alpha * g) * (u + limits.up_offset);
+/// y = activation(gate) * up.
+template <Function F, int Width>
+__device__ __forceinline__ void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits, float (&y)[Width]) {
+  if constexpr (F == Function::gelu) {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) y[k] = gate[k] * normal_cdf(gate[k]).v * up[k];
+  } else {
+    float g[Width], u[Width], argument[Width], least = 0;  // y = g * sigmoid(argument) * u
+#pragma unroll
+    for (int k = 0; k < Width; ++k) {
+      g[k] = F == Function::clamped ? minimum(gate[k], Real(limits.limit)).v : gate[k];
+      u[k] = F == Function::clamped ? minimum(maximum(up[k], Real(-limits.limit)), Real(limits.limit)).v + limits.up_offset : up[k];
+      argument[k] = F == Function::gelu_tanh    ? 2.0f * gelu_tanh_argument(g[k]).v
+                    : F == Function::gelu_quick ? 1.702f * g[k]
+                    : F == Function::clamped    ? limits.alpha * g[k]
+                                                : g[k];
+      least = fminf(least, argument[k]);
+    }
+    if (least < far_gate) {
+#pragma unroll
+      for (int k = 0; k < Width; ++k) y[k] = g[k] * far_sigmoid(argument[k]) * u[k];
+    } else {
+#pragma unroll
+      for (int k = 0; k < Width; ++k) y[k] = g[k] * sigmoid(argument[k]) * u[k];
+    }
+  }
 }
 
 }  // namespace cermet::gated

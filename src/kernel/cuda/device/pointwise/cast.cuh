@@ -7,6 +7,7 @@
 namespace cermet::cast {
 
 struct Config {
+  Tiling tiling = Tiling::general;
   DType x = DType::f32, y = DType::f32;
   bool to_zero = true;  ///< from floating to integer types
   int width = 4;
@@ -104,13 +105,21 @@ struct Task {
   using Params = cast::Params;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    const TilePlace<C.width> place(p.shape, item);
-    if (place.count == 0) return;
-    const Vector<Element<C.x>, C.width> x = load_tile<Element<C.x>>(p.x, place);
-    Vector<Element<C.y>, C.width> y;
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
+        p.shape, item, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
+        [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
+          Vector<Element<C.y>, C.width> y;
+          if constexpr (fits_float(C.x) && C.x != C.y && (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
+            float values[C.width];
+            to_floats(x, values);
+            y = from_floats<Element<C.y>>(values);
+          } else {
 #pragma unroll
-    for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.to_zero>(x[k]);
-    store_tile(p.y, place, y);
+            for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.to_zero>(x[k]);
+          }
+          store_tile(p.y, place, y);
+        });
   }
 };
 

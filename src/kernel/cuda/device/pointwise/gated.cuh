@@ -8,6 +8,7 @@
 namespace cermet::gated {
 
 struct Config {
+  Tiling tiling = Tiling::general;
   Function function = Function::silu;
   Layout layout;
   DType x = DType::f32, y = DType::f32;
@@ -20,31 +21,40 @@ struct Task {
   using X = Element<C.x>;
   using Y = Element<C.y>;
 
+  struct Raw {
+    Vector<X, C.width> first, second;  ///< of the halves, or of interleaved pairs
+  };
+
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    const TilePlace<C.width> place(p.shape, item);
-    if (place.count == 0) return;
-    const X* x = row_of<const X>(p.x, place.index);  // [2 * length]
-    float first[C.width], second[C.width];
-    if constexpr (C.layout.interleaved) {
-      const X* pairs = x + 2 * place.column;
-      const int lower = min_of(2 * place.count, C.width), upper = 2 * place.count - lower;
-      const Vector<X, C.width> low = load_tile<C.width>(pairs, lower, place.vector), high = load_tile<C.width>(pairs + C.width, upper, place.vector);
+    using Place = TilePlace<C.width, C.tiling>;
+    for_tile<C.width, C.tiling>(
+        p.shape, item, [&](const Place& place) { return load(p, place); },
+        [&](const Raw& raw, const Place& place) {
+          float first[C.width], second[C.width], y[C.width];
+          if constexpr (C.layout.interleaved) {
 #pragma unroll
-      for (int k = 0; k < C.width; ++k) {
-        first[k] = to_float(k < C.width / 2 ? low[2 * k % C.width] : high[2 * k % C.width]);
-        second[k] = to_float(k < C.width / 2 ? low[(2 * k + 1) % C.width] : high[(2 * k + 1) % C.width]);
-      }
-    } else {
-      const Vector<X, C.width> a = load_tile<C.width>(x + place.column, place.count, place.vector);
-      const Vector<X, C.width> b = load_tile<C.width>(x + p.shape.length + place.column, place.count, place.vector);
-      to_floats(a, first);
-      to_floats(b, second);
-    }
-    const Limits limits{p.alpha, p.limit, p.up_offset};
-    float y[C.width];
-#pragma unroll
-    for (int k = 0; k < C.width; ++k) y[k] = apply<C.function>(C.layout.gate_first ? first[k] : second[k], C.layout.gate_first ? second[k] : first[k], limits);
-    store_tile(p.y, place, from_floats<Y>(y));
+            for (int k = 0; k < C.width; ++k) {
+              first[k] = to_float(2 * k < C.width ? raw.first[2 * k % C.width] : raw.second[2 * k % C.width]);
+              second[k] = to_float(2 * k + 1 < C.width ? raw.first[(2 * k + 1) % C.width] : raw.second[(2 * k + 1) % C.width]);
+            }
+          } else {
+            to_floats(raw.first, first);
+            to_floats(raw.second, second);
+          }
+          const Limits limits{p.alpha, p.limit, p.up_offset};
+          if constexpr (C.layout.gate_first) apply<C.function>(first, second, limits, y);
+          else apply<C.function>(second, first, limits, y);
+          store_tile(p.y, place, from_floats<Y>(y));
+        });
+  }
+
+  template <class Place>
+  static __device__ __forceinline__ Raw load(const Params& p, const Place& place) {
+    const X* x = place.template of<const X>(p.x);  // [2 * length]
+    if constexpr (!C.layout.interleaved) return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
+    const X* pairs = x + place.column;
+    const int lower = min_of(2 * place.count, C.width);
+    return {load_tile(pairs, lower, place), load_tile(pairs + C.width, 2 * place.count - lower, place)};
   }
 };
 

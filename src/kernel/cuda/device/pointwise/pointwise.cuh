@@ -23,6 +23,7 @@ namespace cermet::pointwise {
 #undef FUNCTIONS
 
 struct Config {
+  Tiling tiling = Tiling::general;
   DType in = DType::f32, out = DType::f32;
   int width = 8;
   bool binary = false;
@@ -53,16 +54,25 @@ struct Task {
     }
   }
 
+  struct Raw {
+    Vector<In, C.width> a, b;
+  };
+
   static __device__ void run(const Params& p, uint32_t item, char*) {
-    const TilePlace<C.width> place(p.shape, item);
-    if (place.count == 0) return;
-    const Vector<In, C.width> a = load_tile<In>(p.a, place);
-    Vector<In, C.width> b = a;
-    if constexpr (C.binary) b = load_tile<In>(p.b, place);
-    Vector<Out, C.width> y;
+    for_tile<C.width, C.tiling>(
+        p.shape, item,
+        [&](const TilePlace<C.width, C.tiling>& place) {
+          Raw raw;
+          raw.a = load_tile<In>(p.a, place);
+          if constexpr (C.binary) raw.b = load_tile<In>(p.b, place);
+          return raw;
+        },
+        [&](const Raw& raw, const TilePlace<C.width, C.tiling>& place) {
+          Vector<Out, C.width> y;
 #pragma unroll
-    for (int k = 0; k < C.width; ++k) y[k] = apply(a[k], b[k], p);
-    store_tile(p.y, place, y);
+          for (int k = 0; k < C.width; ++k) y[k] = apply(raw.a[k], C.binary ? raw.b[k] : raw.a[k], p);
+          store_tile(p.y, place, y);
+        });
   }
 };
 

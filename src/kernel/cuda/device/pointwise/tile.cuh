@@ -1,4 +1,4 @@
-// The engine of elementwise tasks: a thread has one vector of neighbouring elements of a row.
+// The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads before it uses one.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/tile.hpp"
@@ -6,58 +6,92 @@
 
 namespace cermet {
 
-/// A thread's place: `count` elements from `column` on, at most Width; none where the tile ends before.
-template <int Width>
+/// Vectors of a thread for which elementwise tasks are compiled.
+inline constexpr int tile_vectors = 2;
+
+/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is fetched in every launch.
+enum class Tiling : uint8_t { simple, general };
+
+/// One vector: `count` elements from `column` on, at most Width; none where the tile ends before.
+template <int Width, Tiling T>
 struct TilePlace {
+  static constexpr int width = Width;
+  static constexpr Tiling tiling = T;
   RowIndex index;
   int64_t column;
   int count;
-  bool vector;  ///< all of them, with one access
+  bool whole;  ///< all of them, with one access
 
-  __device__ __forceinline__ TilePlace(const TileShape& shape, uint32_t item) {
-    const uint32_t lane = threadIdx.x & ((1u << shape.lanes_shift) - 1u), tile = item % shape.tiles_per_row;
-    const uint32_t row = item / shape.tiles_per_row * (blockDim.x >> shape.lanes_shift) + (threadIdx.x >> shape.lanes_shift);
-    index = row_index(shape.dims, row);
-    column = (static_cast<int64_t>(tile) * (1 << shape.lanes_shift) + lane) * Width;
-    const int64_t left = row < shape.rows ? shape.length - column : 0;
-    count = left < Width ? static_cast<int>(max_of<int64_t>(left, 0)) : Width;
-    vector = shape.aligned != 0 && count == Width;
+  __device__ __forceinline__ TilePlace(const TileShape& shape, uint32_t row, uint32_t vector) {
+    column = static_cast<int64_t>(vector) * Width;
+    const bool inside = row < shape.rows && vector < shape.row_columns;
+    if constexpr (T == Tiling::simple) {
+      index = {{row, 0, 0}};
+      count = inside ? Width : 0;
+      whole = inside;
+    } else {
+      index = row_index(shape.dims, row);
+      count = !inside ? 0 : static_cast<int>(min_of<int64_t>(shape.length - column, Width));
+      whole = shape.aligned != 0 && count == Width;
+    }
+  }
+  template <class E>
+  __device__ __forceinline__ E* of(const RowOperand& operand) const {
+    return row_of<E, T == Tiling::simple>(operand, index) + column;
   }
 };
 
-template <int Width, class T>
-__device__ __forceinline__ Vector<T, Width> load_tile(const T* from, int count, bool vector) {
-  if (vector) return load_vector<Width>(from);
-  Vector<T, Width> result{};
+/// `count` elements, which are those of a whole vector where the place is one.
+template <class T, class Place>
+__device__ __forceinline__ Vector<T, Place::width> load_tile(const T* from, int count, const Place& place) {
+  if (Place::tiling == Tiling::simple || place.whole) return load_vector<Place::width>(from);
+  Vector<T, Place::width> result{};
 #pragma unroll
-  for (int k = 0; k < Width; ++k)
+  for (int k = 0; k < Place::width; ++k)
     if (k < count) result[k] = from[k];
   return result;
 }
 
-/// The elements of a thread; one element repeated where the operand does not go along the row.
-template <class T, int Width>
-__device__ __forceinline__ Vector<T, Width> load_tile(const TileOperand& operand, const TilePlace<Width>& place) {
-  const T* row = row_of<const T>(operand.rows, place.index);
-  if (operand.along != 0) return load_tile<Width>(row + place.column, place.count, place.vector);
-  Vector<T, Width> result;
-  const T value = *row;
+/// The elements of a vector; one element repeated where the operand does not go along the row.
+template <class T, class Place>
+__device__ __forceinline__ Vector<T, Place::width> load_tile(const TileOperand& operand, const Place& place) {
+  if (operand.along != 0) return load_tile(place.template of<const T>(operand.rows), place.count, place);
+  Vector<T, Place::width> result;
+  const T value = *(place.template of<const T>(operand.rows) - place.column);
 #pragma unroll
-  for (int k = 0; k < Width; ++k) result[k] = value;
+  for (int k = 0; k < Place::width; ++k) result[k] = value;
   return result;
 }
 
-template <class T, int Width>
-__device__ __forceinline__ void store_tile(T* to, const Vector<T, Width>& v, int count, bool vector) {
-  if (vector) return store_vector(to, v);
+template <class T, class Place>
+__device__ __forceinline__ void store_tile(const TileOperand& operand, const Place& place, const Vector<T, Place::width>& v) {
+  T* to = place.template of<T>(operand.rows);
+  if (Place::tiling == Tiling::simple || place.whole) return store_vector(to, v);
 #pragma unroll
-  for (int k = 0; k < Width; ++k)
-    if (k < count) to[k] = v[k];
+  for (int k = 0; k < Place::width; ++k)
+    if (k < place.count) to[k] = v[k];
 }
 
-template <class T, int Width>
-__device__ __forceinline__ void store_tile(const TileOperand& operand, const TilePlace<Width>& place, const Vector<T, Width>& v) {
-  store_tile(row_of<T>(operand.rows, place.index) + place.column, v, place.count, place.vector);
+/// Runs a work item: load(place) for the thread's vectors, then store(raw, place) for each.
+template <int Width, Tiling T, class Load, class Store>
+__device__ __forceinline__ void for_tile(const TileShape& shape, uint32_t item, Load load, Store store) {
+  using Place = TilePlace<Width, T>;
+  const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift, tile = item - above * shape.tiles_per_row;
+  const uint32_t row = above * shape.item_rows + (threadIdx.x >> shape.lanes_shift);
+  const uint32_t vector = tile * shape.item_columns + (threadIdx.x & ((1u << shape.lanes_shift) - 1u));
+  static_assert(tile_vectors == 2);
+  const Place first(shape, row, vector);
+  if constexpr (T == Tiling::general) {
+    if (first.count > 0) store(load(first), first);
+  } else {
+    const Place second(shape, row + shape.step_rows, vector + shape.step_columns);
+    const bool has_second = second.count > 0 && shape.vectors == 2;
+    decltype(load(first)) a, b;
+    if (first.count > 0) a = load(first);
+    if (has_second) b = load(second);
+    if (first.count > 0) store(a, first);
+    if (has_second) store(b, second);
+  }
 }
 
 }  // namespace cermet

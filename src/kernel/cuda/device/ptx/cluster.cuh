@@ -18,6 +18,14 @@ __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// The two halves of the barrier: arrives, and waits for the others' arrivals. Orders no memory accesses.
+__device__ __forceinline__ void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+/// Writes 8 bytes to another block's shared memory and counts them at its mbarrier; both addresses are of the cluster's window.
+__device__ __forceinline__ void store_async_cluster_u64(uint32_t address, uint64_t value, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(address), "l"(value), "r"(barrier) : "memory");
+}
+
 /// Address, in the cluster's shared window, of the place in the block `rank` that corresponds to `own`.
 __device__ __forceinline__ uint32_t cluster_address(const void* own, uint32_t rank) {
   uint32_t address;

@@ -1,7 +1,7 @@
 // Arithmetic of quantization: the scale of a range and the codes of values, operation by operation as op/quantization.hpp defines them.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/row.cuh"
+#include "kernel/cuda/device/rowwise/reduce_row.cuh"
 
 namespace cermet {
 
@@ -38,52 +38,45 @@ __device__ __forceinline__ void widen(ValueRange& range, float v) {
   if constexpr (F.asymmetric) range.low = max_or_nan(range.low, -v);
 }
 
-/// Numbers that are not negative have the order of their bits, and NaN, whose sign is dropped, is above them all.
-__device__ __forceinline__ uint32_t magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
-
-/// The largest over `Lanes` neighbouring lanes, at most 32, in each of them.
-template <int Lanes>
-__device__ __forceinline__ uint32_t warp_max(uint32_t bits) {
-#if CERMET_ARCH >= 800
-  constexpr bool one_instruction = Lanes == 32;
-#else
-  constexpr bool one_instruction = false;
-#endif
-  if constexpr (one_instruction) {
-#if CERMET_ARCH >= 800
-    bits = __reduce_max_sync(0xffffffffu, bits);
-#endif
-  } else {
-#pragma unroll
-    for (int offset = Lanes / 2; offset > 0; offset /= 2) bits = max_of(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
-  }
-  return bits;
+/// The range over the lanes of a row.
+template <CodeFormat F, class Reducer>
+__device__ __forceinline__ ValueRange row_range(ValueRange range, Reducer& reduce) {
+  if constexpr (!F.asymmetric) return {reduce.template operator()<Magnitude>(fabsf(range.high)), 0};
+  const auto both = reduce.template pair<Magnitude, Magnitude>(fabsf(range.high), fabsf(range.low));
+  return {both.first, both.second};
 }
 
-/// The range over the lanes of a row; `scratch`: [64] words, unused up to 32 lanes.
+/// The range over `Lanes` neighbouring lanes, at most 32.
 template <CodeFormat F, int Lanes>
-__device__ __forceinline__ ValueRange row_range(ValueRange range, uint32_t* scratch) {
-  constexpr int warps = Lanes / 32;
-  uint32_t high = warp_max<min_of(Lanes, 32)>(magnitude_bits(range.high)), low = 0;
-  if constexpr (F.asymmetric) low = warp_max<min_of(Lanes, 32)>(magnitude_bits(range.low));
-  if constexpr (warps > 1) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    if (lane == 0) {
-      scratch[threadIdx.x / 32] = high;
-      if constexpr (F.asymmetric) scratch[32 + threadIdx.x / 32] = low;
-    }
-    __syncthreads();
-    high = warp_max<32>(lane < warps ? scratch[lane] : 0u);
-    if constexpr (F.asymmetric) low = warp_max<32>(lane < warps ? scratch[32 + lane] : 0u);
-  }
-  return {__uint_as_float(high), __uint_as_float(low)};
+__device__ __forceinline__ ValueRange lanes_range(ValueRange range) {
+  range.high = lanes_reduce<Magnitude, Lanes>(fabsf(range.high));
+  if constexpr (F.asymmetric) range.low = lanes_reduce<Magnitude, Lanes>(fabsf(range.low));
+  return range;
+}
+
+/// A branch that the compiler should lay out of the way.
+__device__ __forceinline__ bool unlikely(bool condition) { return __builtin_expect(condition, false); }
+
+/// 1 / x, correctly rounded for |x| in [2^-100, 2^100]: the hardware's approximation and a Newton step.
+__device__ __forceinline__ float rounded_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return fmaf(y, -fmaf(x, y, -1.0f), y);
+}
+
+/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the slow way.
+__device__ __forceinline__ float quotient_by_constant(float x, float divisor) {
+  if (unlikely(!(x >= 0x1p-80f && x <= 0x1p80f))) return __fdiv_rn(x, divisor);
+  const float reciprocal = 1.0f / divisor, residue = fmaf(-divisor, reciprocal, 1.0f) * reciprocal;
+  const float q = fmaf(x, reciprocal, x * residue);
+  return fmaf(fmaf(-q, divisor, x), reciprocal, q);
 }
 
 template <CodeFormat F>
 __device__ __forceinline__ CodeScale code_scale(ValueRange range) {
   if constexpr (!F.asymmetric) {
     constexpr float limit = F.dtype == DType::f8_e4m3 ? 448.0f : F.dtype == DType::f8_e5m2 ? 57344.0f : F.wide ? 127.5f : 127.0f;
-    return {range.high / limit, 0};
+    return {quotient_by_constant(range.high, limit), 0};
   } else {
     const float scale = (range.high + range.low) / 255.0f, zero = rintf(-128.0f + range.low / scale);
     if (!(scale > 0) || zero != zero) return {scale, 0};
@@ -100,11 +93,11 @@ class Quantizer {
     // Scales near the ends of float32 are brought to the middle together with the values, which changes no quotient that a code can show.
     ordinary_ = scale_ >= 0x1p-60f && scale_ <= 0x1p60f;
     finite_ = scale_ < infinity();
-    if (!ordinary_) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
+    if (unlikely(!ordinary_)) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
     scale_ *= factor_;
-    reciprocal_ = __frcp_rn(scale_);
+    reciprocal_ = rounded_reciprocal(scale_);
     if (scale_ == 0 || !(scale_ < infinity())) {  // zeros have codes 0; a finite value over an infinity is 0, and an infinite one NaN
-      reciprocal_ = scale_ != scale_ && (F.dtype != DType::i8 || F.asymmetric) ? scale_ : 0;
+      reciprocal_ = scale_ != scale_ && !integers ? scale_ : 0;
       scale_ = 1;
     }
     if constexpr (Exact) residue_ = fmaf(-scale_, reciprocal_, 1.0f) * reciprocal_;
@@ -115,17 +108,28 @@ class Quantizer {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
-    if (!ordinary_) {
+    if (unlikely(!ordinary_)) {
 #pragma unroll
-      for (int k = 0; k < Width; ++k) q[k] = F.dtype == DType::i8 && !F.asymmetric && !finite_ ? 0 : q[k] * factor_;
+      for (int k = 0; k < Width; ++k) q[k] = integers && !finite_ ? 0 : q[k] * factor_;
     }
+    if constexpr (integers && !Exact && !F.wide) {
 #pragma unroll
-    for (int k = 0; k < Width; ++k) q[k] = quotient(q[k]);
-    if constexpr (F.dtype == DType::i8 && !F.asymmetric) return bytes(q);
-    else return from_floats<Element<F.dtype>>(q);
+      for (int k = 0; k < Width; ++k) q[k] = fmaf(q[k], reciprocal_, round_shift);
+      return bytes(q);
+    } else if constexpr (integers) {
+#pragma unroll
+      for (int k = 0; k < Width; ++k) q[k] = (F.wide ? fminf(quotient(q[k]), 127.0f) : quotient(q[k])) + round_shift;
+      return bytes(q);
+    } else {
+#pragma unroll
+      for (int k = 0; k < Width; ++k) q[k] = quotient(q[k]);
+      return from_floats<Element<F.dtype>>(q);
+    }
   }
 
  private:
+  static constexpr bool integers = F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
+
   /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's correction (1990) then rounds it.
   __device__ __forceinline__ float quotient(float v) const {
     float q = v * reciprocal_;
@@ -137,25 +141,21 @@ class Quantizer {
     return q;
   }
 
-  /// Low bytes of q + 1.5 * 2^23, where the hardware rounds to integers: |q| is at most 127.5 and a rounding.
+  /// Added to a number, it makes the hardware round to an integer, whose low byte is the code: |q| is at most 127.5 and a rounding.
+  static constexpr float round_shift = 12582912.0f;  // 1.5 * 2^23
   template <int Width>
-  static __device__ __forceinline__ Vector<int8_t, Width> bytes(const float (&q)[Width]) {
-    uint32_t shifted[Width];
-#pragma unroll
-    for (int k = 0; k < Width; ++k) shifted[k] = __float_as_uint((F.wide ? fminf(q[k], 127.0f) : q[k]) + 12582912.0f);
+  static __device__ __forceinline__ Vector<int8_t, Width> bytes(const float (&shifted)[Width]) {
     if constexpr (Width % 4 == 0) {
-      union {
-        Vector<uint32_t, Width / 4> words;
-        Vector<int8_t, Width> bytes;
-      } packed;
+      Words<Width / 4> words;
 #pragma unroll
       for (int k = 0; k < Width; k += 4)
-        packed.words[k / 4] = __byte_perm(__byte_perm(shifted[k], shifted[k + 1], 0x0040), __byte_perm(shifted[k + 2], shifted[k + 3], 0x0040), 0x5410);
-      return packed.bytes;
+        words.at[k / 4] = __byte_perm(__byte_perm(__float_as_uint(shifted[k]), __float_as_uint(shifted[k + 1]), 0x0040),
+                                      __byte_perm(__float_as_uint(shifted[k + 2]), __float_as_uint(shifted[k + 3]), 0x0040), 0x5410);
+      return __builtin_bit_cast(Vector<int8_t, Width>, words);
     } else {
       Vector<int8_t, Width> result;
 #pragma unroll
-      for (int k = 0; k < Width; ++k) result[k] = static_cast<int8_t>(shifted[k]);
+      for (int k = 0; k < Width; ++k) result[k] = static_cast<int8_t>(__float_as_uint(shifted[k]));
       return result;
     }
   }

@@ -13,7 +13,7 @@ enum class Index : uint8_t { none, ids, offsets };
 enum class Pass : uint8_t { only, range, codes };
 
 struct Config {
-  int columns = 0, lanes = 256, threads = 256, width = 1;
+  RowShape shape;
   DType x = DType::f32;
   Along smooths = Along::none;
   DType smooth = DType::f32;
@@ -26,64 +26,71 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = dynamic_quant::Params;
-  using Map = RowMap<C.columns, C.lanes, C.width>;
+  using Map = RowMap<C.shape>;
   using Smooth = Element<C.smooth>;
+  using Values = float[C.shape.width];
 
   /// The row's factors; null where its index names no row of them.
-  static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowIndex& row, uint32_t number) {
+  static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
     const Smooth* smooth = static_cast<const Smooth*>(p.smooth);
     if constexpr (C.indexed == Index::none) return smooth;
     int64_t group = 0;
     if constexpr (C.indexed == Index::ids) {
-      group = *row_of<const Element<C.index>>(p.index, row);
+      group = *place.template of<const Element<C.index>>(p.index);
     } else {
       const Element<C.index>* offsets = static_cast<const Element<C.index>*>(p.offsets);
-      while (group < p.experts && p.first_row + number >= offsets[group + 1]) ++group;
+      while (group < p.experts && p.first_row + place.number >= offsets[group + 1]) ++group;
     }
     return group >= 0 && group < p.experts ? smooth + group * p.smooth_step : nullptr;
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    constexpr uint32_t rows_per_block = C.threads / C.lanes;
-    uint32_t* scratch = reinterpret_cast<uint32_t*>(smem);  // [64]
-    const uint32_t number = item * rows_per_block + threadIdx.x / C.lanes;
-    const bool active = rows_per_block == 1 || number < p.rows;
-    const RowIndex index = row_index(p.dims, active ? number : p.rows - 1);  // surplus lanes take part in the reductions of their warp
+    RowReducer<Map> reduce(smem);
+    const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
-    const Smooth* smooth = smooth_of(p, index, number);
+    const Smooth* smooth = smooth_of(p, place);
     const bool legal = C.indexed == Index::none || smooth != nullptr;
-    auto row = make_row(map, SmoothedSource<Element<C.x>, C.smooths, Smooth, C.width>{row_of<const Element<C.x>>(p.x, index),
-                                                                                      legal ? smooth : static_cast<const Smooth*>(p.smooth)});
-    auto* const plain = &row;
-    auto&& checked = [&]() -> decltype(auto) {
-      if constexpr (C.indexed == Index::none) return *plain;
-      else
-        return row.then([legal](int, int, float(&v)[C.width]) {
-#pragma unroll
-          for (int k = 0; k < C.width; ++k) v[k] = legal ? v[k] : quiet_nan();
-        });
+    const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
+    const auto source = [&] {
+      if constexpr (C.smooths == Along::none) return PlainSource<Element<C.x>, C.shape.width>{x};
+      else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
+    RawRow raw(map, source);
+    auto row = make_row(map, source, raw);
+    if constexpr (C.indexed == Index::none) {
+      quantize(p, row, place, reduce);
+    } else {
+      auto&& checked = row.then([legal](int, int, Values& v) {
+#pragma unroll
+        for (int k = 0; k < C.shape.width; ++k) v[k] = legal ? v[k] : quiet_nan();
+      });
+      quantize(p, checked, place, reduce);
+    }
+    reduce.finish();
+  }
+
+  template <class Row>
+  static __device__ __forceinline__ void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
     if constexpr (C.pass == Pass::only) {
-      quantize_row<C.out, C.lanes>(checked, map, p.out, index, active, scratch);
+      quantize_row<C.out>(row, p.out, place, reduce);
     } else if constexpr (C.pass == Pass::range) {
       ValueRange range;
-      checked.each([&](int, int, const float(&v)[C.width]) {
+      row.each([&](int, int, const Values& v) {
 #pragma unroll
-        for (int k = 0; k < C.width; ++k) widen<C.out.format>(range, v[k]);
+        for (int k = 0; k < C.shape.width; ++k) widen<C.out.format>(range, v[k]);
       });
-      range = row_range<C.out.format, C.lanes>(range, scratch);
-      if (map.lane == 0 && active) {
+      range = row_range<C.out.format>(range, reduce);
+      if (row.map.lane == 0 && place.active) {
         atomicMax(p.range, __float_as_uint(range.high));
         if constexpr (C.out.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));
       }
     } else {
       const CodeScale scale = code_scale<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
       const Quantizer<C.out.format, C.out.exact> quantizer(scale);
-      const QuantizedRow<C.out> out(p.out, index);
-      if (active) checked.each([&](int, int column, const float(&v)[C.width]) { store_vector(out.codes + column, quantizer.codes(v)); });
-      if (number == 0 && map.lane == 0) out.store_scale(0, scale);
+      const QuantizedRow<C.out> out(p.out, place);
+      if (place.active) row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
+      if (p.first_row + place.number == 0 && row.map.lane == 0) out.store_scale(0, scale);
     }
-    end_of_row<C.lanes>();
   }
 };
 

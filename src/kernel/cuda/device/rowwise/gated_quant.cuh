@@ -8,7 +8,7 @@
 namespace cermet::gated_quant {
 
 struct Config {
-  int columns = 0, lanes = 256, threads = 256, width = 1;  ///< of the result
+  RowShape shape;  ///< of the result
   gated::Layout layout;
   DType x = DType::f32;
   Along weight_scales = Along::none;  ///< of accumulators: x is i32
@@ -22,7 +22,7 @@ struct Config {
 /// silu(gate) * up of elements [column, column + Width).
 template <Config C>
 struct Source {
-  static constexpr int width = C.width;
+  static constexpr int width = C.shape.width;
   using X = Element<C.x>;
   struct Raw {
     Vector<X, width> first, second;  ///< of the halves, or of interleaved pairs
@@ -72,12 +72,13 @@ struct Source {
       to_floats(raw.first, first);
       to_floats(raw.second, second);
     }
-    Vector<Element<C.smooth>, width> factors;
-    if constexpr (C.smooths == Along::each) factors = load_vector<width>(smooth + column);
+    if constexpr (C.layout.gate_first) gated::apply<gated::Function::silu>(first, second, {}, v);
+    else gated::apply<gated::Function::silu>(second, first, {}, v);
+    if constexpr (C.smooths == Along::each) {
+      float factors[width];
+      to_floats(load_vector<width>(smooth + column), factors);
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-      v[k] = gated::apply<gated::Function::silu>(C.layout.gate_first ? first[k] : second[k], C.layout.gate_first ? second[k] : first[k], {});
-      if constexpr (C.smooths == Along::each) v[k] *= to_float(factors[k]);
+      for (int k = 0; k < width; ++k) v[k] *= factors[k];
     }
   }
 };
@@ -85,24 +86,23 @@ struct Source {
 template <Config C>
 struct Task {
   using Params = gated_quant::Params;
-  using Map = RowMap<C.columns, C.lanes, C.width>;
+  using Map = RowMap<C.shape>;
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    constexpr uint32_t rows_per_block = C.threads / C.lanes;
-    const uint32_t number = item * rows_per_block + threadIdx.x / C.lanes;
-    const bool active = rows_per_block == 1 || number < p.rows;
-    const RowIndex index = row_index(p.dims, active ? number : p.rows - 1);  // surplus lanes take part in the reductions of their warp
+    RowReducer<Map> reduce(smem);
+    const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
-    Source<C> source{.x = row_of<const Element<C.x>>(p.x, index),
+    Source<C> source{.x = place.template of<const Element<C.x>>(p.x),
                      .length = map.length,
                      .weight_scale = static_cast<const float*>(p.weight_scale),
                      .bias = static_cast<const Element<C.bias>*>(p.bias),
                      .smooth = static_cast<const Element<C.smooth>*>(p.smooth),
                      .act_scale = 1};
-    if constexpr (C.weight_scales != Along::none) source.act_scale = *row_of<const float>(p.act_scale, index);
-    auto row = make_row(map, source);
-    quantize_row<C.out, C.lanes>(row, map, p.out, index, active, reinterpret_cast<uint32_t*>(smem));
-    end_of_row<C.lanes>();
+    if constexpr (C.weight_scales != Along::none) source.act_scale = *place.template of<const float>(p.act_scale);
+    RawRow raw(map, source);
+    auto row = make_row(map, source, raw);
+    quantize_row<C.out>(row, p.out, place, reduce);
+    reduce.finish();
   }
 };
 

@@ -16,16 +16,19 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = group_norm::Params;
+  using Map = RowMap<RowShape{.lanes = C.threads, .threads = C.threads}>;
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    float* scratch = reinterpret_cast<float*>(smem);  // [2][32]
+    RowReducer<Map> reduce(smem);
     const int64_t group = item % static_cast<uint32_t>(p.groups);
     const RowIndex index = row_index(p.dims, item / static_cast<uint32_t>(p.groups));
     const int64_t length = p.group_channels * p.positions, begin = group * length;
-    const RowMap<0, C.threads, 1> map(static_cast<int>(length));
-    auto row = make_row(map, PlainSource<Element<C.x>, 1>{row_of<const Element<C.x>>(p.x, index) + begin});
-    const float mean = norm::row_mean<C.threads>(row, map.length, scratch);
-    const float scale = norm::deviation_scale<C.threads>(row, mean, map.length, p.eps, scratch + 32);
+    const Map map(static_cast<int>(length));
+    const PlainSource<Element<C.x>, 1> source{row_of<const Element<C.x>>(p.x, index) + begin};
+    RawRow raw(map, source);
+    auto row = make_row(map, source, raw);
+    const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(map.length);
+    const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), map.length, p.eps);
     Element<C.y>* y = row_of<Element<C.y>>(p.y, index) + begin;  // [group_channels, positions]
     row.each([&](int, int column, float(&v)[1]) {
       const int64_t channel = group * p.group_channels + static_cast<uint32_t>(column) / static_cast<uint32_t>(p.positions);
@@ -34,7 +37,7 @@ struct Task {
       if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
       y[column] = from_float<Element<C.y>>(value);
     });
-    end_of_row<C.threads>();
+    reduce.finish();
   }
 };
 

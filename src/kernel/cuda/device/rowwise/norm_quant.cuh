@@ -1,4 +1,4 @@
-// rms_norm_quant and add_rms_norm_quant: a row normalised in float32 that leaves as codes. One work item is a block's rows.
+// rms_norm_quant and add_rms_norm_quant: a row normalised in float32 that leaves as codes.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/norm.cuh"
@@ -8,8 +8,9 @@
 namespace cermet::norm_quant {
 
 struct Config {
-  int columns = 0, lanes = 256, threads = 256, width = 1;
+  RowShape shape;
   bool add = false;
+  bool weight_offset = false;  ///< one that is not 0
   DType x = DType::f32, residual = DType::f32;
   Along weights = Along::none, smooths = Along::none;
   DType weight = DType::f32, smooth = DType::f32;
@@ -19,62 +20,84 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = norm_quant::Params;
-  using Map = RowMap<C.columns, C.lanes, C.width>;
-  using Values = float[C.width];
+  using Map = RowMap<C.shape>;
+  using Values = float[C.shape.width];
+  /// The factor of the norm is the same for all codes of a row, so it is left out of them and enters the scale: both statistics take one reduction.
+  static constexpr bool at_once = C.out.scale == Along::none && C.out.format.group == 0 && !C.out.format.asymmetric;
 
-  static __device__ void prefetch(const Params& p, uint32_t) {
-    if constexpr (C.weights == Along::each && Map::held) {
-      const Map map(p.length);
+  static __device__ void prefetch(const Params& p, uint32_t) { prefetch_along<C.weights, Element<C.weight>>(Map(p.length), p.weight, p.rows); }
+
+  /// v * (weight + offset) * smooth.
+  template <class Weight, class Smooth>
+  static __device__ __forceinline__ void scale_by(const Weight& weight, const Smooth& smooth, float weight_offset, int i, int column, Values& v) {
+    Values w, s;
+    if constexpr (C.weights != Along::none) weight.get(i, column, w);
+    if constexpr (C.smooths != Along::none) smooth.get(i, column, s);
 #pragma unroll
-      for (int i = 0; i < Map::vectors; ++i)
-        if (map.inside(i)) prefetch_l2(static_cast<const Element<C.weight>*>(p.weight) + map.column(i));
+    for (int k = 0; k < C.shape.width; ++k) {
+      if constexpr (C.weights != Along::none) v[k] *= C.weight_offset ? w[k] + weight_offset : w[k];
+      if constexpr (C.smooths != Along::none) v[k] *= s[k];
     }
-  }
-
-  static __device__ __forceinline__ auto source_row(const Params& p, const Map& map, const RowIndex& index) {
-    const Element<C.x>* x = row_of<const Element<C.x>>(p.x, index);
-    if constexpr (C.add)
-      return make_row(map, SumSource<Element<C.x>, Element<C.residual>, C.width, false>{x, row_of<const Element<C.residual>>(p.residual, index)});
-    else return make_row(map, PlainSource<Element<C.x>, C.width>{x});
   }
 
   template <class Row>
-  static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowIndex& index) {
-    Element<C.residual>* sum = row_of<Element<C.residual>>(p.sum, index);
-    row.each([&](int, int column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
+  static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowPlace<Map>& place) {
+    Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
+    if (place.active) row.each([&](int, int column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    constexpr uint32_t rows_per_block = C.threads / C.lanes;
-    float* scratch = reinterpret_cast<float*>(smem);  // [32], then [64] words of the quantization
-    const uint32_t number = item * rows_per_block + threadIdx.x / C.lanes;
-    const bool active = rows_per_block == 1 || number < p.rows;
-    const RowIndex index = row_index(p.dims, active ? number : p.rows - 1);  // surplus lanes take part in the reductions of their warp
+    RowReducer<Map> reduce(smem);
+    const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
-    auto row = source_row(p, map, index);
+    const auto source = [&] {
+      const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
+      if constexpr (C.add)
+        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, false>{x, place.template of<const Element<C.residual>>(p.residual)};
+      else return PlainSource<Element<C.x>, C.shape.width>{x};
+    }();
+    RawRow raw(map, source);
     const AlongRow<C.weights, Element<C.weight>, Map> weight(map, p.weight);
     const AlongRow<C.smooths, Element<C.smooth>, Map> smooth(map, p.smooth);
-    if constexpr (C.add && Map::held)
-      if (active) store_sum(p, row, index);
-    const float scale = norm::rms_scale<C.lanes>(row, map.length, p.eps, scratch), weight_offset = p.weight_offset;
-    auto&& normalised = row.then([weight, smooth, scale, weight_offset](int i, int column, Values& v) {
-      Values w, s;
-      if constexpr (C.weights != Along::none) weight.get(i, column, w);
-      if constexpr (C.smooths != Along::none) smooth.get(i, column, s);
+    auto row = make_row(map, source, raw);
+    if constexpr (C.add && Map::held) store_sum(p, row, place);
+    const float weight_offset = p.weight_offset;
+    const auto scaled = [weight, smooth, weight_offset](int i, int column, Values& v) { scale_by(weight, smooth, weight_offset, i, column, v); };
+    if constexpr (at_once) {
+      const float squares = norm::square_sum(row);
+      quantize_at_once(p, row.then(scaled), squares, place, reduce);
+    } else {
+      const float norm = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row)), map.length, p.eps);
+      auto&& normalised = row.then([scaled, norm](int i, int column, Values& v) {
 #pragma unroll
-      for (int k = 0; k < C.width; ++k) {
-        v[k] *= scale;
-        if constexpr (C.weights != Along::none) v[k] *= w[k] + weight_offset;
-        if constexpr (C.smooths != Along::none) v[k] *= s[k];
-      }
-    });
-    quantize_row<C.out, C.lanes>(normalised, map, p.out, index, active, reinterpret_cast<uint32_t*>(scratch + 32));
+        for (int k = 0; k < C.shape.width; ++k) v[k] *= norm;
+        scaled(i, column, v);
+      });
+      quantize_row<C.out>(normalised, p.out, place, reduce);
+    }
     if constexpr (C.add && !Map::held) {  // last, because it may overwrite the residual, which was read again until here
       __syncthreads();
-      auto again = source_row(p, map, index);
-      store_sum(p, again, index);
+      store_sum(p, row, place);
     }
-    end_of_row<C.lanes>();
+    reduce.finish();
+  }
+
+  template <class Row>
+  static __device__ __forceinline__ void quantize_at_once(const Params& p, Row&& row, float squares, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
+    ValueRange range;
+    row.each([&](int, int, const Values& v) {
+#pragma unroll
+      for (int k = 0; k < C.shape.width; ++k) widen<C.out.format>(range, v[k]);
+    });
+    const auto both = reduce.template pair<Sum, Magnitude>(squares, fabsf(range.high));
+    const float norm = norm::inverse_root(both.first, row.map.length, p.eps);
+    const CodeScale scale = code_scale<C.out.format>({both.second, 0});
+    const Quantizer<C.out.format, false> quantizer(scale);
+    if (!place.active) return;
+    row.forget_values();
+    const QuantizedRow<C.out> out(p.out, place);
+    row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
+    if (row.map.lane == 0) out.store_scale(0, {scale.scale * norm, 0});
   }
 };
 

@@ -21,10 +21,11 @@ struct QuantizedRow {
   float* scale;
   int32_t* zero_point;
 
-  __device__ __forceinline__ QuantizedRow(const QuantizedRows& out, const RowIndex& index)
-      : codes(row_of<Element<Q.format.dtype>>(out.codes, index)),
-        scale(row_of<float>(out.scale, index)),
-        zero_point(Q.format.asymmetric ? row_of<int32_t>(out.zero_point, index) : nullptr) {}
+  template <class Place>
+  __device__ __forceinline__ QuantizedRow(const QuantizedRows& out, const Place& place)
+      : codes(place.template of<Element<Q.format.dtype>>(out.codes)),
+        scale(place.template of<float>(out.scale)),
+        zero_point(Q.format.asymmetric ? place.template of<int32_t>(out.zero_point) : nullptr) {}
 
   __device__ __forceinline__ void store_scale(int group, CodeScale s) const {
     scale[group] = s.scale;
@@ -32,17 +33,18 @@ struct QuantizedRow {
   }
 };
 
-/// One scale for the row. `scratch`: [64] words.
-template <Quantization Q, int Lanes, class Row>
-__device__ __forceinline__ void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, uint32_t* scratch) {
+/// One scale for the row.
+template <Quantization Q, class Row, class Reducer>
+__device__ __forceinline__ void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
   ValueRange range;
   row.each([&](int, int, const float(&v)[Row::width]) {
 #pragma unroll
     for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
   });
-  const CodeScale scale = code_scale<Q.format>(row_range<Q.format, Lanes>(range, scratch));
+  const CodeScale scale = code_scale<Q.format>(row_range<Q.format>(range, reduce));
   const Quantizer<Q.format, Q.exact> quantizer(scale);
   if (!active) return;
+  row.forget_values();
   row.each([&](int, int column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.codes(v)); });
   if (row.map.lane == 0) out.store_scale(0, scale);
 }
@@ -53,19 +55,20 @@ __device__ __forceinline__ void quantize_held_groups(Row& row, const QuantizedRo
   constexpr int width = Row::width, lanes = Q.format.group / width;
   static_assert(Q.format.group % width == 0 && lanes <= 32 && (lanes & (lanes - 1)) == 0);
 #pragma unroll
-  for (int i = 0; i < row.map.vectors; ++i) {
+  for (int i = 0; i < Row::Map::vectors; ++i) {
     const bool inside = row.map.inside(i);
+    const int column = row.map.column(i);
+    float v[width];
     ValueRange range;
+    if (inside) {
+      row.load(i, column, v);
 #pragma unroll
-    for (int k = 0; k < width; ++k)
-      if (inside) widen<Q.format>(range, row.value[i][k]);
-    range.high = __uint_as_float(warp_max<lanes>(magnitude_bits(range.high)));
-    if constexpr (Q.format.asymmetric) range.low = __uint_as_float(warp_max<lanes>(magnitude_bits(range.low)));
-    const CodeScale scale = code_scale<Q.format>(range);
+      for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
+    }
+    const CodeScale scale = code_scale<Q.format>(lanes_range<Q.format, lanes>(range));
     const Quantizer<Q.format, Q.exact> quantizer(scale);
     if (!inside || !active) continue;
-    const int column = row.map.column(i);
-    store_vector(out.codes + column, quantizer.codes(row.value[i]));
+    store_vector(out.codes + column, quantizer.codes(v));
     if (column % Q.format.group == 0) out.store_scale(column / Q.format.group, scale);
   }
 }
@@ -80,14 +83,14 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
     ValueRange range;
     float v[width];
     for (int column = begin + lane * width; column < end; column += 32 * width) {
-      row.load(column, v);
+      row.load(0, column, v);
 #pragma unroll
       for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
     }
-    const CodeScale scale = code_scale<Q.format>(row_range<Q.format, 32>(range, nullptr));
+    const CodeScale scale = code_scale<Q.format>(lanes_range<Q.format, 32>(range));
     const Quantizer<Q.format, Q.exact> quantizer(scale);
     for (int column = begin + lane * width; column < end; column += 32 * width) {
-      row.load(column, v);
+      row.load(0, column, v);
       store_vector(out.codes + column, quantizer.codes(v));
     }
     if (lane == 0) out.store_scale(group, scale);
@@ -95,10 +98,10 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
 }
 
 /// Given scales: value / scale + offset or value * scale + offset, each operation rounded.
-template <Quantization Q, class Row, class Map>
-__device__ __forceinline__ void quantize_static(Row& row, Map map, const QuantizedRows& rows, const QuantizedRow<Q>& out) {
-  const AlongRow<Q.scale, float, Map> scales(map, rows.static_scale);
-  const AlongRow<Q.offset, float, Map> offsets(map, rows.static_offset);
+template <Quantization Q, class Row>
+__device__ __forceinline__ void quantize_static(Row& row, const QuantizedRows& rows, const QuantizedRow<Q>& out) {
+  const AlongRow<Q.scale, float, typename Row::Map> scales(row.map, rows.static_scale);
+  const AlongRow<Q.offset, float, typename Row::Map> offsets(row.map, rows.static_offset);
   row.each([&](int i, int column, const float(&v)[Row::width]) {
     float s[Row::width], o[Row::width];
     scales.get(i, column, s);
@@ -113,17 +116,17 @@ __device__ __forceinline__ void quantize_static(Row& row, Map map, const Quantiz
 }
 
 /// Writes the codes of a row, and its scales where they are not given.
-template <Quantization Q, int Lanes, class Row, class Map>
-__device__ __forceinline__ void quantize_row(Row& row, Map map, const QuantizedRows& rows, const RowIndex& index, bool active, uint32_t* scratch) {
-  const QuantizedRow<Q> out(rows, index);
+template <Quantization Q, class Row, class Reducer>
+__device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
+  const QuantizedRow<Q> out(rows, place);
   if constexpr (Q.scale != Along::none) {
-    if (active) quantize_static(row, map, rows, out);
+    if (place.active) quantize_static(row, rows, out);
   } else if constexpr (Q.format.group == 0) {
-    quantize_whole<Q, Lanes>(row, out, active, scratch);
-  } else if constexpr (Map::held) {
-    quantize_held_groups(row, out, active);
+    quantize_whole<Q>(row, out, place.active, reduce);
+  } else if constexpr (Row::Map::held) {
+    quantize_held_groups(row, out, place.active);
   } else {
-    quantize_streamed_groups(row, out, Lanes / 32);
+    quantize_streamed_groups(row, out, Row::Map::lanes / 32);
   }
 }
 

@@ -1,9 +1,9 @@
 // The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read again for each pass.
 #pragma once
 
+#include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/rowwise/rows.hpp"
 #include "kernel/cuda/device/rowwise/vectors.cuh"
-#include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet {
 
@@ -17,42 +17,75 @@ __device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row)
   return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
 }
 
-template <class T>
+/// Uniform: there is one leading dimension.
+template <class T, bool Uniform = false>
 __device__ __forceinline__ T* row_of(const RowOperand& operand, const RowIndex& row) {
+  if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
   return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] + row.at[2] * operand.step[2];
 }
 
-/// Which elements of a row a thread has: vectors of Width neighbours, one of every Lanes vectors. Columns 0: the length is known at run time only.
-/// Columns and the length are multiples of Width. Lanes: at most 32 (several rows in a block), or all threads of the block.
-template <int Columns, int Lanes, int Width>
+/// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster of blocks.
+struct RowShape {
+  int columns = 0;  ///< held in registers; 0: known at run time only, and read again for each pass
+  int lanes = 256;  ///< of one block
+  int threads = 256;
+  int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
+  int cluster = 1;
+  bool early = true;     ///< parameters along the rows are loaded beside the row: sooner there, in more registers
+  bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
+  bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
+};
+
+/// Which elements of a row a thread has: one of every lanes * cluster vectors.
+template <RowShape S>
 struct RowMap {
-  static constexpr bool held = Columns > 0;  ///< in registers
-  static constexpr int lanes = Lanes, width = Width, vectors = held ? static_cast<int>(div_up(Columns, Lanes*Width)) : 1;
+  static constexpr bool held = S.columns > 0;
+  static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
+  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, rows_per_block = S.threads / S.lanes;
+  static constexpr int vectors = held ? static_cast<int>(div_up(S.columns, S.lanes* S.cluster* S.width)) : 1;
 
   int lane, length;
 
-  __device__ __forceinline__ RowMap(int run_time_length) : lane(static_cast<int>(threadIdx.x) % Lanes), length(held ? Columns : run_time_length) {}
-  __device__ __forceinline__ int column(int i) const { return (i * Lanes + lane) * Width; }
+  __device__ __forceinline__ RowMap(int run_time_length) : lane(static_cast<int>(threadIdx.x) % S.lanes), length(held ? S.columns : run_time_length) {
+    if constexpr (cluster > 1) lane += static_cast<int>(ptx::cluster_rank()) * S.lanes;
+  }
+  __device__ __forceinline__ int column(int i) const { return (i * S.lanes * S.cluster + lane) * S.width; }
   /// Whether vector i lies in the row; known to the compiler for all but the last.
-  __device__ __forceinline__ bool inside(int i) const { return (i + 1) * Lanes * Width <= Columns || column(i) < Columns; }
+  __device__ __forceinline__ bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
 };
 
-/// A row in registers. Source: `Raw fetch(column)` loads, `values(raw, column, v)` converts.
+/// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and store nothing.
 template <class Map>
+struct RowPlace {
+  uint32_t number;
+  bool active;
+  RowIndex index;
+
+  __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
+    number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + threadIdx.x / Map::lanes;
+    active = Map::rows_per_block == 1 || number < rows;
+    number = active ? number : rows - 1;
+    index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);
+  }
+  /// Element 0 of this thread's row.
+  template <class T>
+  __device__ __forceinline__ T* of(const RowOperand& operand) const {
+    return row_of<T, Map::uniform>(operand, index);
+  }
+};
+
+/// A row as float32 in registers.
+template <class Map_>
 struct HeldRow {
+  using Map = Map_;
   static constexpr int width = Map::width;
   Map map;
   float value[Map::vectors][Map::width];
 
-  template <class Source>
-  __device__ __forceinline__ HeldRow(Map m, const Source& source) : map(m) {
-    typename Source::Raw raw[Map::vectors];  // every load is issued before the first use
+  __device__ __forceinline__ void forget_values() {}
+  __device__ __forceinline__ void load(int i, int, float (&v)[width]) const {
 #pragma unroll
-    for (int i = 0; i < Map::vectors; ++i)
-      if (map.inside(i)) raw[i] = source.fetch(map.column(i));
-#pragma unroll
-    for (int i = 0; i < Map::vectors; ++i)
-      if (map.inside(i)) source.values(raw[i], map.column(i), value[i]);
+    for (int k = 0; k < width; ++k) v[k] = value[i][k];
   }
   /// Calls body(vector number, column, values) for each of the thread's vectors.
   template <class Body>
@@ -69,53 +102,104 @@ struct HeldRow {
   }
 };
 
-/// A row that is read again for each pass. Load: load(column, v).
-template <class Map, class Load>
-struct StreamedRow {
+/// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load: load(vector number, column, v).
+template <class Map_, class Load, class Raw>
+struct LazyRow {
+  using Map = Map_;
   static constexpr int width = Map::width;
   Map map;
   Load load;
+  Raw* raw = nullptr;
 
+  /// Between two passes over the row; see RawRow.
+  __device__ __forceinline__ void forget_values() {
+    if constexpr (Map::held) raw->forget_values();
+  }
   template <class Body>
   __device__ __forceinline__ void each(Body&& body) {
-    for (int column = map.lane * width; column < map.length; column += Map::lanes * width) {
-      float v[width];
-      load(column, v);
-      body(0, column, v);
+    if constexpr (Map::held) {
+#pragma unroll
+      for (int i = 0; i < Map::vectors; ++i) {
+        if (!map.inside(i)) continue;
+        float v[width];
+        load(i, map.column(i), v);
+        body(i, map.column(i), v);
+      }
+    } else {
+      for (int column = map.lane * width; column < map.length; column += Map::lanes * width) {
+        float v[width];
+        load(0, column, v);
+        body(0, column, v);
+      }
     }
   }
   template <class Body>
   __device__ __forceinline__ auto then(Body body) {
-    const auto composed = [load = load, body](int column, float(&v)[width]) {
-      load(column, v);
-      body(0, column, v);
+    const auto composed = [load = load, body](int i, int column, float(&v)[width]) {
+      load(i, column, v);
+      body(i, column, v);
     };
-    return StreamedRow<Map, decltype(composed)>{map, composed};
+    return LazyRow<Map, decltype(composed), Raw>{map, composed, raw};
   }
 };
 
+/// What a thread loads of a row that is held: every load is issued before the first use.
+/// Source: `Raw fetch(column)` loads, `values(raw, column, v)` converts.
 template <class Map, class Source>
-__device__ __forceinline__ auto make_row(Map map, const Source& source) {
-  if constexpr (Map::held) {
-    return HeldRow<Map>(map, source);
+struct RawRow {
+  using Raw = typename Source::Raw;
+  /// Whether the elements take fewer registers than their values, so that they are converted again rather than kept.
+  static constexpr bool narrow = Map::held && !Map::keep && sizeof(Raw) < Map::width * sizeof(float);
+  Raw raw[Map::vectors];
+  __device__ __forceinline__ RawRow(const Map& map, const Source& source) {
+    if constexpr (Map::held) {
+#pragma unroll
+      for (int i = 0; i < Map::vectors; ++i)
+        if (map.inside(i)) raw[i] = source.fetch(map.column(i));
+    }
+  }
+  /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would keep the values of all.
+  __device__ __forceinline__ void forget_values() {
+    if constexpr (narrow && Map::vectors > 1 && sizeof(Raw) % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < Map::vectors; ++i) {
+        auto words = __builtin_bit_cast(Words<sizeof(Raw) / 4>, raw[i]);
+#pragma unroll
+        for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
+        raw[i] = __builtin_bit_cast(Raw, words);
+      }
+    }
+  }
+};
+
+/// The row of a source; `raw` outlives it.
+template <class Map, class Source>
+__device__ __forceinline__ auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
+  if constexpr (!Map::held) {
+    const auto load = [source](int, int column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
+    return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
+  } else if constexpr (RawRow<Map, Source>::narrow) {
+    const auto load = [source, &raw](int i, int column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); };
+    return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
   } else {
-    const auto load = [source](int column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
-    return StreamedRow<Map, decltype(load)>{map, load};
+    HeldRow<Map> row{map};
+    row.each([&](int i, int column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); });
+    return row;
   }
 }
 
 /// How an operand goes along a row: absent, one number, a number per element.
 enum class Along : uint8_t { none, one, each };
 
-/// A parameter along the rows. In rows that are held it is loaded early, beside the row itself.
+/// A parameter along the rows. For rows that are held it is loaded early, beside the row itself.
 template <Along Kind, class T, class Map>
 struct AlongRow {
   const T* data;
-  Vector<T, Map::width> raw[Map::vectors];
+  Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
   __device__ __forceinline__ AlongRow(const Map& map, const void* memory) : data(static_cast<const T*>(memory)) {
     if constexpr (Kind == Along::one) raw[0][0] = data[0];
-    if constexpr (Kind == Along::each && Map::held) {
+    if constexpr (Kind == Along::each && Map::early) {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i)
         if (map.inside(i)) raw[i] = load_vector<Map::width>(data + map.column(i));
@@ -126,25 +210,12 @@ struct AlongRow {
     if constexpr (Kind == Along::one) {
 #pragma unroll
       for (int k = 0; k < Map::width; ++k) v[k] = to_float(raw[0][0]);
-    } else if constexpr (Map::held) {
+    } else if constexpr (Map::early) {
       to_floats(raw[i], v);
     } else {
       to_floats(load_vector<Map::width>(data + column), v);
     }
   }
 };
-
-/// Reduction over the lanes of a row. `scratch`: 32 floats for each call of a task, unused up to 32 lanes.
-template <class Reduction, int Lanes>
-__device__ __forceinline__ float row_reduce(float x, float* scratch) {
-  if constexpr (Lanes <= 32) return warp_reduce<Reduction, Lanes>(x);
-  else return block_reduce<Reduction, Lanes>(x, scratch);
-}
-
-/// Ends a task whose lanes share memory, so that the block's next item may use it again.
-template <int Lanes>
-__device__ __forceinline__ void end_of_row() {
-  if constexpr (Lanes > 32) __syncthreads();
-}
 
 }  // namespace cermet

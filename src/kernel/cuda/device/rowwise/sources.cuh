@@ -35,32 +35,36 @@ struct SumSource {
   }
 };
 
-/// x * smooth with float32 factors of any type; without them x.
-template <class X, Along Kind, class Smooth, int Width>
+/// x * smooth.
+template <class X, class Smooth, int Width>
 struct SmoothedSource {
   struct Raw {
     Vector<X, Width> x;
-    Vector<Smooth, Kind == Along::none ? 1 : Width> smooth;
+    Vector<Smooth, Width> smooth;
   };
   const X* x;            // [length]
   const Smooth* smooth;  // [length]
 
-  __device__ __forceinline__ Raw fetch(int column) const {
-    Raw raw;
-    raw.x = load_vector<Width>(x + column);
-    if constexpr (Kind != Along::none) raw.smooth = load_vector<Width>(smooth + column);
-    return raw;
-  }
+  __device__ __forceinline__ Raw fetch(int column) const { return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)}; }
   __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const {
     to_floats(raw.x, v);
-    if constexpr (Kind != Along::none) {
 #pragma unroll
-      for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
-    }
+    for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
   }
 };
 
 /// Brings the line that holds `address` into the L2.
 __device__ __forceinline__ void prefetch_l2(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
+/// Brings a thread's part of a parameter along the rows into the L2, where rows are few; many rows would only repeat it.
+template <Along Kind, class T, class Map>
+__device__ __forceinline__ void prefetch_along(const Map& map, const void* data, uint32_t rows) {
+  if constexpr (Kind == Along::each && Map::held) {
+    if (rows > 32) return;
+#pragma unroll
+    for (int i = 0; i < Map::vectors; ++i)
+      if (map.inside(i)) prefetch_l2(static_cast<const T*>(data) + map.column(i));
+  }
+}
 
 }  // namespace cermet

@@ -1,0 +1,124 @@
+// Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the same shape gives the same bits.
+#pragma once
+
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/rowwise/row.cuh"
+#include "kernel/cuda/device/tile/reduce.cuh"
+
+namespace cermet {
+
+/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN above all.
+struct Magnitude {
+  static __device__ __forceinline__ float identity() { return 0.0f; }
+  static __device__ __forceinline__ float combine(float a, float b) { return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b))); }
+};
+
+/// Every lane gets the result over `Lanes` neighbouring lanes, at most 32.
+template <class Reduction, int Lanes>
+__device__ __forceinline__ float lanes_reduce(float x) {
+  return warp_reduce<Reduction, Lanes>(x);
+}
+#if CERMET_ARCH >= 800
+template <>
+__device__ __forceinline__ float lanes_reduce<Magnitude, 32>(float x) {
+  return __uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(x)));
+}
+#endif
+
+/// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and calls it at most three times.
+template <class Map>
+class RowReducer {
+ public:
+  static constexpr int most_calls = 3, most_warps = 64;  ///< of a cluster
+  static constexpr int bytes = most_calls * (most_warps + 1) * 8;
+
+  struct alignas(8) Pair {
+    float first, second;
+  };
+
+  __device__ __forceinline__ explicit RowReducer(char* smem) : slots_(reinterpret_cast<Pair*>(smem)) {
+#if CERMET_ARCH >= 900
+    if constexpr (Map::cluster > 1) {
+      if (threadIdx.x == 0) {
+#pragma unroll
+        for (int i = 0; i < most_calls; ++i) {
+          ptx::mbarrier_init(barrier(i), 1);
+          ptx::mbarrier_arrive_expect(barrier(i), total * sizeof(Pair));
+        }
+        ptx::fence_mbarrier_init();
+      }
+      ptx::cluster_arrive_relaxed();  // the others wait for it before they send
+    }
+#endif
+  }
+
+  template <class First, class Second>
+  __device__ __forceinline__ Pair pair(float first, float second) {
+    constexpr int lanes = min_of(Map::lanes, 32);
+    Pair x{lanes_reduce<First, lanes>(first), lanes_reduce<Second, lanes>(second)};
+    if constexpr (total > 1) {
+      static_assert(total <= most_warps);
+      const int lane = static_cast<int>(threadIdx.x) % 32;
+      exchange(x, lane, static_cast<int>(threadIdx.x) / 32);
+      const Pair* slots = slots_ + calls_ * most_warps;
+      x = slot<First, Second>(slots, lane);
+      if constexpr (total > 32) {
+        const Pair y = slot<First, Second>(slots, lane + 32);
+        x = {First::combine(x.first, y.first), Second::combine(x.second, y.second)};
+      }
+      x = {lanes_reduce<First, spread>(x.first), lanes_reduce<Second, spread>(x.second)};
+      ++calls_;
+    }
+    return x;
+  }
+
+  template <class Reduction>
+  __device__ __forceinline__ float operator()(float x) {
+    return pair<Reduction, Nothing>(x, 0.0f).first;
+  }
+
+  /// Before the block's next item uses the same memory.
+  __device__ __forceinline__ void finish() const {
+    if constexpr (Map::lanes > 32 || Map::cluster > 1) __syncthreads();
+  }
+
+ private:
+  struct Nothing {
+    static __device__ __forceinline__ float identity() { return 0.0f; }
+    static __device__ __forceinline__ float combine(float a, float) { return a; }
+  };
+  static constexpr int warps = Map::lanes > 32 ? Map::lanes / 32 : 1, total = warps * Map::cluster;
+  /// Slots repeat over the lanes, so that each group of `spread` of them has all.
+  static constexpr int spread = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
+
+  __device__ __forceinline__ uint64_t* barrier(int call) const { return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call; }
+
+  /// Brings the pair of every warp of the row into this block's slots.
+  __device__ __forceinline__ void exchange(Pair x, int lane, int warp) {
+    Pair* slots = slots_ + calls_ * most_warps;
+    if constexpr (Map::cluster == 1) {
+      if (lane == 0) slots[warp] = x;
+      __syncthreads();
+    } else {
+#if CERMET_ARCH >= 900
+      if (calls_ == 0) ptx::cluster_wait();
+      const Pair* own = slots + ptx::cluster_rank() * warps + warp;
+      if (lane < Map::cluster)
+        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
+                                     ptx::cluster_address(barrier(calls_), lane));
+      ptx::mbarrier_wait_cluster(barrier(calls_), 0);
+#endif
+    }
+  }
+
+  template <class First, class Second>
+  static __device__ __forceinline__ Pair slot(const Pair* slots, int lane) {
+    const int i = total > 32 ? lane : lane % spread;
+    return i < total ? slots[i] : Pair{First::identity(), Second::identity()};
+  }
+
+  Pair* slots_;
+  int calls_ = 0;
+};
+
+}  // namespace cermet
