@@ -40,16 +40,13 @@ std::vector<Program> programs(const Problem& p) {
   const RowPrograms geometries(needs_of(p));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back(
-        {.header = "kernel/cuda/device/rowwise/norm.cuh",
-         .task = fmt::format(
-             "cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, .weight_offset = {}, .x = {}, "
-             ".residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
-             g.text(), op.layer ? "layer" : "rms", op.add, round_sum, !op.layer && p.attributes.number("weight_offset") != 0, device_type(p, 0),
-             device_type(p, op.add ? 1 : 0), device_name(p.outputs[0].dtype), along(p, op.weight), along(p, op.bias), device_type(p, op.weight),
-             device_type(p, op.bias)),
-         .threads = g.threads,
-         .shared_bytes = 256});
+    list.push_back(row_program("kernel/cuda/device/rowwise/norm.cuh",
+                               fmt::format("cermet::norm::Task<cermet::norm::Config{{{}, .kind = cermet::norm::Kind::{}, .add = {}, .round_sum = {}, "
+                                           ".weight_offset = {}, .x = {}, .residual = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}}}>",
+                                           g.text(), op.layer ? "layer" : "rms", op.add, round_sum, !op.layer && p.attributes.number("weight_offset") != 0,
+                                           device_type(p, 0), device_type(p, op.add ? 1 : 0), device_name(p.outputs[0].dtype), along(p, op.weight),
+                                           along(p, op.bias), device_type(p, op.weight), device_type(p, op.bias)),
+                               g));
   return list;
 }
 

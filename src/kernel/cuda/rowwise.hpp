@@ -93,7 +93,7 @@ class RowPrograms {
 };
 
 /// Shared memory of every program of a row kernel.
-inline constexpr std::int64_t row_shared_bytes = 1536;
+inline constexpr std::int64_t row_shared_bytes = 2048;
 /// The program of a geometry.
 Program row_program(std::string header, std::string task, const RowGeometry& geometry);
 

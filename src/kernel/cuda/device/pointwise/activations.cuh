@@ -36,7 +36,8 @@ __device__ __forceinline__ float exp_of_negative(float x) {
 /// Below this e^-x comes near the largest float, and its reciprocal near the smallest.
 inline constexpr float far_gate = -80;
 
-__device__ __forceinline__ float sigmoid(float x) { return reciprocal(1.0f + exp_of_negative(x)); }
+/// NaN gives 1: what it is multiplied by is NaN, too.
+__device__ __forceinline__ float sigmoid(float x) { return reciprocal(1.0f + exp_of_negative(fminf(x, 100.0f))); }
 /// For any x: from e^-|x|, so that nothing overflows.
 __device__ __forceinline__ float far_sigmoid(float x) {
   const float e = expf(-fabsf(x));

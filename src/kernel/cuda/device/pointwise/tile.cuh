@@ -44,12 +44,16 @@ struct TilePlace {
 /// `count` elements, which are those of a whole vector where the place is one.
 template <class T, class Place>
 __device__ __forceinline__ Vector<T, Place::width> load_tile(const T* from, int count, const Place& place) {
-  if (Place::tiling == Tiling::simple || place.whole) return load_vector<Place::width>(from);
-  Vector<T, Place::width> result{};
+  if constexpr (Place::tiling == Tiling::simple) {
+    return load_vector<Place::width>(from);
+  } else {
+    if (place.whole) return load_vector<Place::width>(from);
+    Vector<T, Place::width> result{};
 #pragma unroll
-  for (int k = 0; k < Place::width; ++k)
-    if (k < count) result[k] = from[k];
-  return result;
+    for (int k = 0; k < Place::width; ++k)
+      if (k < count) result[k] = from[k];
+    return result;
+  }
 }
 
 /// The elements of a vector; one element repeated where the operand does not go along the row.
@@ -66,10 +70,14 @@ __device__ __forceinline__ Vector<T, Place::width> load_tile(const TileOperand& 
 template <class T, class Place>
 __device__ __forceinline__ void store_tile(const TileOperand& operand, const Place& place, const Vector<T, Place::width>& v) {
   T* to = place.template of<T>(operand.rows);
-  if (Place::tiling == Tiling::simple || place.whole) return store_vector(to, v);
+  if constexpr (Place::tiling == Tiling::simple) {
+    store_vector(to, v);
+  } else {
+    if (place.whole) return store_vector(to, v);
 #pragma unroll
-  for (int k = 0; k < Place::width; ++k)
-    if (k < place.count) to[k] = v[k];
+    for (int k = 0; k < Place::width; ++k)
+      if (k < place.count) to[k] = v[k];
+  }
 }
 
 /// Runs a work item: load(place) for the thread's vectors, then store(raw, place) for each.

@@ -97,7 +97,7 @@ struct Task {
     row.forget_values();
     const QuantizedRow<C.out> out(p.out, place);
     row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
-    if (row.map.lane == 0) out.store_scale(0, {scale.scale * norm, 0});
+    if (row.map.lane == 0) out.store_scale(0, {row.map.length == 0 ? 0.0f : scale.scale * norm, 0});
   }
 };
 
