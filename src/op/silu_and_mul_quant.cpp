@@ -91,6 +91,7 @@ std::vector<Case> cases() {
   add("asymmetric", {{f32, {3, 258}}, normal(2)}, {}, {}, {}, {{"asymmetric", true}});
   add("range", {{bf16, {3, 258}}, normal(2)}, {}, {}, {}, {{"range", "127.5"}});
   add("static_mul", {{bf16, {3, 258}}, normal(2)}, vector(129, uniform(0.5, 2)), vector(129, uniform(20, 40)), {}, {{"mode", "mul"}});
+  add("long_rows", {{bf16, {2, 28672}}, normal(2)}, {}, {}, {}, {});
   add("no_rows", {{f32, {0, 16}}}, {}, {}, {}, {});
   add("no_features", {{f32, {2, 0}}}, {}, {}, {}, {});
   add("zeros", {{f32, {2, 16}}, constant(0)}, {}, {}, {}, {});
