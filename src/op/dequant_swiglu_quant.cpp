@@ -105,6 +105,8 @@ std::vector<Case> cases() {
   add("one_scale", {3, 80}, CaseOperand{{f32, {}}, constant(0.03)}, {}, CaseOperand{{f32, {1}}, constant(10)}, CaseOperand{{f32, {}}, constant(-3)},
       {{"quantization", "static"}});
   add("range", {3, 1200}, scales(1200), {}, {}, {}, {{"range", "127.5"}});
+  add("long", {2, 16384}, scales(16384), {}, {}, {}, {});
+  add("longer", {1, 28672}, scales(28672), {}, {}, {}, {});
   add("strided", {2, 2, 34}, scales(34), {}, {}, {}, {}, 5);
   add("no_rows", {0, 8}, scales(8), {}, {}, {}, {});
   add("no_features", {3, 0}, scales(0), {}, {}, {}, {});

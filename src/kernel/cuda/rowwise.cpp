@@ -54,7 +54,7 @@ bool RowWalk::aligned(std::size_t i, int width) const {
 
 namespace {
 
-constexpr int most_threads = 1024, warp = 32;
+constexpr int most_threads = 1024, warp = 32, most_cluster_warps = 64;  // the last: device/rowwise/reduce_row.cuh
 
 int warps_of(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
 
@@ -67,7 +67,8 @@ int most_resident_threads(const Target* target) {
 RowGeometry few_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const int cluster = vectors > most_threads ? needs.few_cluster : 1;
-  const std::int64_t own = div_up(vectors, cluster), each = cluster > 1 ? 1 : std::max<std::int64_t>(2, div_up(own, most_threads));
+  const std::int64_t own = div_up(vectors, cluster);
+  const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
   const int lanes = warps_of(div_up(own, each));
   return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep, true};
 }
