@@ -109,6 +109,22 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   return c;
 }
 
+/// Caches of 16 bits with heads of a length that tiles take: a query each, and a few.
+void add_tiles(std::vector<Case>& list) {
+  for (const DType t : {DType::bf16, DType::f16}) {
+    Sizes s;
+    s.q = s.cache = t;
+    s.heads = 8;
+    s.kv_heads = 2;
+    s.d = s.dv = 64;
+    s.block = 16;
+    const std::string type(name_of(t));
+    list.push_back(make_case("tiles_" + type, s, {50, 0, 7, 300}, {}, {{"return_lse", true}}));
+    list.push_back(make_case("tiles_window_" + type, s, {50, 9, 300}, {}, {{"window", std::int64_t{20}}}));
+    list.push_back(make_case("tiles_chunk_" + type, s, {40, 13}, {3, 1}));
+  }
+}
+
 void add_variants(std::vector<Case>& list) {
   const std::vector<std::int64_t> contexts{13, 40}, queries{5, 3};
   for (const bool causal : {true, false}) list.push_back(make_case(causal ? "chunk_causal" : "chunk_all", {}, contexts, queries, {{"causal", causal}}));
@@ -136,6 +152,7 @@ void add_variants(std::vector<Case>& list) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
+  add_tiles(list);
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (DType cache : {DType::f32, DType::bf16, DType::f16})
       list.push_back(make_case(fmt::format("{}_cache_{}", name_of(t), name_of(cache)), {.q = t, .cache = cache}, {1, 17, 40, 8}));

@@ -42,6 +42,7 @@ Decline declines(const Problem& p) {
   if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
     return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
+  if (p.attributes.number("softcap") != 0 || p.has(8) || p.has(9)) return "softcap, sinks and alibi were not measured here yet";
   const DecodeShape s(p);
   if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
   if (s.rows * a.value_size * 4 > attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), s.tile_keys))
