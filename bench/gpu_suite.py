@@ -45,7 +45,9 @@ def product_rows():
         yield {'name': f'linear bf16 M1 N{n} K{k}', 'group': 'products of one row', 'op': 'linear', 'shape': f'x=bf16[1,{k}] w=bf16[{n},{k}]',
                'target': {'seconds': bf16 * 1e-6}}
         for code, dtype in (('i8', 'i8'), ('f8', 'f8_e4m3')):
+            # PyTorch's fp8 product of rows wants more than one of them.
             yield {'name': f'scaled_mm {code} M1 N{n} K{k}', 'group': 'products of one row', 'op': 'scaled_mm', 'target': {'seconds': codes * 1e-6},
+                   'peer': f'scaled_mm {code} M16 N{n} K{k}',
                    'shape': f'a={dtype}[1,{k}] b={dtype}[{n},{k}] a_scale=f32[1] b_scale=f32[{n}] out_dtype=bf16'}
     yield {'name': 'scaled_mm i8 M8192 N4096 K4096', 'group': 'products of many rows', 'op': 'scaled_mm',
            'target': {'operations_per_second': 1300e12}, 'shape': 'a=i8[8192,4096] b=i8[4096,4096] a_scale=f32[8192] b_scale=f32[4096] out_dtype=bf16'}

@@ -17,6 +17,7 @@ constexpr std::uint32_t never = 0x9e3779b9u;  // an exclusive or that is as like
 enum Place : std::size_t { nothing, fma, load, load_copy, bulk_wide, bulk_narrow, bulk_copy, first_product };
 
 constexpr DType product_types[] = {DType::f16, DType::bf16, DType::f8_e4m3, DType::i8};
+constexpr int load_threads = 512, load_unroll = 4, copy_step = load_threads * load_unroll * 16;  // bytes that a block copies at a time
 constexpr int fma_threads = 512, fma_chains = 8, fma_rounds = 8, warp_threads = 256, warp_tiles = 8, warpgroups = 2;
 
 bool has_bulk(const Target& target) { return target.compute_capability >= 90; }
@@ -127,18 +128,21 @@ class Measurement {
     return best;
   }
 
+  /// From one half of the memory to the other, by resident blocks that take turns or by as many blocks as there are steps.
   double copy_seconds() {
-    const auto seconds = [&](std::size_t program) {
-      return time(1, [&](std::int64_t) { enqueue_stream(program, memory_.data(), memory_.data() + bytes_ / 2, bytes_ / 2); }).median_seconds;
+    const auto seconds = [&](std::size_t program, std::int64_t blocks) {
+      const limits::StreamParams params{memory_.data(), memory_.data() + bytes_ / 2, bytes_ / 2, static_cast<std::uint32_t>(blocks), never};
+      return time(1, [&](std::int64_t) { queue_.run(program, blocks, params); }).median_seconds;
     };
-    return has_bulk(target_) ? std::min(seconds(load_copy), seconds(bulk_copy)) : seconds(load_copy);
+    const double loads = std::min(seconds(load_copy, queue_.resident_blocks(load_copy)), seconds(load_copy, bytes_ / 2 / copy_step));
+    return has_bulk(target_) ? std::min(loads, seconds(bulk_copy, queue_.resident_blocks(bulk_copy))) : loads;
   }
 
   void launches(Limits& limits) {
     limits::NothingParams params{};
     std::uint32_t items = 1;
     void* parameters[] = {&params, &items};
-    LaunchShape shape{1, 32, 0, 1, false};
+    LaunchShape shape{static_cast<std::uint32_t>(target_.multiprocessors), 32, 0, 1, false};
     const auto launch = [&](std::int64_t) { stream_.launch(shape, programs_[nothing].loaded.function, parameters); };
     limits.graph_node_seconds = time(1, launch).median_seconds;
     constexpr int count = 2000;
@@ -202,8 +206,8 @@ std::vector<Program> limit_programs(const Target& target) {
                              .task = fmt::format("cermet::limits::FmaTask<cermet::limits::FmaConfig{{.chains = {}}}>", fma_chains),
                              .threads = fma_threads,
                              .min_blocks = 2},
-                            load_program(512, 4, false),
-                            load_program(512, 4, true)};
+                            load_program(load_threads, load_unroll, false),
+                            load_program(load_threads, load_unroll, true)};
   // Where a device lacks something, its place holds a program that is not run.
   const bool bulk = has_bulk(target);
   list.push_back(bulk ? bulk_program(32 << 10, 6, false) : list[nothing]);
