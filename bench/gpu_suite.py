@@ -64,9 +64,20 @@ def attention_rows():
                    'peer': f'decode attention B{b} S{s}', 'target': target}
 
 
+class Refused(Exception):
+    """A command that failed, with what it said."""
+
+
 def run_json(command, **options):
     print('+', ' '.join(str(part) for part in command), flush=True)
-    return json.loads(subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True, **options).stdout)
+    run = subprocess.run([str(part) for part in command], check=False, stdout=subprocess.PIPE, text=True, **options)
+    try:
+        value = json.loads(run.stdout)
+    except json.JSONDecodeError as error:
+        raise Refused(f'ended with {run.returncode} and no result') from error
+    if run.returncode != 0:
+        raise Refused(value.get('error', f'ended with {run.returncode}'))
+    return value
 
 
 def machine():
@@ -97,7 +108,7 @@ def measure_peers(operators, models, seconds):
     command += ['--models', *(str(config) for _, config, _ in models)] if models else []
     try:
         return run_json(command)
-    except (subprocess.CalledProcessError, json.JSONDecodeError) as error:
+    except Refused as error:
         print('no peers:', error, flush=True)
         return {'versions': '', 'rows': {}, 'models': {}}
 
@@ -122,8 +133,8 @@ def measure_model(name, config, targets, scratch):
             row['first_start'] = bench_model(folder, weights, cache, 0)
             row['decode'] = bench_model(folder, weights, cache, 64)
             row['seconds'] = row['decode']['decode_seconds_per_token']
-        except subprocess.CalledProcessError as error:
-            row['error'] = f'cermet bench model ended with {error.returncode}'
+        except Refused as error:
+            row['error'] = f'cermet bench model: {error}'
         rows.append(row)
     shutil.rmtree(folder)
     return rows

@@ -105,7 +105,7 @@ def gpu_model_rows(record):
     for row in record['models']:
         peer = f"{microseconds(row['peer_seconds'], 0)} ({row['peer_method']})" if row.get('peer_seconds') else '-'
         if 'error' in row:
-            rows.append(f"| {row['name']} | {row['error']} | | {peer} | {microseconds(row['target_seconds'], 0)} | not run | |")
+            rows.append(f"| {row['name']} | {row['error'].replace('|', '/')[:100]} | | {peer} | {microseconds(row['target_seconds'], 0)} | not run | |")
             continue
         rate = row['decode']['decode_weight_bytes_per_token'] / row['seconds'] / 1e12
         starts = ' / '.join(f"{run['first_token_seconds']:.2f} s" if 'first_token_seconds' in run else '-' for run in (row['first_start'], row['decode']))
