@@ -6,22 +6,26 @@
 #include <vector>
 
 #include "graph/graph.hpp"
-#include "model/config.hpp"
+#include "model/quantization.hpp"
 
 namespace cermet {
 
 /// Where a weight of the graph comes from: matrix e of a stack (or the only one) is made of checkpoint tensors, stacked along their first axis.
 struct WeightSource {
   std::vector<std::vector<std::string>> slices;
-  /// int8 weights are made of real ones when they load: codes and scales, a scale for each row (absmax / 127, round to nearest).
-  enum class Form : std::uint8_t { plain, codes, scales } form = Form::plain;
+  enum class Form : std::uint8_t {
+    plain,           ///< the tensors' elements, converted; codes become real ones where the graph wants a real type ("X.weight" times "X.weight_scale")
+    codes,           ///< int8 codes of real rows, made as they load (absmax / 127, round to nearest)
+    scales,          ///< their scales, one for each row
+    channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
+    scalar,          ///< the first tensor's only element
+  } form = Form::plain;
 };
 
 /// Element types of a graph. Residual stream, normalisation statistics, rotation, softmax and router weights are float32 in every mode.
 struct DecoderTypes {
-  DType weights = DType::f32;   ///< storage of weight matrices; i8: products of int8 codes, with a scale for each token and each row of the weight
-  DType head = DType::f32;      ///< storage of the embedding table, the head and the router, which are never int8
-  DType operands = DType::f32;  ///< what the left operand of a matrix product is rounded to by the operator that makes it
+  DType weights = DType::f32;   ///< storage of real weight matrices
+  DType operands = DType::f32;  ///< what the left operand of a real matrix product is rounded to by the operator that makes it
   DType cache = DType::f32;     ///< keys and values
 };
 
@@ -44,6 +48,18 @@ inline constexpr const char* rope_sin = "rope.sin";
 inline constexpr const char* logits = "logits";  ///< f32[R, vocab_size]
 std::string key_cache(std::int64_t layer);       ///< [blocks, kv_heads, block, head_dim]
 std::string value_cache(std::int64_t layer);
+
+// Of a layer alone.
+inline constexpr const char* hidden = "hidden";                      ///< f32[T, hidden_size], the residual stream: input and output
+inline constexpr const char* tap_qkv = "tap.qkv";                    ///< f32[T, hidden_size], input of q_proj, k_proj and v_proj
+inline constexpr const char* tap_o = "tap.o";                        ///< f32[T, heads * head_dim], input of o_proj
+inline constexpr const char* tap_gate_up = "tap.gate_up";            ///< f32[T, hidden_size], input of gate_proj and up_proj
+inline constexpr const char* tap_down = "tap.down";                  ///< f32[T, intermediate_size], input of down_proj
+inline constexpr const char* tap_experts = "tap.experts";            ///< f32[T, hidden_size], input of the router and of the experts
+inline constexpr const char* tap_router = "tap.router";              ///< f32[T, experts], the router's logits
+inline constexpr const char* tap_expert_rows = "tap.expert_rows";    ///< i32[experts + 1], first row of each expert in the two below
+inline constexpr const char* tap_expert_input = "tap.expert_input";  ///< f32[T * experts_per_token, hidden_size], tokens sorted by expert
+inline constexpr const char* tap_expert_down = "tap.expert_down";    ///< f32[T * experts_per_token, expert_intermediate_size], input of their down_proj
 }  // namespace decoder_io
 
 /// Sizes of the state that a decoder graph works on.
@@ -54,7 +70,14 @@ struct DecoderState {
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
 };
 
-/// Builds the graph. Throws Error where an operator refuses its operands, which a validated config never causes.
-DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const DecoderState& state);
+/// Builds the graph. Throws Error where modules that share an input differ in their schemes, or where an operator refuses its operands, which a
+/// validated config never causes.
+DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state);
+
+/// One layer alone, from the residual stream before it to that after it. Inputs: decoder_io::hidden, positions, slots, block_tables, context_lens,
+/// query_starts, the rotary tables and the layer's caches. With `taps` the inputs of its linear modules are outputs too, as float32 (decoder_io::tap_*),
+/// quantized in steps of their own where a module's input is.
+DecoderGraph build_decoder_layer(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
+                                 std::int64_t layer, bool taps);
 
 }  // namespace cermet

@@ -24,12 +24,17 @@ DType operand_type(const EngineOptions& options, DType stored) {
   return dtype;
 }
 
-/// Weights are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
+/// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
   const DTypeSet allowed = dtypes::real | DTypeSet{DType::i8};
   require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
-  return dtype;
+  return dtype == DType::i8 ? stored : dtype;
+}
+
+Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
+  if (options.weights != DType::i8) return {};
+  return quantize_projections(checkpoint.config(), {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
 }
 
 std::int64_t context_for(const EngineOptions& options, const ModelConfig& config) {
@@ -52,6 +57,7 @@ void check_counts(const EngineOptions& options) {
 struct Engine::State {
   EngineOptions options;
   Checkpoint checkpoint;
+  Quantization quantization;
   DType operands;
   std::int64_t context, pages;
   ThreadPool pool;
@@ -80,6 +86,7 @@ struct Engine::State {
   State(Checkpoint opened, const EngineOptions& given, DType stored)
       : options(given),
         checkpoint(std::move(opened)),
+        quantization(quantization_for(given, checkpoint)),
         operands(operand_type(given, stored)),
         context(context_for(given, checkpoint.config())),
         pages(context / block_size + given.max_sequences - 1),
@@ -95,30 +102,29 @@ struct Engine::State {
       rotary_memory = {device->allocate(dense_bytes_of(rotary->cos())), device->allocate(dense_bytes_of(rotary->sin()))};
       upload_rotary();
     }
-    compile_graphs(weight_type(options, stored), stored);
+    compile_graphs(weight_type(options, stored));
   }
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
   /// Sizes that kernels differ for: on a GPU a single token, for which weights stream once; few tokens, whose operands stay float32, because that costs
   /// nothing while weights stream; and many, which take the operand type that was asked for.
-  void compile_graphs(DType weight_dtype, DType stored) {
+  void compile_graphs(DType weight_dtype) {
     std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences),
                                     options.max_batch_tokens};  // GPUs have products for rows in between
     if (stream) sizes.insert(sizes.begin(), 1);
     for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
     sizes.erase(std::unique(sizes.begin(), sizes.end() - 1), sizes.end() - 1);  // the last stays: its operands differ
-    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], i + 1 < sizes.size() ? DType::f32 : operands, weight_dtype, stored);
+    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], i + 1 < sizes.size() ? DType::f32 : operands, weight_dtype);
     if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
   }
 
-  void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype, DType stored) {
+  void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
-    const DType head = weight_dtype == DType::i8 ? stored : weight_dtype;
-    DecoderGraph decoder = build_decoder(config(), {weight_dtype, head, operand_dtype, operands}, sizes);
+    DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, operands}, quantization, sizes);
     if (!weights)
-      weights.emplace(make_weight_loader(checkpoint, std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
+      weights.emplace(make_weight_loader(reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
     const std::int64_t sequences = std::min(options.max_sequences, tokens);
     CompileOptions compile_options;
     compile_options.queue = queue;

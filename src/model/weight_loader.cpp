@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "format/fp8.hpp"
 #include "format/half.hpp"
 
 namespace cermet {
@@ -52,31 +53,82 @@ void check_type(const StoredTensor& tensor) {
   fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name, stored_name_of(tensor.dtype));
 }
 
+const StoredTensor& existing(const TensorReader& reader, std::string_view name) {
+  const StoredTensor* tensor = reader.find(name);
+  if (tensor == nullptr) fail(Status::invalid_file, "tensor {}: expected one of this name, found none", name);
+  return *tensor;
+}
+
 /// Reads a whole tensor to `destination` as `dtype`.
-void load_tensor(const Checkpoint& checkpoint, const StoredTensor& tensor, DType dtype, std::byte* destination) {
+void load_tensor(const TensorReader& reader, const StoredTensor& tensor, DType dtype, std::byte* destination) {
+  if (tensor.dtype == dtype) return reader.read(tensor, 0, {destination, static_cast<std::size_t>(tensor.bytes())});
   check_type(tensor);
-  if (tensor.dtype == dtype) return checkpoint.read(tensor, 0, {destination, static_cast<std::size_t>(tensor.bytes())});
   const Convert convert = converter(tensor.dtype, dtype);
   CERMET_ASSERT(convert != nullptr);
   const auto from_bytes = static_cast<std::int64_t>(size_of(tensor.dtype)), to_bytes = static_cast<std::int64_t>(size_of(dtype));
   AlignedBuffer chunk(std::min(chunk_elements, tensor.elements()) * from_bytes);
   for (std::int64_t begin = 0; begin < tensor.elements(); begin += chunk_elements) {
     const std::int64_t count = std::min(chunk_elements, tensor.elements() - begin);
-    checkpoint.read(tensor, begin * from_bytes, {chunk.data(), static_cast<std::size_t>(count * from_bytes)});
+    reader.read(tensor, begin * from_bytes, {chunk.data(), static_cast<std::size_t>(count * from_bytes)});
     convert(chunk.data(), destination + begin * to_bytes, count);
   }
 }
 
+bool is_codes(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
+
+std::string_view module_of(std::string_view tensor) { return tensor.substr(0, tensor.rfind('.')); }
+
+/// Stored scales of the rows of "X.weight": as many as rows, or one for all.
+std::vector<float> channel_scales(const TensorReader& reader, std::string_view module) {
+  const StoredTensor& weight = existing(reader, fmt::format("{}.weight", module));
+  const StoredTensor& tensor = existing(reader, fmt::format("{}.weight_scale", module));
+  CERMET_ASSERT(!weight.shape.empty() && (tensor.elements() == 1 || tensor.elements() == weight.shape[0]));
+  std::vector<float> scales(static_cast<std::size_t>(tensor.elements()));
+  load_tensor(reader, tensor, DType::f32, reinterpret_cast<std::byte*>(scales.data()));
+  if (scales.size() == 1) scales.assign(static_cast<std::size_t>(weight.shape[0]), scales.front());
+  return scales;
+}
+
+/// Scales of modules whose weights are stacked.
+void load_channel_scales(const TensorReader& reader, const std::vector<std::string>& parts, const TensorView& destination) {
+  float* at = destination.as<float>();
+  for (const std::string& part : parts) {
+    const std::vector<float> scales = channel_scales(reader, module_of(part));
+    CERMET_ASSERT(at + scales.size() <= destination.as<float>() + destination.elements());
+    at = std::ranges::copy(scales, at).out;
+  }
+  CERMET_ASSERT(at == destination.as<float>() + destination.elements());
+}
+
+/// A stored weight of codes as real values: code times the scale of its row, in float32, rounded once.
+void load_dequantized(const TensorReader& reader, const StoredTensor& tensor, DType dtype, std::byte* destination) {
+  const std::vector<float> scales = channel_scales(reader, module_of(tensor.name));
+  const std::int64_t columns = tensor.elements() / std::max<std::int64_t>(tensor.shape[0], 1);
+  const Convert convert = converter(DType::f32, dtype);
+  CERMET_ASSERT(convert != nullptr);
+  std::vector<std::byte> codes(static_cast<std::size_t>(columns));
+  std::vector<float> values(static_cast<std::size_t>(columns));
+  for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+    reader.read(tensor, row * columns, codes);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float code = tensor.dtype == DType::i8 ? static_cast<float>(static_cast<std::int8_t>(codes[i]))
+                                                   : format::to_float(format::e4m3{static_cast<std::uint8_t>(codes[i])});
+      values[i] = code * scales[static_cast<std::size_t>(row)];
+    }
+    convert(reinterpret_cast<const std::byte*>(values.data()), destination + row * columns * static_cast<std::int64_t>(size_of(dtype)), columns);
+  }
+}
+
 /// Fills one matrix or vector from its parts, stacked along the first axis.
-void load_slice(const Checkpoint& checkpoint, const std::vector<std::string>& parts, const TensorView& destination,
+void load_slice(const TensorReader& reader, const std::vector<std::string>& parts, const TensorView& destination,
                 const std::function<void(std::int64_t)>& on_bytes) {
   std::byte* at = destination.as<std::byte>();
   for (const std::string& part : parts) {
-    const StoredTensor* tensor = checkpoint.find(part);
-    CERMET_ASSERT(tensor != nullptr);  // expected_tensors was checked when the engine opened the checkpoint
-    load_tensor(checkpoint, *tensor, destination.dtype, at);
-    at += tensor->elements() * static_cast<std::int64_t>(size_of(destination.dtype));
-    if (on_bytes) on_bytes(tensor->bytes());
+    const StoredTensor& tensor = existing(reader, part);
+    if (is_codes(tensor.dtype) && dtypes::real.contains(destination.dtype)) load_dequantized(reader, tensor, destination.dtype, at);
+    else load_tensor(reader, tensor, destination.dtype, at);
+    at += tensor.elements() * static_cast<std::int64_t>(size_of(destination.dtype));
+    if (on_bytes) on_bytes(tensor.bytes());
   }
   CERMET_ASSERT(at - destination.as<std::byte>() == destination.elements() * static_cast<std::int64_t>(size_of(destination.dtype)));
 }
@@ -95,37 +147,37 @@ float quantize_row(const float* row, std::int64_t count, std::int8_t* codes, con
 }
 
 /// Codes and scales of one matrix made of parts; either destination may be null.
-void quantize_slice(const Checkpoint& checkpoint, const std::vector<std::string>& parts, std::int8_t* codes, float* scales, std::int64_t columns,
+void quantize_slice(const TensorReader& reader, const std::vector<std::string>& parts, std::int8_t* codes, float* scales, std::int64_t columns,
                     const std::function<void(std::int64_t)>& on_bytes) {
   std::vector<std::int8_t> unused(codes ? 0 : static_cast<std::size_t>(columns));
   std::int64_t row = 0;
   for (const std::string& part : parts) {
-    const StoredTensor* tensor = checkpoint.find(part);
-    CERMET_ASSERT(tensor != nullptr && tensor->elements() % std::max<std::int64_t>(columns, 1) == 0);
-    const OwnedTensor values(DType::f32, {tensor->elements()});
-    load_tensor(checkpoint, *tensor, DType::f32, values.memory.data());
-    for (std::int64_t r = 0; r < tensor->elements() / std::max<std::int64_t>(columns, 1); ++r, ++row) {
+    const StoredTensor& tensor = existing(reader, part);
+    CERMET_ASSERT(tensor.elements() % std::max<std::int64_t>(columns, 1) == 0);
+    const OwnedTensor values(DType::f32, {tensor.elements()});
+    load_tensor(reader, tensor, DType::f32, values.memory.data());
+    for (std::int64_t r = 0; r < tensor.elements() / std::max<std::int64_t>(columns, 1); ++r, ++row) {
       const float scale = quantize_row(values.view.as<float>() + r * columns, columns, codes ? codes + row * columns : unused.data(), part);
       if (scales) scales[row] = scale;
     }
-    if (on_bytes) on_bytes(tensor->bytes());
+    if (on_bytes) on_bytes(tensor.bytes());
   }
 }
 
 /// Fills a quantized weight, or its scales, slice by slice.
-void load_quantized(const Checkpoint& checkpoint, const WeightSource& source, std::int64_t slice, const TensorView& destination,
+void load_quantized(const TensorReader& reader, const WeightSource& source, std::int64_t slice, const TensorView& destination,
                     const std::function<void(std::int64_t)>& on_bytes) {
   const bool codes = source.form == WeightSource::Form::codes;
   const auto columns_of = [&](const std::vector<std::string>& parts) {
-    const StoredTensor* tensor = checkpoint.find(parts.front());
-    CERMET_ASSERT(tensor != nullptr && tensor->shape.size() == 2);
-    return tensor->shape[1];
+    const StoredTensor& tensor = existing(reader, parts.front());
+    CERMET_ASSERT(tensor.shape.size() == 2);
+    return tensor.shape[1];
   };
   const std::size_t first = slice >= 0 ? static_cast<std::size_t>(slice) : 0, last = slice >= 0 ? first + 1 : source.slices.size();
   const std::int64_t step = destination.elements() / static_cast<std::int64_t>(last - first);
   for (std::size_t s = first; s < last; ++s) {
     const std::int64_t at = static_cast<std::int64_t>(s - first) * step;
-    quantize_slice(checkpoint, source.slices.at(s), codes ? destination.as<std::int8_t>() + at : nullptr, codes ? nullptr : destination.as<float>() + at,
+    quantize_slice(reader, source.slices.at(s), codes ? destination.as<std::int8_t>() + at : nullptr, codes ? nullptr : destination.as<float>() + at,
                    columns_of(source.slices.at(s)), codes ? on_bytes : nullptr);
   }
 }
@@ -143,22 +195,28 @@ DType storage_type(const Checkpoint& checkpoint) {
   return common.value_or(DType::f32);
 }
 
-LoadWeight make_weight_loader(const Checkpoint& checkpoint, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes) {
-  return
-      [&checkpoint, sources = std::move(sources), on_bytes = std::move(on_bytes)](const std::string& name, std::int64_t slice, const TensorView& destination) {
-        const auto source = sources.find(name);
-        CERMET_ASSERT(source != sources.end());
-        const auto& slices = source->second.slices;
-        if (source->second.form != WeightSource::Form::plain) return load_quantized(checkpoint, source->second, slice, destination, on_bytes);
-        if (slice >= 0 || slices.size() == 1)
-          return load_slice(checkpoint, slices.at(static_cast<std::size_t>(std::max<std::int64_t>(slice, 0))), destination, on_bytes);
-        for (std::size_t e = 0; e < slices.size(); ++e) {
-          const std::int64_t step = destination.strides[0] * static_cast<std::int64_t>(size_of(destination.dtype));
-          const TensorView matrix(destination.as<std::byte>() + static_cast<std::int64_t>(e) * step, destination.dtype,
-                                  {destination.shape[1], destination.shape[2]});
-          load_slice(checkpoint, slices[e], matrix, on_bytes);
-        }
-      };
+TensorReader reader_of(const Checkpoint& checkpoint) {
+  return {[&checkpoint](std::string_view name) { return checkpoint.find(name); },
+          [&checkpoint](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) { checkpoint.read(tensor, offset, destination); }};
+}
+
+LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes) {
+  return [reader = std::move(reader), sources = std::move(sources), on_bytes = std::move(on_bytes)](const std::string& name, std::int64_t slice,
+                                                                                                    const TensorView& destination) {
+    const auto source = sources.find(name);
+    CERMET_ASSERT(source != sources.end());
+    const WeightSource::Form form = source->second.form;
+    if (form == WeightSource::Form::codes || form == WeightSource::Form::scales) return load_quantized(reader, source->second, slice, destination, on_bytes);
+    const auto& slices = source->second.slices;
+    const std::size_t first = slice >= 0 ? static_cast<std::size_t>(slice) : 0, last = slice >= 0 ? first + 1 : slices.size();
+    const std::int64_t elements = destination.elements() / static_cast<std::int64_t>(last - first);
+    for (std::size_t s = first; s < last; ++s) {
+      std::byte* at = destination.as<std::byte>() + static_cast<std::int64_t>(s - first) * elements * static_cast<std::int64_t>(size_of(destination.dtype));
+      const TensorView part(at, destination.dtype, {elements});
+      if (form == WeightSource::Form::channel_scales) load_channel_scales(reader, slices.at(s), part);
+      else load_slice(reader, slices.at(s), part, on_bytes);
+    }
+  };
 }
 
 }  // namespace cermet

@@ -1,4 +1,4 @@
-// From tensors of a checkpoint to weights of a graph: stacking, and conversion of element types.
+// From stored tensors to weights of a graph: stacking, conversion of element types, codes and scales.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,15 @@ namespace cermet {
 /// f16 where all have it, else f32. Throws Error naming the tensor that is absent, of another shape or of an element type that is not real.
 DType storage_type(const Checkpoint& checkpoint);
 
-/// A loader for a graph's constants. `on_bytes` is told about every read. The checkpoint must outlive it.
-LoadWeight make_weight_loader(const Checkpoint& checkpoint, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes);
+/// Stored tensors by name: a checkpoint's, or any others.
+struct TensorReader {
+  std::function<const StoredTensor*(std::string_view name)> find;  ///< null where there is none
+  std::function<void(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination)> read;
+};
+/// Those of a checkpoint, which must outlive the reader.
+TensorReader reader_of(const Checkpoint& checkpoint);
+
+/// A loader for a graph's constants. `on_bytes` is told about every read.
+LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes);
 
 }  // namespace cermet

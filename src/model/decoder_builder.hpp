@@ -1,0 +1,78 @@
+// Builds decoder graphs layer after layer; members are what all layers share. Private to decoder*.cpp.
+#pragma once
+
+#include "model/decoder.hpp"
+
+namespace cermet {
+
+/// A linear of the graph: modules of the checkpoint that share an input, their weights stacked by rows; for experts a stack of those.
+struct Linear {
+  std::string name;                               ///< of its constants in the graph
+  std::vector<std::vector<std::string>> modules;  ///< by expert; one entry where there are no experts
+  std::int64_t rows = 0, columns = 0;             ///< of each stack
+  bool bias = false;
+};
+
+/// The left operand of products: real values, or codes and their scale (of each token, or one).
+struct Operand {
+  ValueId x, scale;
+};
+
+class DecoderBuilder {
+ public:
+  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps)
+      : config_(config), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
+
+  // Each may be called once for a builder.
+  DecoderGraph build();
+  DecoderGraph build_layer(std::int64_t layer);
+
+ private:
+  Graph& graph() { return out_.graph; }
+  void declare_inputs();
+
+  // Layers. `delta` is what the previous part adds to the residual stream `hidden`.
+  ValueId layer(std::int64_t layer, ValueId& hidden, ValueId delta);
+  ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
+  ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
+  ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
+  ValueId heads_of(ValueId x, std::int64_t heads);
+  void tap(const char* name, ValueId value);
+
+  // Linear modules of a layer.
+  Linear qkv_linear(std::int64_t layer) const;
+  Linear gate_up_linear(std::int64_t layer) const;
+  Linear down_linear(std::int64_t layer) const;
+
+  // Constants.
+  ValueId constant(const std::string& name, TensorType type, WeightSource source);
+  ValueId matrix(const std::string& name, std::int64_t rows, std::int64_t columns);
+  ValueId vector(const std::string& name, std::int64_t length);
+
+  // Operands and products: decoder_linear.cpp.
+  LinearScheme scheme_of(const Linear& linear) const;
+  DType values_for(const LinearScheme& scheme) const;
+  Dims weight_dims(const Linear& linear) const;
+  ValueId weight(const Linear& linear);
+  ValueId weight_scale(const Linear& linear);
+  ValueId bias(const Linear& linear);
+  ValueId input_scale(const Linear& linear);
+  Attributes code_attributes(const LinearScheme& scheme) const;
+  ValueId normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out);
+  Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name);
+  Operand operand_for(const Linear& next, ValueId x);
+  ValueId project(const Linear& linear, const Operand& x);
+  ValueId grouped(const Linear& linear, const Operand& x, ValueId offsets);
+  Operand gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name);
+  Operand activated(const Linear& down, ValueId both, const char* tap_name);
+
+  const ModelConfig& config_;
+  const DecoderTypes& types_;
+  const Quantization& quantization_;
+  const DecoderState& state_;
+  const bool taps_;
+  DecoderGraph out_;
+  ValueId positions_, slots_, block_tables_, context_lens_, query_starts_, cos_, sin_;
+};
+
+}  // namespace cermet

@@ -1,0 +1,105 @@
+// A layer: attention over the paged cache, and a dense feed-forward part or a mixture of experts.
+#include <cmath>
+
+#include "model/decoder_builder.hpp"
+
+namespace cermet {
+
+void DecoderBuilder::tap(const char* name, ValueId value) {
+  if (taps_) graph().add_output(name, value);
+}
+
+Linear DecoderBuilder::qkv_linear(std::int64_t layer) const {
+  const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
+  return {.name = module + "qkv_proj",
+          .modules = {{module + "q_proj", module + "k_proj", module + "v_proj"}},
+          .rows = (config_.heads + 2 * config_.kv_heads) * config_.head_dim,
+          .columns = config_.hidden_size,
+          .bias = config_.qkv_bias};
+}
+
+Linear DecoderBuilder::gate_up_linear(std::int64_t layer) const {
+  if (!config_.sparse[static_cast<std::size_t>(layer)]) {
+    const FeedForwardNames names = dense_names(config_, layer);
+    return {names.gate + "_up", {{names.gate, names.up}}, 2 * config_.intermediate_size, config_.hidden_size, config_.mlp_bias};
+  }
+  Linear linear{fmt::format("model.layers.{}.experts.gate_up", layer), {}, 2 * config_.expert_intermediate_size, config_.hidden_size, false};
+  for (std::int64_t e = 0; e < config_.experts; ++e) {
+    const FeedForwardNames names = expert_names(config_, layer, e);
+    linear.modules.push_back({names.gate, names.up});
+  }
+  return linear;
+}
+
+Linear DecoderBuilder::down_linear(std::int64_t layer) const {
+  if (!config_.sparse[static_cast<std::size_t>(layer)]) {
+    const FeedForwardNames names = dense_names(config_, layer);
+    return {names.down, {{names.down}}, config_.hidden_size, config_.intermediate_size, config_.mlp_bias};
+  }
+  Linear linear{fmt::format("model.layers.{}.experts.down", layer), {}, config_.hidden_size, config_.expert_intermediate_size, false};
+  for (std::int64_t e = 0; e < config_.experts; ++e) linear.modules.push_back({expert_names(config_, layer, e).down});
+  return linear;
+}
+
+ValueId DecoderBuilder::layer(std::int64_t layer, ValueId& hidden, ValueId delta) {
+  const Graph::Scope scope(graph(), fmt::format("layers.{}", layer));
+  const std::string prefix = fmt::format("model.layers.{}.", layer), norm = prefix + "post_attention_layernorm.weight";
+  const Linear qkv = qkv_linear(layer), gate_up = gate_up_linear(layer);
+  delta = attention(layer, qkv, normalize_for(qkv, hidden, delta, prefix + "input_layernorm.weight", decoder_io::tap_qkv));
+  if (!config_.sparse[static_cast<std::size_t>(layer)])
+    return feed_forward(layer, gate_up, normalize_for(gate_up, hidden, delta, norm, decoder_io::tap_gate_up));
+  return mixture(layer, gate_up, normalize(hidden, delta, norm, values_for(scheme_of(gate_up))));
+}
+
+ValueId DecoderBuilder::heads_of(ValueId x, std::int64_t heads) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{0, heads, config_.head_dim}}}); }
+
+ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const Operand& y) {
+  const Graph::Scope scope(graph(), "attention");
+  const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
+  const std::int64_t q_size = config_.heads * config_.head_dim, kv_size = config_.kv_heads * config_.head_dim;
+  const std::vector<ValueId> parts =
+      graph().apply_all(OpKind::split, {project(qkv, y)}, {{"axis", std::int64_t{-1}}, {"sizes", Ints{q_size, kv_size, kv_size}}});
+  const TensorType cache{types_.cache, {state_.blocks, config_.kv_heads, state_.block_size, config_.head_dim}};
+  const ValueId k_cache = graph().add_input(decoder_io::key_cache(layer), cache);
+  const ValueId v_cache = graph().add_input(decoder_io::value_cache(layer), cache);
+  const ValueId q_norm = config_.qk_norm ? vector(module + "q_norm.weight", config_.head_dim) : ValueId{};
+  const ValueId k_norm = config_.qk_norm ? vector(module + "k_norm.weight", config_.head_dim) : ValueId{};
+  const std::vector<ValueId> stored =
+      graph().apply_all(OpKind::rope_and_cache,
+                        {heads_of(parts[0], config_.heads), heads_of(parts[1], config_.kv_heads), heads_of(parts[2], config_.kv_heads), cos_, sin_, positions_,
+                         k_cache, v_cache, slots_, q_norm, k_norm},
+                        {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}});
+  const Linear out{module + "o_proj", {{module + "o_proj"}}, config_.hidden_size, q_size, config_.o_bias};
+  const ValueId o = graph().apply(OpKind::incre_flash_attention, {stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_},
+                                  {{"scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim))},
+                                   {"window", config_.window[static_cast<std::size_t>(layer)]},
+                                   {"out_dtype", std::string(name_of(values_for(scheme_of(out))))}});
+  const ValueId flat = graph().apply(OpKind::reshape, {o}, {{"shape", Ints{0, q_size}}});
+  tap(decoder_io::tap_o, flat);
+  return project(out, operand_for(out, flat));
+}
+
+ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y) {
+  const Graph::Scope scope(graph(), "feed_forward");
+  const Linear down = down_linear(layer);
+  return project(down, gated(gate_up, down, y, decoder_io::tap_down));
+}
+
+ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
+  const Graph::Scope scope(graph(), "experts");
+  const Linear down = down_linear(layer);
+  const std::string router = router_name(config_, layer);
+  const ValueId logits = graph().apply(OpKind::linear, {y, matrix(router + ".weight", config_.experts, config_.hidden_size)}, {{"out_dtype", "f32"}}, router);
+  const std::vector<ValueId> chosen =
+      graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
+  const std::vector<ValueId> sorted = graph().apply_all(OpKind::moe_permute, {y, chosen[1]}, {{"experts", config_.experts}});
+  tap(decoder_io::tap_experts, y);
+  tap(decoder_io::tap_router, logits);
+  tap(decoder_io::tap_expert_input, sorted[0]);
+  tap(decoder_io::tap_expert_rows, sorted[1]);
+  const ValueId both = grouped(gate_up, operand_for(gate_up, sorted[0]), sorted[1]);
+  const Operand a = activated(down, both, decoder_io::tap_expert_down);
+  return graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]});
+}
+
+}  // namespace cermet

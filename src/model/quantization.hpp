@@ -1,0 +1,31 @@
+// Which scheme each linear module of a model has, and where codes and scales come from.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "model/config.hpp"
+#include "model/linear_scheme.hpp"
+
+namespace cermet {
+
+struct Quantization {
+  /// How a checkpoint stores codes and scales. `none`: it stores real weights alone; modules with a scheme are quantized while they load, rows with
+  /// absmax / 127.
+  enum class Format : std::uint8_t { none, compressed_tensors, modelslim };
+  Format format = Format::none;
+  /// By the module's name in the checkpoint, "model.layers.0.self_attn.q_proj"; modules that are not here are real.
+  std::unordered_map<std::string, LinearScheme> modules;
+  /// Codes of inputs that are quantized as they come: absmax / range is the scale; 127 or 127.5, of int8.
+  double range = 127;
+
+  /// The module's scheme.
+  const LinearScheme& of(const std::string& module) const;
+  /// Codes and scales are tensors of the checkpoint.
+  bool stored() const { return format != Format::none; }
+};
+
+/// The same scheme for every projection of attention, feed-forward parts and experts; routers, embeddings and the head stay real.
+Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme);
+
+}  // namespace cermet
