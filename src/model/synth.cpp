@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/error.hpp"
 #include "model/config.hpp"
+#include "model/new_folder.hpp"
 #include "model/random_weights.hpp"
 #include "model/safetensors.hpp"
 
@@ -15,32 +15,6 @@ namespace cermet {
 namespace {
 
 constexpr std::int64_t piece_bytes = std::int64_t{256} << 10;  // a multiple of 4 elements of every type
-
-/// A folder under a temporary name, removed unless it got its final one.
-class NewFolder {
- public:
-  explicit NewFolder(const std::filesystem::path& final_path) : final_(final_path), temporary_(temporary_sibling(final_path)) {
-    std::error_code error;
-    if (std::filesystem::exists(final_, error)) {
-      require(std::filesystem::is_directory(final_, error), "{}: expected a new or empty folder, found a file", final_.string());
-      require(std::filesystem::is_empty(final_, error), "{}: expected a new or empty folder, found one that holds something", final_.string());
-    }
-    error.clear();
-    if (!std::filesystem::create_directory(temporary_, error)) fail(Status::io, "{}: cannot be created: {}", temporary_.string(), error.message());
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(temporary_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
-  const std::filesystem::path& path() const { return temporary_; }
-  void commit() { rename_file(temporary_, final_); }
-
- private:
-  std::filesystem::path final_, temporary_;
-};
 
 /// Tensors of one safetensors file.
 struct Shard {
@@ -62,13 +36,6 @@ std::vector<Shard> split(const ModelConfig& config, std::int64_t max_bytes) {
 
 std::string file_name(std::size_t shard, std::size_t count) {
   return count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, count);
-}
-
-void require_disk_space(const std::filesystem::path& folder, std::int64_t bytes) {
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(folder, error);
-  if (error || space.available >= static_cast<std::uintmax_t>(bytes)) return;
-  fail(Status::io, "{}: expected {} bytes of free disk space, found {}", folder.string(), bytes, space.available);
 }
 
 /// Fills files with random tensors, a piece at a time on every thread.

@@ -62,7 +62,11 @@ std::string LayerResult::to_json() const {
 
 LayerResult LayerResult::from_json(std::string_view text, std::string_view file) {
   const JsonDocument document = JsonDocument::parse(text, std::string(file));
-  const Json root = document.root().as_object();
+  return from_json(document.root());
+}
+
+LayerResult LayerResult::from_json(const Json& object) {
+  const Json root = object.as_object();
   LayerResult result;
   result.layer = root.at("layer").as_integer(0);
   result.output_error = root.at("output_error").as_number();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/json_file.hpp"
 #include "model/linear_scheme.hpp"
 
 namespace cermet {
@@ -40,6 +41,8 @@ struct LayerResult {
   std::string to_json() const;
   /// Inverse of to_json(). `file` stands for the text in messages; throws Error(invalid_file) naming file and field.
   static LayerResult from_json(std::string_view text, std::string_view file);
+  /// The same from an object inside a larger document.
+  static LayerResult from_json(const Json& object);
 };
 
 }  // namespace cermet

@@ -1,0 +1,101 @@
+#include "quant/assemble.hpp"
+
+#include <charconv>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "model/checkpoint.hpp"
+#include "model/new_folder.hpp"
+#include "quant/modelslim.hpp"
+#include "quant/pipeline.hpp"
+
+namespace cermet {
+namespace {
+
+/// config.json with its keys in their order, and `quantization` under "quantization_config", or nothing where that is null.
+std::string config_text(const std::filesystem::path& folder, const nlohmann::ordered_json& quantization) {
+  nlohmann::ordered_json config = nlohmann::ordered_json::parse(content_of_file(folder / "config.json"));
+  config.erase("quantization_config");
+  if (!quantization.is_null()) config["quantization_config"] = quantization;
+  return config.dump(2) + "\n";
+}
+
+/// The layer that a tensor belongs to; -1: none.
+std::int64_t layer_of(std::string_view name, std::int64_t layers) {
+  constexpr std::string_view prefix = "model.layers.";
+  if (!name.starts_with(prefix)) return -1;
+  std::int64_t layer = -1;
+  const auto [end, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), layer);
+  return error == std::errc() && layer < layers && end != name.data() + name.size() && *end == '.' ? layer : -1;
+}
+
+/// The source's tensors in the order of a forward pass, those of each layer replaced by the layer file's, and at last what no forward pass reads.
+std::vector<OutputTensor> tensors_of(const Checkpoint& source, const std::deque<SafetensorsFile>& layers) {
+  std::vector<OutputTensor> tensors;
+  const ModelConfig& config = source.config();
+  const auto copy = [&](const StoredTensor& tensor) { tensors.push_back(copy_of(source.file_of(tensor), tensor)); };
+  std::unordered_map<std::string_view, bool> expected;
+  std::int64_t next_layer = 0;
+  for (const ExpectedTensor& tensor : expected_tensors(config)) {
+    const StoredTensor& stored = source.require(tensor.name, tensor.shape);
+    expected.emplace(stored.name, true);
+    const std::int64_t layer = layer_of(stored.name, config.layers);
+    if (layer < 0) copy(stored);
+    if (layer != next_layer) continue;  // the layer's first tensor brings all
+    const SafetensorsFile& file = layers[static_cast<std::size_t>(next_layer++)];
+    for (const StoredTensor& quantized : file.tensors()) tensors.push_back(copy_of(file, quantized));
+  }
+  for (const StoredTensor& stored : source.tensors())
+    if (!expected.contains(stored.name) && layer_of(stored.name, config.layers) < 0) copy(stored);
+  return tensors;
+}
+
+}  // namespace
+
+std::string_view name_of(ExportFormat format) { return format == ExportFormat::modelslim ? "modelslim" : "compressed-tensors"; }
+
+SchemeMap scheme_map(const Policy& policy, std::span<const LinearModule> modules) {
+  policy.check(modules);
+  SchemeMap schemes;
+  for (const LinearModule& module : modules)
+    if (const LinearScheme scheme = policy.scheme_of(module.name); scheme != LinearScheme{}) schemes.emplace(module.name, scheme);
+  return schemes;
+}
+
+void write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
+                      std::span<const LinearModule> modules, const SchemeMap& schemes, QuantizationRecord record, const ExportOptions& options) {
+  ShardOptions shards = options.shards;
+  nlohmann::ordered_json quantization;
+  if (options.format == ExportFormat::modelslim) {
+    tensors = to_modelslim(tensors, modules, schemes, options.allow_rounding ? &record.rounded : nullptr);
+    shards.stem = modelslim_stem;
+    write_file_atomically(folder / modelslim_description_file, modelslim_description(tensors, schemes).dump(2) + "\n");
+  } else {
+    quantization = compressed_tensors_config(modules, schemes);
+  }
+  write_shards(folder, tensors, shards);
+  copy_side_files(config_from, folder);
+  write_file_atomically(folder / "config.json", config_text(config_from, quantization));
+  write_file_atomically(folder / QuantizationRecord::file_name, record.to_json());
+}
+
+void assemble(const std::filesystem::path& model, const std::filesystem::path& working, const std::filesystem::path& out, const QuantizationRecord& record,
+              const ExportOptions& options) {
+  require_new_or_empty(out);
+  const Checkpoint source = Checkpoint::open(model);
+  const std::vector<LinearModule> modules = linear_modules(source.config());
+  const SchemeMap schemes = scheme_map(Policy::parse(record.policy, QuantizationRecord::file_name), modules);
+  std::deque<SafetensorsFile> layers;
+  for (std::int64_t layer = 0; layer < source.config().layers; ++layer) layers.push_back(SafetensorsFile::open(layer_file(working, layer)));
+
+  const std::filesystem::path unfinished = working / "result";
+  std::error_code error;
+  std::filesystem::remove_all(unfinished, error);  // of a run that was ended here
+  if (!std::filesystem::create_directory(unfinished, error)) fail(Status::io, "{}: cannot be created: {}", unfinished.string(), error.message());
+  write_checkpoint(unfinished, model, tensors_of(source, layers), modules, schemes, record, options);
+  rename_file(unfinished, out);
+}
+
+}  // namespace cermet

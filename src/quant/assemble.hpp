@@ -1,0 +1,39 @@
+// The last step of quantizing: the layers of the working folder and what the source has around them become a checkpoint.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "quant/checkpoint_files.hpp"
+#include "quant/compressed_tensors.hpp"
+#include "quant/policy.hpp"
+#include "quant/record.hpp"
+
+namespace cermet {
+
+enum class ExportFormat : std::uint8_t { compressed_tensors, modelslim };
+std::string_view name_of(ExportFormat format);
+
+/// What to write beside the tensors, and how.
+struct ExportOptions {
+  ExportFormat format = ExportFormat::compressed_tensors;
+  bool allow_rounding = false;  ///< of what ModelSlim's product scales cannot hold exactly; the record lists it
+  ShardOptions shards;          ///< `stem` is the format's
+};
+
+/// The scheme of every module that the policy quantizes. Throws Error as Policy::check does.
+SchemeMap scheme_map(const Policy& policy, std::span<const LinearModule> modules);
+
+/// Puts layer files (working_folder's) and the source's other tensors together into `out`, which appears when it is complete; the unfinished result lies inside
+/// `working`, where a later run replaces it. The bytes of the tensors depend on the layer files, the source and the options alone. Memory stays at a piece of a
+/// tensor. Throws Error for a missing layer, a full disk, an `out` that holds something.
+void assemble(const std::filesystem::path& model, const std::filesystem::path& working, const std::filesystem::path& out, const QuantizationRecord& record,
+              const ExportOptions& options);
+
+/// Writes tensors, descriptor, config.json and record into a folder that exists. `config_from`: the folder whose config.json is taken, without what it says
+/// about quantization, and whose small files are copied.
+void write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
+                      std::span<const LinearModule> modules, const SchemeMap& schemes, QuantizationRecord record, const ExportOptions& options);
+
+}  // namespace cermet

@@ -1,0 +1,34 @@
+// The Ascend ModelSlim descriptor: `quant_model_description.json` beside `quant_model_weights.safetensors`, and what its tensors hold in place of
+// compressed-tensors' ones. docs/formats.md lists both.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quant/checkpoint_files.hpp"
+#include "quant/compressed_tensors.hpp"
+
+namespace cermet {
+
+inline constexpr const char* modelslim_description_file = "quant_model_description.json";
+inline constexpr const char* modelslim_stem = "quant_model_weights";
+
+/// Throws Error(unsupported) naming the first module whose scheme the descriptor has no word for: fp8 and quantized weights alone.
+void require_modelslim_schemes(std::span<const LinearModule> modules, const SchemeMap& schemes);
+
+/// Tensors as compressed-tensors names them, turned into ModelSlim's. Codes and scales stay as they are; of a fixed input scale, deq_scale is the product of
+/// input_scale and weight_scale in float32 and a bias becomes quant_bias, counted in deq_scale. Values that could not be recovered are refused by name, or
+/// rounded and told in `rounded` where that is not null.
+std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
+                                       std::vector<std::string>* rounded = nullptr);
+/// The inverse. weight_scale is the quotient of deq_scale and input_scale, in `dtype` where its product gives deq_scale again, in float32 where only that does.
+/// Throws Error(unsupported) naming the tensor where none does, or where an offset is not 0.
+std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
+                                         DType dtype);
+
+/// quant_model_description.json: FLOAT, W8A8 or W8A8_DYNAMIC for every tensor.
+nlohmann::ordered_json modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes);
+
+}  // namespace cermet
