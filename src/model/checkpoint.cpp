@@ -12,8 +12,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::string_view single_file = "model.safetensors";
-constexpr std::string_view index_file = "model.safetensors.index.json";
+constexpr std::string_view suffix = ".safetensors", index_suffix = ".safetensors.index.json";
 constexpr std::size_t max_files = 4096;
 
 /// Where an index says that tensors are: tensor -> file name.
@@ -59,6 +58,7 @@ std::string other_weights(const std::filesystem::path& folder) {
 struct Checkpoint::State {
   std::filesystem::path folder;
   ModelConfig config;
+  Quantization quantization;
   std::vector<SafetensorsFile> files;
   std::vector<StoredTensor> tensors;  ///< sorted by name
   std::vector<std::size_t> file_of;   ///< of each of `tensors`
@@ -114,6 +114,9 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
   auto state = std::make_unique<State>();
   state->folder = folder;
   state->config = load_config(folder);
+  state->quantization = read_quantization(folder, state->config);
+  const std::string stem = state->quantization.format == Quantization::Format::modelslim ? "quant_model_weights" : "model";
+  const std::string single_file = fmt::format("{}{}", stem, suffix), index_file = fmt::format("{}{}", stem, index_suffix);
   if (is_there(folder / single_file)) {
     state->files.push_back(SafetensorsFile::open(folder / single_file));
     state->gather();
@@ -135,6 +138,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
 }
 
 const ModelConfig& Checkpoint::config() const { return state_->config; }
+const Quantization& Checkpoint::quantization() const { return state_->quantization; }
 const std::filesystem::path& Checkpoint::folder() const { return state_->folder; }
 std::int64_t Checkpoint::total_bytes() const { return state_->total_bytes; }
 std::span<const StoredTensor> Checkpoint::tensors() const { return state_->tensors; }
@@ -147,16 +151,23 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
 }
 
 const StoredTensor& Checkpoint::require(std::string_view name, std::span<const std::int64_t> shape) const {
-  const StoredTensor* tensor = find(name);
+  return require(ExpectedTensor{std::string(name), {shape.begin(), shape.end()}});
+}
+
+const StoredTensor& Checkpoint::require(const ExpectedTensor& expected) const {
+  const StoredTensor* tensor = find(expected.name);
   if (tensor == nullptr) {
-    fail(Status::invalid_file, "{}: expected the tensor {} of shape {}, found none of that name", state_->folder.string(), quote(name), shape_to_string(shape));
+    fail(Status::invalid_file, "{}: expected the tensor {} of shape {}, found none of that name", state_->folder.string(), quote(expected.name),
+         shape_to_string(expected.shape));
   }
   const std::string file = file_of(*tensor).path().string();
-  if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
-    fail(Status::invalid_file, "{}: {}: expected shape {}, found {}", file, quote(name), shape_to_string(shape), shape_to_string(tensor->shape));
+  const bool one = expected.or_one && tensor->shape.size() <= 1 && tensor->elements() == 1;
+  if (tensor->shape != expected.shape && !one) {
+    fail(Status::invalid_file, "{}: {}: expected shape {}{}, found {}", file, quote(expected.name), shape_to_string(expected.shape),
+         expected.or_one ? " or one element" : "", shape_to_string(tensor->shape));
   }
-  if (!dtypes::real.contains(tensor->dtype)) {
-    fail(Status::unsupported, "{}: {}: expected {}, found {}", file, quote(name), dtypes::real.to_string(), name_of(tensor->dtype));
+  if (!expected.dtypes.contains(tensor->dtype)) {
+    fail(Status::unsupported, "{}: {}: expected {}, found {}", file, quote(expected.name), expected.dtypes.to_string(), name_of(tensor->dtype));
   }
   return *tensor;
 }

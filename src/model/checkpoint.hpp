@@ -9,21 +9,23 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config.hpp"
+#include "model/quantization.hpp"
 #include "model/safetensors.hpp"
 
 namespace cermet {
 
 class Checkpoint {
  public:
-  /// Opens the configuration, then model.safetensors or the files that model.safetensors.index.json names, and validates every header; reads no
-  /// tensor data. Throws Error naming file and what is wrong.
+  /// Opens the configuration, then model.safetensors or the files that model.safetensors.index.json names (of a ModelSlim checkpoint
+  /// quant_model_weights.safetensors, or its index), and validates every header; reads no tensor data. Throws Error naming file and what is wrong.
   static Checkpoint open(const std::filesystem::path& folder);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
   const ModelConfig& config() const;
+  /// Schemes of its modules; nothing is known yet of the tensors (see checked_quantization).
+  const Quantization& quantization() const;
   const std::filesystem::path& folder() const;
   std::int64_t total_bytes() const;  ///< of all tensors
 
@@ -31,6 +33,8 @@ class Checkpoint {
   const StoredTensor* find(std::string_view name) const;
   /// The same; throws Error naming file, tensor, expected and found where it is absent, has another shape or is no f32, bf16 or f16.
   const StoredTensor& require(std::string_view name, std::span<const std::int64_t> shape) const;
+  /// The same for a tensor of certain types.
+  const StoredTensor& require(const ExpectedTensor& expected) const;
   /// All tensors, sorted by name.
   std::span<const StoredTensor> tensors() const;
   /// The safetensors files, in the order of their names.

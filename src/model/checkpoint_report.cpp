@@ -43,14 +43,15 @@ std::vector<StorageTotal> storage_of(const Checkpoint& checkpoint) {
 void compare(const Checkpoint& checkpoint, CheckpointReport& report) {
   const ModelConfig& config = checkpoint.config();
   std::vector<std::string_view> names;
-  const std::vector<ExpectedTensor> expected = expected_tensors(config);
+  const std::vector<ExpectedTensor> expected = expected_tensors(config, checkpoint.quantization());
   std::int64_t other_types = 0;
   for (const ExpectedTensor& tensor : expected) {
     names.push_back(tensor.name);
     const bool in_expert = tensor.name.find(".experts.") != std::string::npos;
-    report.active_parameters += in_expert ? elements_of(tensor) * config.experts_per_token / config.experts : elements_of(tensor);
+    if (tensor.is_parameter) report.active_parameters += in_expert ? elements_of(tensor) * config.experts_per_token / config.experts : elements_of(tensor);
     try {
-      other_types += checkpoint.require(tensor.name, tensor.shape).dtype != config.dtype;
+      const bool as_stated = checkpoint.require(tensor).dtype == config.dtype;
+      other_types += !as_stated && tensor.is_parameter && tensor.dtypes.contains(config.dtype);
     } catch (const Error& error) {
       report.problems.emplace_back(error.what());
     }

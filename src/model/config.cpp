@@ -66,13 +66,16 @@ bool is_neutral(Json field, const UnsupportedField& row) {
   return false;
 }
 
-void refuse_unsupported_fields(Json root) {
+void refuse_quantization(Json root) {
   for (const std::string_view key : {"quantization_config", "compression_config"}) {
     const std::optional<Json> quantization = root.find(key);
     if (!quantization) continue;
     const std::optional<Json> method = quantization->as_object().find("quant_method");
     method.value_or(*quantization).unexpected("none", Status::unsupported);
   }
+}
+
+void refuse_unsupported_fields(Json root) {
   for (const UnsupportedField& row : unsupported_fields) {
     const std::optional<Json> field = root.find(row.key);
     if (!field || is_neutral(*field, row)) continue;
@@ -227,7 +230,12 @@ ModelConfig parse_config(Json root) {
 
 }  // namespace
 
-ModelConfig load_config_file(const std::filesystem::path& file) { return parse_config(JsonDocument::read(file, limits).root()); }
+ModelConfig load_config_file(const std::filesystem::path& file) {
+  const JsonDocument document = JsonDocument::read(file, limits);
+  const ModelConfig config = parse_config(document.root());
+  refuse_quantization(document.root());
+  return config;
+}
 
 ModelConfig load_config(const std::filesystem::path& folder) {
   std::error_code ignored;
@@ -236,7 +244,7 @@ ModelConfig load_config(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(status)) fail(Status::invalid_argument, "{}: expected a model's folder, found a file", folder.string());
   const std::filesystem::path file = folder / "config.json", generation = folder / "generation_config.json";
   if (!std::filesystem::exists(file, ignored)) fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
-  ModelConfig config = load_config_file(file);
+  ModelConfig config = parse_config(JsonDocument::read(file, limits).root());
   if (std::filesystem::exists(generation, ignored)) parse_eos(JsonDocument::read(generation, limits).root().as_object(), config);
   return config;
 }

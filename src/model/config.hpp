@@ -43,15 +43,19 @@ struct ModelConfig {
   double initializer_range = 0.02;
 };
 
-/// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file, field, expected and found.
+/// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file, field, expected and found. Says
+/// nothing about quantization (see read_quantization).
 ModelConfig load_config(const std::filesystem::path& folder);
-/// The same for a config.json of any name, without a folder around it.
+/// The same for a config.json of any name, without a folder around it; one that is quantized is refused.
 ModelConfig load_config_file(const std::filesystem::path& file);
 
 /// A tensor that a checkpoint of this configuration must have.
 struct ExpectedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
+  DTypeSet dtypes = dtypes::real;
+  bool is_parameter = true;  ///< a weight, real or as codes; else a scale, an offset or an int32 bias
+  bool or_one = false;       ///< one element, of shape [] or [1], will do
 };
 
 /// Names under which an architecture stores one layer's feed-forward part and router.
@@ -62,7 +66,7 @@ FeedForwardNames dense_names(const ModelConfig& config, std::int64_t layer);
 FeedForwardNames expert_names(const ModelConfig& config, std::int64_t layer, std::int64_t expert);
 std::string router_name(const ModelConfig& config, std::int64_t layer);
 
-/// Every tensor the architecture needs, in the order in which a forward pass meets them.
+/// Every tensor the architecture needs when nothing is quantized, in the order in which a forward pass meets them.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 
 }  // namespace cermet

@@ -28,11 +28,6 @@ ValueId DecoderBuilder::constant(const std::string& name, TensorType type, Weigh
   return graph().add_constant(name, std::move(type));
 }
 
-/// A real matrix of one tensor: the embedding, the head or a router.
-ValueId DecoderBuilder::matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
-  return constant(name, {types_.weights, {rows, columns}}, {.slices = {{name}}});
-}
-
 /// A vector, widened to float32: it is small, and every kernel computes in float32.
 ValueId DecoderBuilder::vector(const std::string& name, std::int64_t length) { return constant(name, {DType::f32, {length}}, {.slices = {{name}}}); }
 
@@ -41,15 +36,16 @@ DecoderGraph DecoderBuilder::build() {
   const ValueId ids = graph().add_input(decoder_io::ids, {DType::i32, {tokens()}});
   declare_inputs();
   const ValueId logit_rows = graph().add_input(decoder_io::logit_rows, {DType::i32, {Dim::symbol("R")}});
-  const ValueId table = matrix("model.embed_tokens.weight", config_.vocab_size, config_.hidden_size);
+  const std::string embedding = "model.embed_tokens.weight";
+  const ValueId table = constant(embedding, {types_.weights, {config_.vocab_size, config_.hidden_size}}, {.slices = {{embedding}}});
   ValueId hidden = graph().apply(OpKind::embedding, {ids, table}, {{"out_dtype", "f32"}}, "embedding");
   ValueId delta;
   for (std::int64_t i = 0; i < config_.layers; ++i) delta = layer(i, hidden, delta);
-  const ValueId y = normalize(hidden, delta, "model.norm.weight", types_.operands);
+  const std::string module = config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
+  const Linear head{module, {{module}}, config_.vocab_size, config_.hidden_size};
+  const ValueId y = normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head)));
   const ValueId rows = graph().apply(OpKind::gather, {y, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
-  const std::string head = config_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-  const ValueId logits = graph().apply(OpKind::linear, {rows, matrix(head, config_.vocab_size, config_.hidden_size)}, {{"out_dtype", "f32"}}, "lm_head");
-  graph().add_output(decoder_io::logits, logits);
+  graph().add_output(decoder_io::logits, project(head, operand_for(head, rows)));
   return std::move(out_);
 }
 

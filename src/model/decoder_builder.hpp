@@ -43,10 +43,10 @@ class DecoderBuilder {
   Linear qkv_linear(std::int64_t layer) const;
   Linear gate_up_linear(std::int64_t layer) const;
   Linear down_linear(std::int64_t layer) const;
+  Linear router_linear(std::int64_t layer) const;
 
   // Constants.
   ValueId constant(const std::string& name, TensorType type, WeightSource source);
-  ValueId matrix(const std::string& name, std::int64_t rows, std::int64_t columns);
   ValueId vector(const std::string& name, std::int64_t length);
 
   // Operands and products: decoder_linear.cpp.
@@ -56,7 +56,12 @@ class DecoderBuilder {
   ValueId weight(const Linear& linear);
   ValueId weight_scale(const Linear& linear);
   ValueId bias(const Linear& linear);
-  ValueId input_scale(const Linear& linear);
+  struct FixedInput {
+    ValueId scale, offset;
+  };
+  FixedInput fixed_input(const Linear& linear);
+  bool folds_input_scale(const LinearScheme& scheme) const;
+  Operand fixed_operand(ValueId codes, const FixedInput& input, const Linear& next) const;
   Attributes code_attributes(const LinearScheme& scheme) const;
   ValueId normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out);
   Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name);

@@ -41,6 +41,11 @@ Linear DecoderBuilder::down_linear(std::int64_t layer) const {
   return linear;
 }
 
+Linear DecoderBuilder::router_linear(std::int64_t layer) const {
+  const std::string name = router_name(config_, layer);
+  return {name, {{name}}, config_.experts, config_.hidden_size, false};
+}
+
 ValueId DecoderBuilder::layer(std::int64_t layer, ValueId& hidden, ValueId delta) {
   const Graph::Scope scope(graph(), fmt::format("layers.{}", layer));
   const std::string prefix = fmt::format("model.layers.{}.", layer), norm = prefix + "post_attention_layernorm.weight";
@@ -48,7 +53,8 @@ ValueId DecoderBuilder::layer(std::int64_t layer, ValueId& hidden, ValueId delta
   delta = attention(layer, qkv, normalize_for(qkv, hidden, delta, prefix + "input_layernorm.weight", decoder_io::tap_qkv));
   if (!config_.sparse[static_cast<std::size_t>(layer)])
     return feed_forward(layer, gate_up, normalize_for(gate_up, hidden, delta, norm, decoder_io::tap_gate_up));
-  return mixture(layer, gate_up, normalize(hidden, delta, norm, values_for(scheme_of(gate_up))));
+  const DType router = values_for(scheme_of(router_linear(layer)));
+  return mixture(layer, gate_up, normalize(hidden, delta, norm, router == DType::f32 ? router : values_for(scheme_of(gate_up))));
 }
 
 ValueId DecoderBuilder::heads_of(ValueId x, std::int64_t heads) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{0, heads, config_.head_dim}}}); }
@@ -87,9 +93,8 @@ ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, 
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Graph::Scope scope(graph(), "experts");
-  const Linear down = down_linear(layer);
-  const std::string router = router_name(config_, layer);
-  const ValueId logits = graph().apply(OpKind::linear, {y, matrix(router + ".weight", config_.experts, config_.hidden_size)}, {{"out_dtype", "f32"}}, router);
+  const Linear router = router_linear(layer), down = down_linear(layer);
+  const ValueId logits = project(router, operand_for(router, y));
   const std::vector<ValueId> chosen =
       graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
   const std::vector<ValueId> sorted = graph().apply_all(OpKind::moe_permute, {y, chosen[1]}, {{"experts", config_.experts}});

@@ -56,18 +56,32 @@ ValueId DecoderBuilder::weight_scale(const Linear& linear) {
   Dims dims = weight_dims(linear);
   dims.pop_back();
   WeightSource source{tensors_of(linear, ".weight"), WeightSource::Form::scales};
-  if (quantization_.stored()) source = {tensors_of(linear, ".weight_scale"), WeightSource::Form::channel_scales};
+  const char* stored = folds_input_scale(scheme_of(linear)) ? ".deq_scale" : ".weight_scale";
+  if (quantization_.stored()) source = {tensors_of(linear, stored), WeightSource::Form::channel_scales};
   return constant(linear.name + ".weight_scale", {DType::f32, dims}, std::move(source));
 }
 
+/// ModelSlim's fixed inputs: the scales of rows hold that of the input, and an int32 bias the real one and what the input's offset adds.
+bool DecoderBuilder::folds_input_scale(const LinearScheme& scheme) const {
+  return quantization_.format == Quantization::Format::modelslim && scheme.input == LinearScheme::Input::fixed;
+}
+
 ValueId DecoderBuilder::bias(const Linear& linear) {
+  if (folds_input_scale(scheme_of(linear))) return constant(linear.name + ".quant_bias", {DType::i32, {linear.rows}}, {tensors_of(linear, ".quant_bias")});
   return linear.bias ? constant(linear.name + ".bias", {DType::f32, {linear.rows}}, {tensors_of(linear, ".bias")}) : ValueId{};
 }
 
-/// The one scale of a linear's input, which all its modules have.
-ValueId DecoderBuilder::input_scale(const Linear& linear) {
-  require(quantization_.stored(), "{}: expected a checkpoint that stores its input's scale, found none", linear.modules.front().front());
-  return constant(linear.name + ".input_scale", {DType::f32, {}}, {{{linear.modules.front().front() + ".input_scale"}}, WeightSource::Form::scalar});
+/// The one scale of a linear's fixed input, which all its modules have, and its offset where that is not 0.
+DecoderBuilder::FixedInput DecoderBuilder::fixed_input(const Linear& linear) {
+  const std::string& module = linear.modules.front().front();
+  require(quantization_.stored(), "{}: expected a checkpoint that stores its input's scale, found none", module);
+  const auto scalar = [&](const std::string& kind) { return constant(linear.name + kind, {DType::f32, {}}, {{{module + kind}}, WeightSource::Form::scalar}); };
+  return {scalar(".input_scale"), quantization_.input_offsets.contains(module) ? scalar(".input_offset") : ValueId{}};
+}
+
+/// Codes of a fixed input as a product's operand.
+Operand DecoderBuilder::fixed_operand(ValueId codes, const FixedInput& input, const Linear& next) const {
+  return {codes, folds_input_scale(scheme_of(next)) ? ValueId{} : input.scale};
 }
 
 Attributes DecoderBuilder::code_attributes(const LinearScheme& scheme) const {
@@ -96,16 +110,15 @@ Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, Value
     return operand_for(next, y);
   }
   const ValueId w = vector(name, config_.hidden_size);
-  const ValueId fixed = scheme.input == LinearScheme::Input::fixed ? input_scale(next) : ValueId{};
+  const bool is_fixed = scheme.input == LinearScheme::Input::fixed;
+  const FixedInput fixed = is_fixed ? fixed_input(next) : FixedInput{};
   Attributes attributes = code_attributes(scheme);
   attributes.set("eps", config_.rms_norm_eps);
-  if (!delta) {
-    const std::vector<ValueId> results = graph().apply_all(OpKind::rms_norm_quant, {hidden, w, {}, fixed}, attributes);
-    return {results[0], fixed ? fixed : results[1]};
-  }
-  const std::vector<ValueId> results = graph().apply_all(OpKind::add_rms_norm_quant, {delta, hidden, w, {}, fixed}, attributes);
-  hidden = results[1];
-  return {results[0], fixed ? fixed : results[2]};
+  std::vector<ValueId> operands{hidden, w, {}, fixed.scale, fixed.offset};
+  if (delta) operands.insert(operands.begin(), delta);
+  const std::vector<ValueId> results = graph().apply_all(delta ? OpKind::add_rms_norm_quant : OpKind::rms_norm_quant, operands, attributes);
+  if (delta) hidden = results[1];
+  return is_fixed ? fixed_operand(results[0], fixed, next) : Operand{results[0], results.back()};
 }
 
 /// Real values as the left operand of a linear.
@@ -114,8 +127,8 @@ Operand DecoderBuilder::operand_for(const Linear& next, ValueId x) {
   if (!is_quantized(scheme)) return {x, {}};
   const Attributes attributes = code_attributes(scheme);
   if (scheme.input == LinearScheme::Input::fixed) {
-    const ValueId scale = input_scale(next);
-    return {graph().apply(OpKind::quantize, {x, scale}, attributes), scale};
+    const FixedInput fixed = fixed_input(next);
+    return fixed_operand(graph().apply(OpKind::quantize, {x, fixed.scale, fixed.offset}, attributes), fixed, next);
   }
   const std::vector<ValueId> quantized = graph().apply_all(OpKind::dynamic_quant, {x}, attributes);
   return {quantized[0], quantized[1]};
@@ -131,6 +144,8 @@ ValueId DecoderBuilder::project(const Linear& linear, const Operand& x) {
 /// Each row times its expert's weight.
 ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId offsets) {
   const ValueId w = weight(linear);
+  if (folds_input_scale(scheme_of(linear)))
+    fail(Status::unsupported, "{}: expected FLOAT, W8A8_DYNAMIC or W8A16 for experts, found W8A8", linear.modules.front().front());
   if (!is_quantized(scheme_of(linear))) return graph().apply(OpKind::grouped_linear, {x.x, w, offsets}, {{"out_dtype", "f32"}});
   return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, {}, x.scale, weight_scale(linear)}, {{"out_dtype", "f32"}});
 }
@@ -169,8 +184,8 @@ Operand DecoderBuilder::activated(const Linear& down, ValueId both, const char* 
     return operand_for(down, a);
   }
   if (next.input == LinearScheme::Input::fixed) {
-    const ValueId scale = input_scale(down);
-    return {graph().apply(OpKind::silu_and_mul_quant, {both, {}, scale}, code_attributes(next)), scale};
+    const FixedInput fixed = fixed_input(down);
+    return fixed_operand(graph().apply(OpKind::silu_and_mul_quant, {both, {}, fixed.scale, fixed.offset}, code_attributes(next)), fixed, down);
   }
   const std::vector<ValueId> results = graph().apply_all(OpKind::silu_and_mul_quant, {both}, code_attributes(next));
   return {results[0], results[1]};

@@ -8,6 +8,7 @@
 #include "model/decoder.hpp"
 #include "model/paged_cache.hpp"
 #include "model/pass_inputs.hpp"
+#include "model/quantization_check.hpp"
 #include "model/rotary.hpp"
 #include "model/weight_loader.hpp"
 
@@ -33,7 +34,8 @@ DType weight_type(const EngineOptions& options, DType stored) {
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (options.weights != DType::i8) return {};
+  if (options.weights != DType::i8) return checked_quantization(checkpoint);
+  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found i8");
   return quantize_projections(checkpoint.config(), {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
 }
 

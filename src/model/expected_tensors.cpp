@@ -1,6 +1,6 @@
 // The tensors of a checkpoint by architecture: names and shapes, and what else may lie beside them.
 #include "model/arch/architecture.hpp"
-#include "model/config.hpp"
+#include "model/quantization.hpp"
 
 namespace cermet {
 namespace {
@@ -10,10 +10,25 @@ std::string layer_name(std::int64_t layer) { return fmt::format("model.layers.{}
 /// Collects tensors in order.
 class List {
  public:
+  explicit List(const Quantization& quantization) : quantization_(quantization) {}
+
   void norm(std::string name, std::int64_t size) { tensors.push_back({std::move(name) + ".weight", {size}}); }
   void linear(const std::string& name, std::int64_t rows, std::int64_t columns, bool bias = false) {
-    tensors.push_back({name + ".weight", {rows, columns}});
-    if (bias) tensors.push_back({name + ".bias", {rows}});
+    const LinearScheme scheme = quantization_.stored() ? quantization_.of(name) : LinearScheme{};
+    const bool fixed = scheme.input == LinearScheme::Input::fixed, modelslim = quantization_.format == Quantization::Format::modelslim;
+    if (scheme.weight == LinearScheme::Weight::real) tensors.push_back({name + ".weight", {rows, columns}});
+    else tensors.push_back({name + ".weight", {rows, columns}, {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
+    if (scheme.weight == LinearScheme::Weight::real || !modelslim || !fixed) {
+      if (scheme.weight != LinearScheme::Weight::real) scale(name + ".weight_scale", {rows, 1}, dtypes::real, true);
+      if (scheme.weight != LinearScheme::Weight::real && modelslim) scale(name + ".weight_offset", {rows, 1}, dtypes::real, true);
+      if (fixed) scale(name + ".input_scale", {1}, dtypes::real, true);
+      if (bias) tensors.push_back({name + ".bias", {rows}});
+      return;
+    }
+    scale(name + ".input_scale", {1}, dtypes::real, true);
+    scale(name + ".input_offset", {1}, dtypes::real, true);
+    scale(name + ".deq_scale", {rows}, {DType::f32}, false);   // input_scale * weight_scale
+    scale(name + ".quant_bias", {rows}, {DType::i32}, false);  // bias / deq_scale - input_offset * the row's sum
   }
   void feed_forward(const FeedForwardNames& names, std::int64_t hidden, std::int64_t intermediate, bool bias = false) {
     linear(names.gate, intermediate, hidden, bias);
@@ -21,6 +36,13 @@ class List {
     linear(names.down, hidden, intermediate, bias);
   }
   std::vector<ExpectedTensor> tensors;
+
+ private:
+  void scale(std::string name, std::vector<std::int64_t> shape, DTypeSet allowed, bool or_one) {
+    tensors.push_back({std::move(name), std::move(shape), allowed, false, or_one});
+  }
+
+  const Quantization& quantization_;
 };
 
 void add_attention(List& list, const ModelConfig& config, const std::string& prefix) {
@@ -63,8 +85,10 @@ std::string router_name(const ModelConfig& config, std::int64_t layer) {
   return fmt::format("{}{}.gate", layer_name(layer), definition_of(config.architecture).expert_modules.block);
 }
 
-std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
-  List list;
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) { return expected_tensors(config, {}); }
+
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config, const Quantization& quantization) {
+  List list(quantization);
   list.tensors.push_back({"model.embed_tokens.weight", {config.vocab_size, config.hidden_size}});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string prefix = layer_name(layer);

@@ -1,6 +1,10 @@
 #include "model/quantization.hpp"
 
+#include <functional>
+#include <optional>
+
 #include "base/error.hpp"
+#include "model/quantization_formats.hpp"
 
 namespace cermet {
 
@@ -10,19 +14,56 @@ const LinearScheme& Quantization::of(const std::string& module) const {
   return found == modules.end() ? real : found->second;
 }
 
-Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme) {
-  Quantization quantization;
-  const auto add = [&](const std::string& module) { quantization.modules.emplace(module, scheme); };
-  const auto add_feed_forward = [&](const FeedForwardNames& names) {
-    for (const std::string& module : {names.gate, names.up, names.down}) add(module);
+namespace {
+
+constexpr std::string_view descriptor_file = "quant_model_description.json";
+constexpr JsonLimits limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
+
+/// Calls add(module) for the projections of attention, feed-forward parts and experts, and with `routers` for routers.
+void visit_layers(const ModelConfig& config, bool routers, const std::function<void(std::string)>& add) {
+  const auto add_feed_forward = [&](FeedForwardNames names) {
+    add(std::move(names.gate));
+    add(std::move(names.up));
+    add(std::move(names.down));
   };
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) add(fmt::format("model.layers.{}.self_attn.{}", layer, name));
-    if (!config.sparse[static_cast<std::size_t>(layer)]) add_feed_forward(dense_names(config, layer));
-    else
-      for (std::int64_t e = 0; e < config.experts; ++e) add_feed_forward(expert_names(config, layer, e));
+    if (!config.sparse[static_cast<std::size_t>(layer)]) {
+      add_feed_forward(dense_names(config, layer));
+      continue;
+    }
+    if (routers) add(router_name(config, layer));
+    for (std::int64_t e = 0; e < config.experts; ++e) add_feed_forward(expert_names(config, layer, e));
   }
+}
+
+}  // namespace
+
+std::vector<std::string> linear_modules(const ModelConfig& config) {
+  std::vector<std::string> modules;
+  visit_layers(config, true, [&](std::string module) { modules.push_back(std::move(module)); });
+  if (!config.tie_word_embeddings) modules.emplace_back("lm_head");
+  return modules;
+}
+
+Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme) {
+  Quantization quantization;
+  visit_layers(config, false, [&](std::string module) { quantization.modules.emplace(std::move(module), scheme); });
   return quantization;
+}
+
+Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config) {
+  const JsonDocument document = JsonDocument::read(folder / "config.json", limits);
+  std::optional<Json> stated = document.root().find("quantization_config");
+  const std::optional<Json> older = document.root().find("compression_config");
+  if (stated && older) older->unexpected("none beside quantization_config");
+  if (!stated) stated = older;
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / descriptor_file, ignored)) {
+    if (stated) stated->unexpected(fmt::format("none beside {}", descriptor_file));
+    return read_modelslim(JsonDocument::read(folder / descriptor_file, limits).root(), config);
+  }
+  return stated ? read_compressed_tensors(*stated, config) : Quantization{};
 }
 
 }  // namespace cermet

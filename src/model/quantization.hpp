@@ -1,8 +1,10 @@
 // Which scheme each linear module of a model has, and where codes and scales come from.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "model/config.hpp"
 #include "model/linear_scheme.hpp"
@@ -18,6 +20,8 @@ struct Quantization {
   std::unordered_map<std::string, LinearScheme> modules;
   /// Codes of inputs that are quantized as they come: absmax / range is the scale; 127 or 127.5, of int8.
   double range = 127;
+  /// Fixed inputs whose code of 0 is not 0, by module: code = x / scale + offset. What the checkpoint states; filled by checked_quantization().
+  std::unordered_map<std::string, float> input_offsets = {};
 
   /// The module's scheme.
   const LinearScheme& of(const std::string& module) const;
@@ -27,5 +31,15 @@ struct Quantization {
 
 /// The same scheme for every projection of attention, feed-forward parts and experts; routers, embeddings and the head stay real.
 Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme);
+
+/// Every linear module of a checkpoint: projections, routers and, where it is stored, the head.
+std::vector<std::string> linear_modules(const ModelConfig& config);
+
+/// What a checkpoint's folder says: quant_model_description.json, or config.json's quantization_config; nothing where there is neither. Reads no
+/// tensor. Throws Error naming file and field where it breaks its format or asks for something that is not supported.
+Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config);
+
+/// Every tensor the architecture needs when its modules are quantized so, in the order in which a forward pass meets them.
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config, const Quantization& quantization);
 
 }  // namespace cermet

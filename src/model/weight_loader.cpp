@@ -78,10 +78,10 @@ bool is_codes(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m
 
 std::string_view module_of(std::string_view tensor) { return tensor.substr(0, tensor.rfind('.')); }
 
-/// Stored scales of the rows of "X.weight": as many as rows, or one for all.
-std::vector<float> channel_scales(const TensorReader& reader, std::string_view module) {
-  const StoredTensor& weight = existing(reader, fmt::format("{}.weight", module));
-  const StoredTensor& tensor = existing(reader, fmt::format("{}.weight_scale", module));
+/// Stored scales of the rows of "X.weight", "X.weight_scale" or of another name: as many as rows, or one for all.
+std::vector<float> channel_scales(const TensorReader& reader, const std::string& name) {
+  const StoredTensor& weight = existing(reader, fmt::format("{}.weight", module_of(name)));
+  const StoredTensor& tensor = existing(reader, name);
   CERMET_ASSERT(!weight.shape.empty() && (tensor.elements() == 1 || tensor.elements() == weight.shape[0]));
   std::vector<float> scales(static_cast<std::size_t>(tensor.elements()));
   load_tensor(reader, tensor, DType::f32, reinterpret_cast<std::byte*>(scales.data()));
@@ -93,7 +93,7 @@ std::vector<float> channel_scales(const TensorReader& reader, std::string_view m
 void load_channel_scales(const TensorReader& reader, const std::vector<std::string>& parts, const TensorView& destination) {
   float* at = destination.as<float>();
   for (const std::string& part : parts) {
-    const std::vector<float> scales = channel_scales(reader, module_of(part));
+    const std::vector<float> scales = channel_scales(reader, part);
     CERMET_ASSERT(at + scales.size() <= destination.as<float>() + destination.elements());
     at = std::ranges::copy(scales, at).out;
   }
@@ -102,7 +102,7 @@ void load_channel_scales(const TensorReader& reader, const std::vector<std::stri
 
 /// A stored weight of codes as real values: code times the scale of its row, in float32, rounded once.
 void load_dequantized(const TensorReader& reader, const StoredTensor& tensor, DType dtype, std::byte* destination) {
-  const std::vector<float> scales = channel_scales(reader, module_of(tensor.name));
+  const std::vector<float> scales = channel_scales(reader, fmt::format("{}.weight_scale", module_of(tensor.name)));
   const std::int64_t columns = tensor.elements() / std::max<std::int64_t>(tensor.shape[0], 1);
   const Convert convert = converter(DType::f32, dtype);
   CERMET_ASSERT(convert != nullptr);
@@ -186,9 +186,9 @@ void load_quantized(const TensorReader& reader, const WeightSource& source, std:
 
 DType storage_type(const Checkpoint& checkpoint) {
   std::optional<DType> common;
-  for (const ExpectedTensor& expected : expected_tensors(checkpoint.config())) {
-    const StoredTensor& tensor = checkpoint.require(expected.name, expected.shape);
-    check_type(tensor);
+  for (const ExpectedTensor& expected : expected_tensors(checkpoint.config(), checkpoint.quantization())) {
+    const StoredTensor& tensor = checkpoint.require(expected);
+    if (!expected.is_parameter || !dtypes::real.contains(tensor.dtype)) continue;
     if (common && *common != tensor.dtype) return DType::f32;
     common = tensor.dtype;
   }

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
+#include "model/quantization_formats.hpp"
+#include "model/tokenizer/regex.hpp"
+
+namespace cermet {
+namespace {
+
+/// Fields that say nothing about the computation, or what the observers of the tool that made the file were.
+constexpr std::string_view informative[] = {"observer",     "observer_kwargs", "scale_dtype", "zp_dtype", "version", "global_compression_ratio",
+                                            "quant_method", "is_mx",           "format"};
+
+bool is_empty(Json field) {
+  const bool container = field.is(JsonKind::object) || field.is(JsonKind::array);
+  return field.is(JsonKind::null) || (container && field.size() == 0);
+}
+
+/// Refuses fields that are neither known nor without effect: what they ask for would not be computed.
+void check_fields(Json object, std::initializer_list<std::string_view> known) {
+  for (Json field : object.as_object()) {
+    const auto is_field = [&](std::string_view name) { return name == field.key(); };
+    if (std::ranges::any_of(known, is_field) || std::ranges::any_of(informative, is_field) || is_empty(field)) continue;
+    field.unexpected("no such field, or null", Status::unsupported);
+  }
+}
+
+/// A string that must be one of those listed. Returns its position.
+std::size_t one_of(Json field, std::initializer_list<std::string_view> allowed) {
+  const std::string_view found = field.as_string();
+  std::string list;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed.begin()[i] == found) return i;
+    list += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == allowed.size() ? " or " : ", ", allowed.begin()[i]);
+  }
+  field.unexpected(list, Status::unsupported);
+}
+
+void expect_flag(Json object, std::string_view key, bool expected, bool absent) {
+  const std::optional<Json> field = object.find(key);
+  if (field && !field->is(JsonKind::boolean)) field->unexpected(expected ? "true" : "false", Status::unsupported);
+  if ((field ? field->as_bool() : absent) == expected) return;
+  if (field) field->unexpected(expected ? "true" : "false", Status::unsupported);
+  object.refuse(fmt::format("expected {} {}, found none", key, expected), Status::unsupported);
+}
+
+/// What weights and inputs have in common. Returns whether they are fp8.
+bool parse_arguments(Json arguments) {
+  check_fields(arguments, {"num_bits", "type", "symmetric", "strategy", "dynamic", "group_size", "block_structure", "actorder"});
+  if (arguments.at("num_bits").as_integer() != 8) arguments.at("num_bits").unexpected("8", Status::unsupported);
+  expect_flag(arguments, "symmetric", true, true);
+  for (const char* key : {"group_size", "block_structure", "actorder"})
+    if (const std::optional<Json> field = arguments.find(key)) field->unexpected("null", Status::unsupported);
+  return one_of(arguments.at("type"), {"int", "float"}) == 1;
+}
+
+LinearScheme::Weight parse_weights(Json weights) {
+  const bool fp8 = parse_arguments(weights);
+  one_of(weights.at("strategy"), {"channel", "tensor"});
+  expect_flag(weights, "dynamic", false, false);
+  return fp8 ? LinearScheme::Weight::fp8 : LinearScheme::Weight::int8;
+}
+
+LinearScheme::Input parse_inputs(Json inputs, LinearScheme::Weight weight) {
+  const bool fp8 = parse_arguments(inputs);
+  if (fp8 != (weight == LinearScheme::Weight::fp8)) inputs.at("type").unexpected("that of the weights", Status::unsupported);
+  const std::optional<Json> dynamic = inputs.find("dynamic");
+  if (dynamic && !dynamic->is(JsonKind::boolean)) dynamic->unexpected("true or false", Status::unsupported);
+  if (dynamic && dynamic->as_bool()) {
+    one_of(inputs.at("strategy"), {"token"});
+    return LinearScheme::Input::dynamic;
+  }
+  one_of(inputs.at("strategy"), {"tensor"});
+  return LinearScheme::Input::fixed;
+}
+
+/// "re:..." is an expression that must match at the name's start; else a module's own name, or the class of all linear modules.
+class Target {
+ public:
+  explicit Target(Json field) : text_(field.as_string()) {
+    if (!text_.starts_with("re:")) return;
+    try {
+      expression_.emplace(std::string_view(text_).substr(3));
+    } catch (const Error& error) {
+      field.refuse(error.what(), error.status());
+    }
+  }
+
+  /// How precisely it names the module: 0 by name, 1 by an expression, 2 by class; nothing where it does not.
+  std::optional<int> rank(std::string_view module, RegexMemory& memory) const {
+    if (text_ == module) return 0;
+    if (expression_) {
+      const std::optional<Regex::Match> match = expression_->find(module, 0, memory);
+      return match && match->begin == 0 ? std::optional(1) : std::nullopt;
+    }
+    return text_ == "Linear" ? std::optional(2) : std::nullopt;
+  }
+
+ private:
+  std::string text_;
+  std::optional<Regex> expression_;
+};
+
+std::vector<Target> parse_targets(Json list) {
+  std::vector<Target> targets;
+  for (Json target : list.as_array()) targets.emplace_back(target);
+  return targets;
+}
+
+std::optional<int> best_rank(const std::vector<Target>& targets, std::string_view module, RegexMemory& memory) {
+  std::optional<int> best;
+  for (const Target& target : targets)
+    if (const std::optional<int> rank = target.rank(module, memory); rank && (!best || *rank < *best)) best = rank;
+  return best;
+}
+
+struct Group {
+  std::vector<Target> targets;
+  LinearScheme scheme;
+};
+
+/// The type of codes that a format stores must be that of the weights.
+void check_format(Json format, LinearScheme::Weight weight) {
+  const std::size_t which = one_of(format, {"int-quantized", "float-quantized", "naive-quantized"});
+  if (which == (weight == LinearScheme::Weight::fp8 ? 0u : 1u))
+    format.unexpected(weight == LinearScheme::Weight::fp8 ? "\"float-quantized\" for weights of type float" : "\"int-quantized\" for weights of type int");
+}
+
+Group parse_group(Json group, Json format) {
+  check_fields(group, {"targets", "weights", "input_activations", "output_activations"});
+  Group parsed{parse_targets(group.at("targets")), {}};
+  parsed.scheme.weight = parse_weights(group.at("weights"));
+  check_format(group.find("format").value_or(format), parsed.scheme.weight);
+  if (const std::optional<Json> inputs = group.find("input_activations")) parsed.scheme.input = parse_inputs(*inputs, parsed.scheme.weight);
+  if (const std::optional<Json> outputs = group.find("output_activations")) outputs->unexpected("null", Status::unsupported);
+  return parsed;
+}
+
+void check_sparsity(Json root) {
+  const std::optional<Json> sparsity = root.find("sparsity_config");
+  if (!sparsity || is_empty(*sparsity)) return;
+  const std::optional<Json> format = sparsity->as_object().find("format");
+  if (!format || format->as_string() != "dense") format.value_or(*sparsity).unexpected("none, or a format \"dense\"", Status::unsupported);
+}
+
+}  // namespace
+
+Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
+  const Json method = root.as_object().at("quant_method");
+  if (method.as_string() != "compressed-tensors") method.unexpected("\"compressed-tensors\"", Status::unsupported);
+  check_fields(root, {"config_groups", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config"});
+  if (const std::optional<Json> status = root.find("quantization_status")) one_of(*status, {"compressed"});
+  if (const std::optional<Json> cache = root.find("kv_cache_scheme")) cache->unexpected("null", Status::unsupported);
+  check_sparsity(root);
+  const Json format = root.at("format");
+  one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "mixed-precision"});
+  std::vector<Group> groups;
+  for (Json group : root.at("config_groups").as_object()) groups.push_back(parse_group(group, format));
+  std::vector<Target> ignored;
+  if (const std::optional<Json> list = root.find("ignore")) ignored = parse_targets(*list);
+
+  Quantization quantization{Quantization::Format::compressed_tensors, {}};
+  RegexMemory memory;
+  for (const std::string& module : linear_modules(config)) {
+    if (best_rank(ignored, module, memory)) continue;
+    std::optional<int> best;
+    for (const Group& group : groups) {
+      const std::optional<int> rank = best_rank(group.targets, module, memory);
+      if (!rank || (best && *best <= *rank)) continue;
+      best = rank;
+      quantization.modules[module] = group.scheme;
+    }
+  }
+  return quantization;
+}
+
+}  // namespace cermet

@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "model/quantization_formats.hpp"
+
+namespace cermet {
+namespace {
+
+/// Entries that are no tensors and change nothing.
+constexpr std::string_view informative[] = {"model_quant_type", "version", "group_size", "metadata", "optional"};
+
+struct Kind {
+  std::string_view name;
+  LinearScheme scheme;
+};
+constexpr std::array<Kind, 4> kinds{{{"FLOAT", {}},
+                                     {"W8A8", {LinearScheme::Weight::int8, LinearScheme::Input::fixed}},
+                                     {"W8A8_DYNAMIC", {LinearScheme::Weight::int8, LinearScheme::Input::dynamic}},
+                                     {"W8A16", {LinearScheme::Weight::int8, LinearScheme::Input::real}}}};
+
+LinearScheme parse_kind(Json entry) {
+  for (const Kind& kind : kinds)
+    if (kind.name == entry.as_string()) return kind.scheme;
+  entry.unexpected("FLOAT, W8A8, W8A8_DYNAMIC or W8A16", Status::unsupported);
+}
+
+}  // namespace
+
+Quantization read_modelslim(Json root, const ModelConfig& config) {
+  Quantization quantization{Quantization::Format::modelslim, {}};
+  const std::vector<std::string> list = linear_modules(config);
+  const std::unordered_set<std::string> linear(list.begin(), list.end());
+  for (Json entry : root.as_object()) {
+    const std::string_view name = entry.key();
+    if (std::ranges::find(informative, name) != std::ranges::end(informative) || entry.is(JsonKind::null)) continue;
+    if (name.find('.') == std::string_view::npos) entry.unexpected("no entry of this name, or null", Status::unsupported);
+    const LinearScheme scheme = parse_kind(entry);
+    if (!name.ends_with(".weight")) continue;  // the tensors beside a weight carry its kind
+    const std::string module(name.substr(0, name.size() - std::string_view(".weight").size()));
+    if (linear.contains(module)) quantization.modules[module] = scheme;
+    else if (scheme != LinearScheme{}) entry.unexpected("FLOAT, because it is no linear module of this model", Status::unsupported);
+  }
+  for (const std::string& module : list)
+    if (!quantization.modules.contains(module)) root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module));
+  return quantization;
+}
+
+}  // namespace cermet

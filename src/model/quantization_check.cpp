@@ -1,0 +1,118 @@
+#include "model/quantization_check.hpp"
+
+#include <cmath>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "format/element.hpp"
+
+namespace cermet {
+namespace {
+
+/// All elements of a small tensor.
+std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
+  checkpoint.read(tensor, 0, bytes);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) values.push_back(format::load_element(bytes.data(), tensor.dtype, i));
+  return values;
+}
+
+[[noreturn]] void bad_value(const Checkpoint& checkpoint, const StoredTensor& tensor, std::string_view expected, double found) {
+  fail(Status::invalid_file, "{}: {}: expected {}, found {}", checkpoint.file_of(tensor).path().string(), quote(tensor.name), expected, found);
+}
+
+void expect_zeros(const Checkpoint& checkpoint, const StoredTensor& tensor) {
+  for (const double value : values_of(checkpoint, tensor))
+    if (value != 0)
+      fail(Status::unsupported, "{}: {}: expected zeros, because codes are symmetric here, found {}", checkpoint.file_of(tensor).path().string(),
+           quote(tensor.name), value);
+}
+
+/// Tensors that other tools add where a model is not what its configuration says: harmless only as zeros.
+void check_extra_tensors(const Checkpoint& checkpoint) {
+  for (const StoredTensor& tensor : checkpoint.tensors()) {
+    const bool zero_point = tensor.name.ends_with(".weight_zero_point") || tensor.name.ends_with(".input_zero_point");
+    if (zero_point || tensor.name.ends_with("norm.bias")) expect_zeros(checkpoint, tensor);
+    if (tensor.name.ends_with(".weight_g_idx") || tensor.name.ends_with(".weight_packed"))
+      fail(Status::unsupported, "{}: {}: expected no such tensor", checkpoint.file_of(tensor).path().string(), quote(tensor.name));
+  }
+}
+
+/// The scale of a module's input, and its offset where there is one.
+struct Input {
+  double scale, offset = 0;
+  friend bool operator==(const Input&, const Input&) = default;
+};
+
+Input input_of(const Checkpoint& checkpoint, const std::string& module, bool has_offset) {
+  const auto one = [&](const char* kind) { return values_of(checkpoint, *checkpoint.find(fmt::format("{}.{}", module, kind))).front(); };
+  return {one("input_scale"), has_offset ? one("input_offset") : 0};
+}
+
+/// Modules whose input is quantized once for all of them.
+std::vector<std::vector<std::string>> groups_of(const ModelConfig& config) {
+  std::vector<std::vector<std::string>> groups;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    groups.push_back({attention + "q_proj", attention + "k_proj", attention + "v_proj"});
+    groups.push_back({attention + "o_proj"});
+    if (!config.sparse[static_cast<std::size_t>(layer)]) {
+      const FeedForwardNames names = dense_names(config, layer);
+      groups.push_back({names.gate, names.up});
+      groups.push_back({names.down});
+      continue;
+    }
+    groups.push_back({router_name(config, layer)});
+    std::vector<std::string> gate_up, down;
+    for (std::int64_t e = 0; e < config.experts; ++e) {
+      const FeedForwardNames names = expert_names(config, layer, e);
+      gate_up.insert(gate_up.end(), {names.gate, names.up});
+      down.push_back(names.down);
+    }
+    groups.push_back(std::move(gate_up));
+    groups.push_back(std::move(down));
+  }
+  groups.push_back({"lm_head"});
+  return groups;
+}
+
+void read_inputs(const Checkpoint& checkpoint, Quantization& quantization) {
+  const bool has_offset = quantization.format == Quantization::Format::modelslim;
+  for (const std::vector<std::string>& group : groups_of(checkpoint.config())) {
+    std::optional<Input> first;
+    for (const std::string& module : group) {
+      if (quantization.of(module).input != LinearScheme::Input::fixed) continue;
+      const Input input = input_of(checkpoint, module, has_offset);
+      if (!first) first = input;
+      if (*first != input)
+        fail(Status::unsupported, "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}", checkpoint.folder().string(),
+             module, group.front(), first->scale, input.scale);
+      if (input.offset != 0) quantization.input_offsets[module] = static_cast<float>(input.offset);
+    }
+  }
+}
+
+}  // namespace
+
+Quantization checked_quantization(const Checkpoint& checkpoint) {
+  Quantization quantization = checkpoint.quantization();
+  if (!quantization.stored()) return quantization;
+  for (const ExpectedTensor& expected : expected_tensors(checkpoint.config(), quantization)) {
+    const StoredTensor& tensor = checkpoint.require(expected);
+    if (expected.is_parameter) continue;
+    if (tensor.name.ends_with(".weight_offset")) expect_zeros(checkpoint, tensor);
+    if (tensor.name.ends_with("_scale"))
+      for (const double scale : values_of(checkpoint, tensor))
+        if (!std::isfinite(scale) || scale <= 0) bad_value(checkpoint, tensor, "finite scales above 0", scale);
+    if (tensor.name.ends_with(".input_offset"))
+      if (const double offset = values_of(checkpoint, tensor).front(); !(std::abs(offset) <= 128))
+        bad_value(checkpoint, tensor, "an offset from -128 to 128", offset);
+  }
+  check_extra_tensors(checkpoint);
+  read_inputs(checkpoint, quantization);
+  return quantization;
+}
+
+}  // namespace cermet

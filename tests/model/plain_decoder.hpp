@@ -1,0 +1,60 @@
+// A decoder written down plainly in float64, with the quantization of its linear modules: what engines are compared with. And the quantized
+// checkpoints that it stands for.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/checkpoint.hpp"
+
+namespace cermet::test {
+
+class PlainDecoder {
+ public:
+  /// Reads every tensor of a real checkpoint.
+  explicit PlainDecoder(const std::filesystem::path& model);
+
+  const ModelConfig& config() const { return config_; }
+  /// Logits [tokens, vocab_size] of a sequence from position 0, one after the other. Notes the largest magnitude of each module's input.
+  std::vector<double> logits(const std::vector<std::int32_t>& ids);
+  /// Quantizes the weight of a module with absmax / 127 (fp8: 448) as rounded to the checkpoint's type; a fixed input gets the scale and offset.
+  void quantize(const std::string& module, const LinearScheme& scheme, float input_scale = 0, float input_offset = 0);
+  /// Rounds the biases of modules with fixed inputs to steps of their int32 sums, as ModelSlim stores them.
+  void round_biases();
+  /// A step for a fixed input that covers nine tenths of what logits() met in these modules.
+  float input_scale_for(const std::vector<std::string>& modules) const;
+
+  enum class Format : std::uint8_t { real, compressed_tensors, modelslim };
+  /// Writes a checkpoint: `real` with the weights that codes stand for, else with codes, scales and what states them.
+  void write(const std::filesystem::path& folder, Format format) const;
+  /// The text of quantization_config that write() adds.
+  std::string quantization_config() const;
+
+ private:
+  struct Module {
+    LinearScheme scheme;
+    std::vector<std::byte> codes;
+    std::vector<float> scales;
+    float input_scale = 0, input_offset = 0;
+  };
+  using Vector = std::vector<double>;
+
+  const Vector& tensor(const std::string& name) const { return tensors_.at(name); }
+  Vector linear(const std::string& module, Vector x, bool bias);
+  Vector normalized(const Vector& x, const std::string& weight) const;
+  Vector feed_forward(const FeedForwardNames& names, const Vector& y, bool bias);
+  Vector mixture(std::int64_t layer, const Vector& y);
+  Vector attention(std::int64_t layer, const Vector& y, std::size_t position, std::vector<Vector>& keys, std::vector<Vector>& values);
+
+  ModelConfig config_;
+  std::filesystem::path folder_;
+  DType dtype_ = DType::f32;
+  std::map<std::string, std::vector<std::int64_t>> shapes_;
+  std::map<std::string, Vector> tensors_;
+  std::map<std::string, Module> modules_;
+  std::map<std::string, double> largest_;
+};
+
+}  // namespace cermet::test
