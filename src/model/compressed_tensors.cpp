@@ -162,7 +162,7 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
 
   Quantization quantization{Quantization::Format::compressed_tensors, {}};
   RegexMemory memory;
-  for (const std::string& module : linear_modules(config)) {
+  for (const std::string& module : linear_module_names(config)) {
     if (best_rank(ignored, module, memory)) continue;
     std::optional<int> best;
     for (const Group& group : groups) {

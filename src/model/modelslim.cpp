@@ -29,7 +29,7 @@ LinearScheme parse_kind(Json entry) {
 
 Quantization read_modelslim(Json root, const ModelConfig& config) {
   Quantization quantization{Quantization::Format::modelslim, {}};
-  const std::vector<std::string> list = linear_modules(config);
+  const std::vector<std::string> list = linear_module_names(config);
   const std::unordered_set<std::string> linear(list.begin(), list.end());
   for (Json entry : root.as_object()) {
     const std::string_view name = entry.key();

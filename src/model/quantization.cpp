@@ -39,7 +39,7 @@ void visit_layers(const ModelConfig& config, bool routers, const std::function<v
 
 }  // namespace
 
-std::vector<std::string> linear_modules(const ModelConfig& config) {
+std::vector<std::string> linear_module_names(const ModelConfig& config) {
   std::vector<std::string> modules;
   visit_layers(config, true, [&](std::string module) { modules.push_back(std::move(module)); });
   if (!config.tie_word_embeddings) modules.emplace_back("lm_head");
