@@ -171,8 +171,9 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
 std::int64_t AttentionLaunch::most_tiles(const attention::Params& p, std::int64_t group, std::int64_t rows) {
   if (p.tokens == 0 || p.sequences == 0) return 0;
   if (!p.query_starts) return p.sequences * div_up(p.tokens / p.sequences * group, rows);
-  // Every sequence with queries has at most one tile that is not full.
-  return p.tokens * group / rows + std::min<std::int64_t>(p.sequences, p.tokens);
+  // A sequence with x rows has 1 + (x - 1) / rows tiles; most when as many sequences as possible have queries.
+  const std::int64_t with_queries = std::min<std::int64_t>(p.sequences, p.tokens);
+  return with_queries + (p.tokens * group - with_queries) / rows;
 }
 
 }  // namespace cermet::cuda

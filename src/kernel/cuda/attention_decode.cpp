@@ -7,7 +7,11 @@
 namespace cermet::cuda {
 namespace {
 
-enum Programs : std::size_t { decode, general };
+enum Programs : std::size_t { decode, general, cluster };
+
+/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this all multiprocessors are wanted.
+constexpr int cluster_blocks = 8;
+constexpr std::int64_t most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
 struct DecodeShape {
@@ -27,6 +31,16 @@ struct DecodeShape {
   }
   /// Thread blocks that share the work.
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
+  /// What clusters run: more warps, because few blocks share the work, and shared memory that leaves room for the next launch's blocks.
+  DecodeShape of_cluster() const {
+    DecodeShape c = *this;
+    const std::int64_t room = std::int64_t{112} << 10;
+    c.blocks_each = 1;
+    for (c.warps = 8; c.warps > 4 && (c.stages = 2, c.shared_bytes() > room);) c.warps /= 2;
+    for (c.stages = 4; c.stages > 2 && c.shared_bytes() > room;) --c.stages;
+    return c;
+  }
+  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), cluster_blocks); }
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
@@ -42,7 +56,6 @@ Decline declines(const Problem& p) {
   if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
     return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
-  if (p.attributes.number("softcap") != 0 || p.has(8) || p.has(9)) return "softcap, sinks and alibi were not measured here yet";
   const DecodeShape s(p);
   if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
   if (s.rows * a.value_size * 4 > attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), s.tile_keys))
@@ -50,17 +63,30 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
+bool has_clusters(const Problem& p) {
+  const DecodeShape s(p);
+  return p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys && s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
+}
+
 std::vector<Program> programs(const Problem& p) {
   const DecodeShape s(p);
-  return {{.header = "kernel/cuda/device/attention/decode.cuh",
+  std::vector<Program> list{{.header = "kernel/cuda/device/attention/decode.cuh",
            .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
            .threads = 32 * s.warps,
            .shared_bytes = s.shared_bytes(),
            .min_blocks = s.blocks_each},
           attention_general_paged.programs(p)[0]};
+  if (!has_clusters(p)) return list;
+  const DecodeShape c = s.of_cluster();
+  list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
+                  .task = fmt::format("cermet::attention::DecodeClusterTask<{}, {}>", c.config(), cluster_blocks),
+                  .threads = 32 * c.warps,
+                  .shared_bytes = c.cluster_bytes(),
+                  .cluster = cluster_blocks});
+  return list;
 }
 
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, const Launcher& run_general) {
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const Launcher& run_general) {
   attention::DecodeParams p{attributes.params(args), 0, 0};
   // Many queries share keys better in larger tiles of rows.
   const bool few = p.a.tokens <= 8 * std::int64_t{p.a.sequences};
@@ -68,14 +94,15 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   if (p.a.tokens == 0) return;
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
+  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * cluster_blocks;
+  if (clusters && in_clusters <= args.queue->target().multiprocessors) return args.queue->run(cluster, in_clusters, p);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
 }
 
 Launcher bind(const Problem& problem) {
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), run_general = bind_general_attention(problem, general)](const LaunchArgs& args) {
-    launch(args, attributes, shape, run_general);
-  };
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), clusters = has_clusters(problem),
+          run_general = bind_general_attention(problem, general)](const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_general); };
 }
 
 }  // namespace
@@ -83,7 +110,7 @@ Launcher bind(const Problem& problem) {
 extern const Kernel attention_decode;
 const Kernel attention_decode{.name = "attention.decode",
                               .op = OpKind::incre_flash_attention,
-                              .summary = "few queries: keys and values stream once for all heads that share them, in equal shares for all thread blocks",
+                              .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
                               .declines = declines,
                               .bind = bind,
                               .workspace = [](const Problem& p, int) -> std::int64_t {

@@ -1,6 +1,8 @@
 // Host half of tasks that write to a paged cache.
 #pragma once
 
+#include <algorithm>
+
 #include "kernel/cuda/device/attention/cache_slots.hpp"
 #include "op/kv_cache.hpp"
 
@@ -24,6 +26,14 @@ inline const char* scales_name(const Problem& p, std::size_t scale) { return !p.
 inline bool quads_aligned(const TensorView& view) {
   bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % (4 * size_of(view.dtype)) == 0;
   for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) aligned &= view.strides[axis] % 4 == 0;
+  return aligned;
+}
+
+/// Whether vectors of this many elements, or pieces of 16 bytes of them, may be accessed in all rows of the last dimension.
+inline bool vectors_aligned(const TensorView& view, std::int64_t elements) {
+  const auto size = static_cast<std::int64_t>(size_of(view.dtype)), step = std::min<std::int64_t>(16, elements * size);
+  bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(step) == 0;
+  for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) aligned &= view.strides[axis] * size % step == 0;
   return aligned;
 }
 

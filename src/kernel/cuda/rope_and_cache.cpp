@@ -11,9 +11,6 @@ namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
 constexpr int threads = 128;
-/// Up to this many tokens a warp has one head of one token; beyond, a thread block has all heads of some tokens and searches once for all of them for
-/// tokens that are overwritten.
-constexpr std::int64_t most_single_tokens = 256;
 
 std::vector<Program> programs(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));
@@ -27,13 +24,33 @@ std::vector<Program> programs(const Problem& p) {
                                device_name(p.input(cos).dtype), weight(q_weight), weight(k_weight), device_name(p.input(positions).dtype),
                                device_name(p.input(slots).dtype), device_name(p.attributes.text("style") == "neox"), scales_name(p, k_scale), threads),
            .threads = threads,
-           .shared_bytes = kv_cache::most_item_tokens * 8}};
+           .shared_bytes = threads / 4 * 8}};  // a slot for each head, if each is of another token
 }
 
 struct Settings {
   KvCacheAxes axes;
   float eps, weight_offset;
+  int pairs, elements, heads_each;  ///< rope_width, value_width; heads of a work item
+  bool neox;
+
+  explicit Settings(const Problem& p)
+      : axes(p.attributes.text("layout")),
+        eps(static_cast<float>(p.attributes.number("eps"))),
+        weight_offset(static_cast<float>(p.attributes.number("weight_offset"))),
+        pairs(rope_and_cache::rope_width(p.size(cos, 1), static_cast<int>(size_of(p.input(q).dtype)), p.attributes.text("style") == "neox")),
+        elements(rope_and_cache::value_width(p.size(v, 2), static_cast<int>(size_of(p.input(v).dtype)))),
+        heads_each(threads / rope_and_cache::head_lanes(p.size(cos, 1), pairs)),
+        neox(p.attributes.text("style") == "neox") {}
+  bool aligned(const LaunchArgs& args) const;
 };
+
+bool Settings::aligned(const LaunchArgs& args) const {
+  const std::int64_t both = neox ? pairs : 2 * pairs;  // elements of a head in one access
+  bool all = vectors_aligned(args.inputs[cos], pairs) && vectors_aligned(args.inputs[sin], pairs);
+  for (const std::size_t operand : {q, k, q_weight, k_weight}) all = all && (!args.has(operand) || vectors_aligned(args.inputs[operand], both));
+  for (const std::size_t result : {0, 1}) all = all && vectors_aligned(args.outputs[result], both);
+  return all && vectors_aligned(args.inputs[v], elements) && vectors_aligned(args.outputs[2], elements);
+}
 
 rope_and_cache::Heads heads_of(const LaunchArgs& args, std::size_t which, std::size_t weight) {
   const TensorView& x = args.inputs[which];
@@ -68,13 +85,8 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.blocks = args.outputs[1].shape[0];
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
-  const bool single = tokens <= most_single_tokens;
-  p.item_tokens = single ? 1 : kv_cache::most_item_tokens;
-  p.item_heads = static_cast<std::int32_t>(single ? threads / 32 : heads);
-  p.aligned = true;
-  for (const std::size_t operand : {q, k, v, q_weight, k_weight}) p.aligned = p.aligned && (!args.has(operand) || quads_aligned(args.inputs[operand]));
-  for (const std::size_t result : {0, 1, 2}) p.aligned = p.aligned && quads_aligned(args.outputs[result]);
-  args.queue->run(0, div_up(tokens, p.item_tokens) * div_up(heads, p.item_heads), p);
+  p.aligned = settings.aligned(args);
+  args.queue->run(0, div_up(tokens * heads, settings.heads_each), p);
 }
 
 }  // namespace
@@ -83,12 +95,8 @@ extern const Kernel attention_rope_and_cache;
 const Kernel attention_rope_and_cache{
     .name = "attention.rope_and_cache",
     .op = OpKind::rope_and_cache,
-    .summary = "a warp normalises and rotates one head of a token in registers and stores it, rounded or quantized, where it goes",
-    .bind = [](const Problem& p) -> Launcher {
-      const Settings settings{KvCacheAxes(p.attributes.text("layout")), static_cast<float>(p.attributes.number("eps")),
-                              static_cast<float>(p.attributes.number("weight_offset"))};
-      return [settings](const LaunchArgs& args) { launch(args, settings); };
-    },
+    .summary = "a few lanes normalise and rotate one head of a token in registers and store it, rounded or quantized, where it goes",
+    .bind = [](const Problem& p) -> Launcher { return [settings = Settings(p)](const LaunchArgs& args) { launch(args, settings); }; },
     .programs = programs};
 
 }  // namespace cermet::cuda

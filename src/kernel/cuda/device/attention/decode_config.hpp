@@ -22,9 +22,12 @@ constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
   return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
 }
 
-/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and the memory for those of all blocks.
+/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and shared memory with those of all blocks and a
+/// barrier that counts them.
 constexpr int decode_inbox_each(int rows, int value_size, int ranks) { return (rows * (value_size / 4) + ranks - 1) / ranks; }
-constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) { return ranks * decode_inbox_each(rows, value_size, ranks) * 24; }
+constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) { return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16; }
+/// Keys and values that a block of a cluster asks the L2 for before it may read them.
+inline constexpr int decode_prefetch_bytes = 256 << 10;
 
 struct DecodeParams {
   Params a;

@@ -1,5 +1,5 @@
 // One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the tensor cores. Products are exact
-// and sums float32; what does not fit 16 bits (queries of float32, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it
+// and sums float32; what does not fit the type of the cache (wider queries, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it
 // fills the lower half of the 16 rows that the tensor cores multiply.
 #pragma once
 
@@ -14,7 +14,7 @@ struct DecodeTile {
   using T = Element<C.kv>;
   using Load = DecodeLoad<C>;
   static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16, halves = C.rows / 8;
-  static constexpr bool split_queries = C.q == DType::f32;
+  static constexpr bool split_queries = C.q != C.kv;
 
   /// Queries as the left operand, [16 rows, 16 * k_steps].
   struct Queries {
@@ -33,12 +33,6 @@ struct DecodeTile {
     }
   };
 
-  /// An infinity leaves nothing, so that it stays one.
-  static __device__ __forceinline__ uint32_t query_rest(float first, float second, uint32_t main) {
-    const float a = first - first_of(main, T{}), b = second - second_of(main, T{});
-    return pack(a == a ? a : 0.0f, b == b ? b : 0.0f, T{});
-  }
-
   static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -55,8 +49,8 @@ struct DecodeTile {
         if (used && d < C.head_size) x = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
         const uint32_t main = pack(to_float(x[0]), to_float(x[1]), T{});
         queries.main[i / 2][h + 2 * (i % 2)] = main;
-        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest(to_float(x[0]), to_float(x[1]), main) : 0u;
-        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest(to_float(x[0]), to_float(x[1]), main);
+        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(to_float(x[0]), to_float(x[1]), main) : 0u;
+        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(to_float(x[0]), to_float(x[1]), main);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Parameters of the rope_and_cache task.
+// Parameters of the rope_and_cache task, and how heads lie over threads.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
@@ -19,9 +19,26 @@ struct Params {
   const void *cos, *sin, *positions, *slots;
   int64_t out_token_stride, out_head_stride, cos_stride, sin_stride, table_rows, tokens, blocks;
   float eps, weight_offset;
-  int32_t item_tokens;  ///< tokens of a work item
-  int32_t item_heads;   ///< heads of q, k and v (in this order) of a work item
-  bool aligned;         ///< two neighbouring elements (four of v) may be accessed at a time everywhere
+  bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of 16 bytes
 };
+
+/// Pairs that a lane rotates where addresses allow: 16 bytes of an operand of this element size in one access.
+constexpr int rope_width(int64_t half, int element_bytes, bool neox) {
+  int width = 16 / element_bytes / (neox ? 1 : 2);
+  while (width > 1 && half % width != 0) width /= 2;
+  return width;
+}
+/// Elements of a value that a lane copies at a time.
+constexpr int value_width(int64_t size, int element_bytes) {
+  int width = 16 / element_bytes;
+  while (width > 1 && size % width != 0) width /= 2;
+  return width;
+}
+/// Lanes that share a head: a power of two.
+constexpr int head_lanes(int64_t half, int width) {
+  int lanes = 4;
+  while (lanes < 32 && lanes * width < half) lanes *= 2;
+  return lanes;
+}
 
 }  // namespace cermet::rope_and_cache

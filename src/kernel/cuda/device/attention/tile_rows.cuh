@@ -50,4 +50,11 @@ __device__ __forceinline__ uint32_t pack_rest(float first, float second, uint32_
   return pack(first - first_of(rounded, T{}), second - second_of(rounded, T{}), T{});
 }
 
+/// The same for queries that are rounded to T: an infinity, or what became one, leaves nothing, so that it stays one; so does NaN.
+template <class T>
+__device__ __forceinline__ uint32_t query_rest(float first, float second, uint32_t rounded) {
+  const float a = first - first_of(rounded, T{}), b = second - second_of(rounded, T{});
+  return pack(a == a ? a : 0.0f, b == b ? b : 0.0f, T{});
+}
+
 }  // namespace cermet::attention

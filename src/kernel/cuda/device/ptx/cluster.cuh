@@ -26,6 +26,17 @@ __device__ __forceinline__ void store_async_cluster_u64(uint32_t address, uint64
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(address), "l"(value), "r"(barrier) : "memory");
 }
 
+/// The same with 16 bytes.
+__device__ __forceinline__ void store_async_cluster(uint32_t address, const Vector<float, 4>& x, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+               "f"(x[3]), "r"(barrier)
+               : "memory");
+}
+__device__ __forceinline__ void store_async_cluster(uint32_t address, const Vector<float, 2>& x, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address), "f"(x[0]), "f"(x[1]), "r"(barrier)
+               : "memory");
+}
+
 /// Address, in the cluster's shared window, of the place in the block `rank` that corresponds to `own`.
 __device__ __forceinline__ uint32_t cluster_address(const void* own, uint32_t rank) {
   uint32_t address;

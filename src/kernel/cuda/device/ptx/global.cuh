@@ -18,6 +18,20 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t* from) {
 }
 
 /// Brings a line to the L1 without waiting for it.
-__device__ __forceinline__ void touch(const int32_t* from) { asm volatile("{\n .reg .s32 unused;\n ld.global.ca.s32 unused, [%0];\n}" ::"l"(from)); }
+__device__ __forceinline__ void touch(const void* from) { asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from)); }
+
+/// Reads what another launch may write meanwhile: from the L2, so that no L1 keeps the old value.
+__device__ __forceinline__ int32_t load_l2(const int32_t* from) {
+  int32_t value;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+
+#if CERMET_ARCH >= 900
+/// Brings bytes (a multiple of 16, as is the address) to the L2 without waiting for them.
+__device__ __forceinline__ void prefetch_l2(const void* from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+#endif
 
 }  // namespace cermet::ptx

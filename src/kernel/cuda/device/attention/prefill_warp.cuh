@@ -1,0 +1,265 @@
+// What one warp does in attention of many queries: 16 or 32 rows against 32 keys at a time.
+#pragma once
+
+#include "kernel/cuda/device/attention/prefill_config.hpp"
+#include "kernel/cuda/device/attention/queries.cuh"
+#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/ptx/ldmatrix.cuh"
+#include "kernel/cuda/device/ptx/mma.cuh"
+
+namespace cermet::attention {
+
+struct PrefillConfig {
+  int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
+  DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
+  int warp_rows, keys;                      ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32
+};
+
+template <PrefillConfig C>
+struct PrefillWarp {
+  using T = Element<C.kv>;
+  using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
+  using K = TileRows<C.head_size, C.keys>;
+  using V = TileRows<C.value_size, C.keys>;
+  static constexpr int keys = 32, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
+  static constexpr bool split_queries = C.q != C.kv;
+  using Scores = float[m_tiles][keys / 8][4];
+
+  int first_row;                               ///< of this warp, in the rows of the sequence
+  int all_rows;                                ///< of the sequence
+  int position;                                ///< of row 0 of the sequence
+  int keys_end;                                ///< keys of the sequence
+  Visible some, all;                           ///< keys that some row of the warp sees; that all see
+  float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the maximum times log2 e, the sum of this lane's weights
+  float output[m_tiles][2 * v_steps][4];
+
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ __forceinline__ int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
+  __device__ __forceinline__ Visible seen_by(const Params& p, int row) const {
+    return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
+  }
+
+  __device__ __forceinline__ void begin(const Params& p, const Sequence& s, int row) {
+    first_row = row;
+    all_rows = (s.end - s.begin) * C.group;
+    position = s.keys - (s.end - s.begin);
+    keys_end = s.keys;
+    const int used = min_of(C.warp_rows, all_rows - row);
+    if (used > 0) {
+      const Visible low = seen_by(p, row), high = seen_by(p, row + used - 1);
+      some = {low.first, high.last};
+      all = used == C.warp_rows ? Visible{high.first, low.last} : Visible{0, 0};
+    } else {
+      some = all = {0, 0};
+    }
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) maximum[m][h] = -infinity(), sum[m][h] = 0.0f;
+#pragma unroll
+      for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) output[m][n][e] = 0.0f;
+    }
+  }
+
+  /// scores[m][n]: rows of m against keys 8 n + 2 (lane % 4) and the next. `queries`: this warp's rows, whose second part follows that of the block's
+  /// rows; `tile`: 32 keys.
+  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, Scores& scores) {
+    const int q_row = lane() % 16, q_swizzle = Q::swizzle(q_row) ^ lane() / 16 * 16;
+    const int k_row = lane() / 16 * 8 + lane() % 8, k_swizzle = K::swizzle(k_row) ^ lane() / 8 % 2 * 16;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) scores[m][n][e] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < k_steps; ++step) {
+      uint32_t q[m_tiles][4], rest[m_tiles][4];
+#pragma unroll
+      for (int m = 0; m < m_tiles; ++m) {
+        const char* own = queries + Q::piece_offset(2 * step) + (16 * m + q_row) * Q::row_bytes + (Q::in_piece(2 * step) ^ q_swizzle);
+        ptx::ldmatrix_x4(q[m], own);
+        if constexpr (split_queries) ptx::ldmatrix_x4(rest[m], own + Q::bytes);
+      }
+#pragma unroll
+      for (int n = 0; n < keys / 8; n += 2) {
+        uint32_t k[4];
+        ptx::ldmatrix_x4(k, tile + K::piece_offset(2 * step) + (8 * n + k_row) * K::row_bytes + (K::in_piece(2 * step) ^ k_swizzle));
+        const uint32_t even[2] = {k[0], k[1]}, odd[2] = {k[2], k[3]};
+#pragma unroll
+        for (int m = 0; m < m_tiles; ++m) {
+          ptx::mma_m16n8k16(scores[m][n], q[m], even, T{});
+          ptx::mma_m16n8k16(scores[m][n + 1], q[m], odd, T{});
+        }
+        if constexpr (split_queries)
+#pragma unroll
+          for (int m = 0; m < m_tiles; ++m) {
+            ptx::mma_m16n8k16(scores[m][n], rest[m], even, T{});
+            ptx::mma_m16n8k16(scores[m][n + 1], rest[m], odd, T{});
+          }
+      }
+    }
+  }
+
+  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: the first key.
+  __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, int kv_head, int first, Scores& scores) const {
+    const bool plain = p.softcap == 0.0f && p.alibi == nullptr, whole = first >= all.first && first + keys <= all.last;
+    if (plain) {
+#pragma unroll
+      for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) scores[m][n][e] *= scale_log2;
+    }
+    if (plain && whole) return;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = row_of(m, h);
+        const Visible seen = seen_by(p, row);
+        const float slope = p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
+#pragma unroll
+        for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const int key = first + 8 * n + 2 * (lane() % 4) + e;
+            float& score = scores[m][n][2 * h + e];
+            if (!plain) score = score_of(p, score, slope, position + row / C.group - key) * log2_e;
+            if (key < seen.first || key >= seen.last) score = -infinity();
+          }
+      }
+  }
+
+  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
+  __device__ __forceinline__ void update(Scores& scores) {
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m) {
+      float shrink[2];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float top = maximum[m][h];
+#pragma unroll
+        for (int n = 0; n < keys / 8; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * h], scores[m][n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+        const float base = top == -infinity() ? 0.0f : top;
+        shrink[h] = maximum[m][h] == top ? 1.0f : exp2_approximate(maximum[m][h] - base);
+        maximum[m][h] = top;
+        float added = 0.0f;
+#pragma unroll
+        for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            scores[m][n][2 * h + e] = exp2_approximate(scores[m][n][2 * h + e] - base);
+            added += scores[m][n][2 * h + e];
+          }
+        sum[m][h] = fmaf(sum[m][h], shrink[h], added);
+      }
+      if (!__any_sync(0xffffffffu, shrink[0] != 1.0f || shrink[1] != 1.0f)) continue;
+#pragma unroll
+      for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) output[m][n][e] *= shrink[e / 2];
+    }
+  }
+
+  /// output += weights * values of the same 32 keys.
+  __device__ __forceinline__ void multiply_values(const Scores& weights, const char* tile) {
+    const int row = lane() / 8 % 2 * 8 + lane() % 8, swizzle = V::swizzle(row) ^ lane() / 16 * 16;
+#pragma unroll
+    for (int n = 0; n < keys / 8; n += 2) {
+      uint32_t main[m_tiles][4], rest[m_tiles][4];
+#pragma unroll
+      for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float a = weights[m][n + i / 2][2 * (i % 2)], b = weights[m][n + i / 2][2 * (i % 2) + 1];
+          main[m][i] = pack(a, b, T{});
+          rest[m][i] = pack_rest<T>(a, b, main[m][i]);
+        }
+#pragma unroll
+      for (int d = 0; d < v_steps; ++d) {
+        uint32_t v[4];
+        ptx::ldmatrix_x4_trans(v, tile + V::piece_offset(2 * d) + (8 * n + row) * V::row_bytes + (V::in_piece(2 * d) ^ swizzle));
+        const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+#pragma unroll
+        for (int m = 0; m < m_tiles; ++m) {
+          ptx::mma_m16n8k16(output[m][2 * d], main[m], even, T{});
+          ptx::mma_m16n8k16(output[m][2 * d + 1], main[m], odd, T{});
+        }
+#pragma unroll
+        for (int m = 0; m < m_tiles; ++m) {
+          ptx::mma_m16n8k16(output[m][2 * d], rest[m], even, T{});
+          ptx::mma_m16n8k16(output[m][2 * d + 1], rest[m], odd, T{});
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ float value_at(const char* tile, int key, int d) {
+    return to_float(reinterpret_cast<const T*>(tile + V::offset(key, d / 8))[d % 8]);
+  }
+
+  /// Whether a value of the 32 keys is infinite or NaN; the same in all lanes.
+  static __device__ __forceinline__ bool has_special(const char* tile) {
+    bool special = false;
+    for (int i = lane(); i < keys * C.value_size; i += 32) {
+      const float x = value_at(tile, i / C.value_size, i % C.value_size);
+      special |= !(x - x == 0.0f);
+    }
+    return __any_sync(0xffffffffu, special);
+  }
+
+  /// multiply_values where rows see different keys and a value is not finite: what a row does not see is not even multiplied by 0.
+  __device__ __forceinline__ void multiply_seen_values(const Params& p, int first, const Scores& weights, const char* tile) {
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const Visible seen = seen_by(p, row_of(m, h));
+#pragma unroll 1
+          for (int j = 0; j < 8; ++j) {
+            const float even = __shfl_sync(0xffffffffu, weights[m][n][2 * h], lane() / 4 * 4 + j / 2);
+            const float odd = __shfl_sync(0xffffffffu, weights[m][n][2 * h + 1], lane() / 4 * 4 + j / 2), weight = j % 2 ? odd : even;
+            const int key = first + 8 * n + j;
+            if (key < seen.first || key >= seen.last) continue;
+#pragma unroll
+            for (int d = 0; d < C.value_size / 8; ++d)
+#pragma unroll
+              for (int e = 0; e < 2; ++e)
+                output[m][d][2 * h + e] = fmaf(weight, value_at(tile, 8 * n + j, 8 * d + 2 * (lane() % 4) + e), output[m][d][2 * h + e]);
+          }
+        }
+  }
+
+  __device__ __forceinline__ void store(const Params& p, const Sequence& s, int kv_head, bool broken) const {
+    using Out = Element<C.out>;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float total = sum[m][h] + __shfl_xor_sync(0xffffffffu, sum[m][h], 1);
+        total += __shfl_xor_sync(0xffffffffu, total, 2);
+        const int row = row_of(m, h), token = s.begin + row / C.group, head = kv_head * C.group + row % C.group;
+        if (row >= all_rows) continue;
+        const Visible seen = seen_by(p, row);
+        const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, maximum[m][h] * ln_2, broken ? quiet_nan() : total);
+        Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + 2 * (lane() % 4);
+#pragma unroll
+        for (int d = 0; d < C.value_size / 8; ++d) {
+          const Vector<Out, 2> pair{from_float<Out>(output[m][d][2 * h] * finish.factor), from_float<Out>(output[m][d][2 * h + 1] * finish.factor)};
+          if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d) = pair;
+          else to[8 * d] = pair[0], to[8 * d + 1] = pair[1];
+        }
+        if (p.lse && lane() % 4 == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+      }
+  }
+};
+
+}  // namespace cermet::attention
