@@ -102,8 +102,33 @@ void add_variants(std::vector<Case>& list) {
   list.back().inputs[cu_seqlens] = bounds({0});
 }
 
+/// 16-bit types with heads of a length that tiles take: several tiles of rows and keys, masks across them, values that rows must not see.
+void add_tiles(std::vector<Case>& list) {
+  for (const DType t : {DType::bf16, DType::f16}) {
+    const std::string type(name_of(t));
+    const auto window = [](std::int64_t w) { return AttributeValue(w); };
+    list.push_back(make_case("tiles_" + type, {.tokens = 75, .keys = 75, .heads = 8, .kv_heads = 2, .d = 64, .dv = 64, .dtype = t}, {{"return_lse", true}}));
+    list.push_back(
+        make_case("tiles_all_" + type, {.tokens = 70, .keys = 130, .heads = 2, .kv_heads = 1, .d = 128, .dv = 128, .dtype = t}, {{"causal", false}}));
+    list.push_back(
+        make_case("tiles_window_" + type, {.tokens = 150, .keys = 190, .heads = 2, .kv_heads = 1, .d = 64, .dv = 128, .dtype = t}, {{"window", window(40)}}));
+    list.push_back(make_case("tiles_ragged_" + type, {.tokens = 200, .keys = 260, .heads = 2, .kv_heads = 1, .d = 128, .dv = 64, .dtype = t}));
+    list.back().inputs[cu_seqlens] = bounds({0, 70, 70, 71, 200});
+    list.back().inputs[cu_seqlens_k] = bounds({0, 70, 80, 120, 260});
+    list.push_back(make_case("tiles_sinks_alibi_softcap_" + type, {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .dtype = t},
+                             {{"softcap", 4.0}, {"return_lse", true}}));
+    list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+    list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+    list.push_back(make_case("tiles_future_nan_" + type, {.tokens = 40, .keys = 40, .heads = 2, .kv_heads = 1, .d = 64, .dv = 64, .dtype = t}));
+    list.back().inputs[v]->fill = values(std::vector<double>(40 * 64, 1.5));
+    list.back().inputs[v]->fill.values[37 * 64 + 5] = NAN;
+    list.back().inputs[v]->fill.values[20 * 64 + 9] = INFINITY;
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list;
+  add_tiles(list);
   for (DType t : {DType::f32, DType::bf16, DType::f16}) list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));
   for (std::int64_t d : {1, 8, 24, 40, 64, 96, 192, 256})
     list.push_back(make_case(fmt::format("d{}", d), {.tokens = 9, .keys = 12, .heads = 3, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d}));

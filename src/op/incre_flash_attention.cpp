@@ -122,6 +122,17 @@ void add_tiles(std::vector<Case>& list) {
     list.push_back(make_case("tiles_" + type, s, {50, 0, 7, 300}, {}, {{"return_lse", true}}));
     list.push_back(make_case("tiles_window_" + type, s, {50, 9, 300}, {}, {{"window", std::int64_t{20}}}));
     list.push_back(make_case("tiles_chunk_" + type, s, {40, 13}, {3, 1}));
+    list.push_back(make_case("tiles_prefill_" + type, s, {40, 130, 5}, {40, 70, 0}, {{"return_lse", true}}));
+    s.block = 20;
+    list.push_back(make_case("tiles_prefill_window_" + type, s, {40, 130}, {9, 70}, {{"window", std::int64_t{30}}, {"layout", "nhd"}}));
+    s.block = 16;
+    s.d = s.dv = 128;
+    if (t == DType::bf16) s.q = DType::f32;
+    list.push_back(make_case("tiles_prefill_wide_" + type, s, {90, 30}, {80, 20}));
+    list.push_back(make_case("tiles_decode_wide_" + type, s, {190, 30}, {2, 1}));
+    list.push_back(make_case("tiles_future_nan_" + type, s, {50}, {50}));
+    list.back().inputs[v_cache]->fill = values(std::vector<double>(64 * 2 * 128, 1.5));
+    list.back().inputs[v_cache]->fill.values[(16 * 2 + 9) * 128 + 5] = NAN;
   }
 }
 

@@ -1,4 +1,4 @@
-// Host half of decoding attention: its tasks, and the general one for launches that they do not fit.
+// Host half of decoding attention: its tasks, and those for many queries behind them.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"
@@ -7,8 +7,10 @@
 namespace cermet::cuda {
 namespace {
 
-enum Programs : std::size_t { decode, general, cluster };
+enum Programs : std::size_t { decode, cluster };
 
+/// Queries of a sequence, on average, that still count as few.
+constexpr std::int64_t most_few = 8;
 /// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this all multiprocessors are wanted.
 constexpr int cluster_blocks = 8;
 constexpr std::int64_t most_cluster_keys = 16384;
@@ -71,26 +73,27 @@ bool has_clusters(const Problem& p) {
 std::vector<Program> programs(const Problem& p) {
   const DecodeShape s(p);
   std::vector<Program> list{{.header = "kernel/cuda/device/attention/decode.cuh",
-           .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
-           .threads = 32 * s.warps,
-           .shared_bytes = s.shared_bytes(),
-           .min_blocks = s.blocks_each},
-          attention_general_paged.programs(p)[0]};
-  if (!has_clusters(p)) return list;
-  const DecodeShape c = s.of_cluster();
-  list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
-                  .task = fmt::format("cermet::attention::DecodeClusterTask<{}, {}>", c.config(), cluster_blocks),
-                  .threads = 32 * c.warps,
-                  .shared_bytes = c.cluster_bytes(),
-                  .cluster = cluster_blocks});
+                             .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
+                             .threads = 32 * s.warps,
+                             .shared_bytes = s.shared_bytes(),
+                             .min_blocks = s.blocks_each}};
+  if (has_clusters(p)) {
+    const DecodeShape c = s.of_cluster();
+    list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
+                    .task = fmt::format("cermet::attention::DecodeClusterTask<{}, {}>", c.config(), cluster_blocks),
+                    .threads = 32 * c.warps,
+                    .shared_bytes = c.cluster_bytes(),
+                    .cluster = cluster_blocks});
+  }
+  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : attention_general_paged.programs(p)) list.push_back(std::move(program));
   return list;
 }
 
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const Launcher& run_general) {
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const Launcher& run_many) {
   attention::DecodeParams p{attributes.params(args), 0, 0};
   // Many queries share keys better in larger tiles of rows.
-  const bool few = p.a.tokens <= 8 * std::int64_t{p.a.sequences};
-  if (!p.a.aligned || !few) return run_general(args);
+  const bool few = p.a.tokens <= most_few * std::int64_t{p.a.sequences};
+  if (!p.a.aligned || !few) return run_many(args);
   if (p.a.tokens == 0) return;
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
@@ -101,22 +104,25 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
 }
 
 Launcher bind(const Problem& problem) {
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), clusters = has_clusters(problem),
-          run_general = bind_general_attention(problem, general)](const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_general); };
+  const bool clusters = has_clusters(problem);
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), clusters,
+          run_many = (AttentionProblem(problem).tokens > most_few ? bind_many_queries : bind_general_attention)(problem, clusters ? 2 : 1)](
+             const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
 }
 
 }  // namespace
 
 extern const Kernel attention_decode;
-const Kernel attention_decode{.name = "attention.decode",
-                              .op = OpKind::incre_flash_attention,
-                              .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
-                              .declines = declines,
-                              .bind = bind,
-                              .workspace = [](const Problem& p, int) -> std::int64_t {
-                                const DecodeShape s(p);
-                                return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
-                              },
-                              .programs = programs};
+const Kernel attention_decode{
+    .name = "attention.decode",
+    .op = OpKind::incre_flash_attention,
+    .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
+    .declines = declines,
+    .bind = bind,
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      const DecodeShape s(p);
+      return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
+    },
+    .programs = programs};
 
 }  // namespace cermet::cuda

@@ -46,7 +46,6 @@ Launcher bind_general_attention(const Problem& problem, std::size_t program) {
   };
 }
 
-extern const Kernel attention_general_ragged;
 const Kernel attention_general_paged{.name = "attention.general_paged",
                                      .op = OpKind::incre_flash_attention,
                                      .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",

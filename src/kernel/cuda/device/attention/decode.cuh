@@ -54,7 +54,7 @@ struct DecodeTask {
   using Planner = Plan<Load::plan>;
   using AllParts = Parts<C.rows, C.value_size>;
   static constexpr int threads = Block::threads, stages = C.stages, at_once = 8,
-                       most_merged = min_of(64, Block::stage_bytes * stages / (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
+                       most_merged = min_of(64, Block::stage_bytes*stages / (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
 
   /// Adds the parts of a span whose last part is number 0 of this block, and writes its rows. `begin`: the span's first unit; `sums`: memory for the maxima
   /// and sums of most_merged parts.

@@ -1,6 +1,6 @@
 // One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the tensor cores. Products are exact
-// and sums float32; what does not fit the type of the cache (wider queries, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it
-// fills the lower half of the 16 rows that the tensor cores multiply.
+// and sums float32; what does not fit the type of the cache (wider queries, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free:
+// it fills the lower half of the 16 rows that the tensor cores multiply.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_load.cuh"

@@ -48,7 +48,7 @@ __device__ __forceinline__ float reduce_head(float x) {
 /// within the pairs ends within them.
 template <HeadShape H, int Width, class X>
 struct Head {
-  static constexpr int pieces = max_of(1, static_cast<int>(div_up(H.half, H.lanes * Width))), tail = H.size - 2 * H.half,
+  static constexpr int pieces = max_of(1, static_cast<int>(div_up(H.half, H.lanes*Width))), tail = H.size - 2 * H.half,
                        tail_pieces = max_of(1, static_cast<int>(div_up(tail, H.lanes)));
   float a[pieces][Width], b[pieces][Width], rest[tail_pieces];
 
@@ -168,7 +168,7 @@ struct Head {
 /// The lanes of a head store a value [Size] in its slot.
 template <int Size, int Lanes, int Width, class X>
 struct Value {
-  static constexpr int pieces = static_cast<int>(div_up(Size, Lanes * Width));
+  static constexpr int pieces = static_cast<int>(div_up(Size, Lanes* Width));
   X x[pieces][Width];
 
   static __device__ __forceinline__ int element(int piece) { return (Lanes * piece + static_cast<int>(threadIdx.x % Lanes)) * Width; }
