@@ -28,7 +28,7 @@ LinearScheme parse_kind(Json entry) {
 }  // namespace
 
 Quantization read_modelslim(Json root, const ModelConfig& config) {
-  Quantization quantization{Quantization::Format::modelslim, {}};
+  Quantization quantization{.format = Quantization::Format::modelslim, .modules = {}};
   const std::vector<std::string> list = linear_module_names(config);
   const std::unordered_set<std::string> linear(list.begin(), list.end());
   for (Json entry : root.as_object()) {
