@@ -160,7 +160,7 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
   std::vector<Target> ignored;
   if (const std::optional<Json> list = root.find("ignore")) ignored = parse_targets(*list);
 
-  Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}, .range = 127.5};
+  Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}};
   RegexMemory memory;
   for (const std::string& module : linear_module_names(config)) {
     if (best_rank(ignored, module, memory)) continue;

@@ -18,7 +18,8 @@ struct Quantization {
   Format format = Format::none;
   /// By the module's name in the checkpoint, "model.layers.0.self_attn.q_proj"; modules that are not here are real.
   std::unordered_map<std::string, LinearScheme> modules;
-  /// int8 codes of inputs that are quantized as they come: absmax / range is the scale. 127, or the 127.5 of the compressed-tensors package.
+  /// int8 codes of inputs that are quantized as they come: absmax / range is the scale. 127, as in other runtimes; with 127.5 the largest value lies
+  /// between two codes, and the last bit of a float decides.
   double range = 127;
   /// Fixed inputs whose code of 0 is not 0, by module: code = x / scale + offset. What the checkpoint states; filled by checked_quantization().
   std::unordered_map<std::string, float> input_offsets = {};

@@ -17,8 +17,6 @@ class PlainDecoder {
   explicit PlainDecoder(const std::filesystem::path& model);
 
   const ModelConfig& config() const { return config_; }
-  /// int8 codes of inputs that are quantized as they come: absmax / range is the scale.
-  float range = 127;
   /// Logits [tokens, vocab_size] of a sequence from position 0, one after the other. Notes the largest magnitude of each module's input.
   std::vector<double> logits(const std::vector<std::int32_t>& ids);
   /// Quantizes the weight of a module with absmax / 127 (fp8: 448) as rounded to the checkpoint's type; a fixed input gets the scale and offset.

@@ -103,7 +103,7 @@ PlainDecoder::Vector PlainDecoder::linear(const std::string& module, Vector x, b
     if (m.scheme.input == LinearScheme::Input::dynamic) {
       float peak = 0;
       for (const double v : x) peak = std::max(peak, static_cast<float>(std::abs(v)));
-      scale = peak / (is_fp8(m.scheme) ? 448.0f : range);
+      scale = peak / (is_fp8(m.scheme) ? 448.0f : 127.0f);
       offset = 0;
     }
     for (double& v : x) v = (code_of(is_fp8(m.scheme), static_cast<float>(v) / scale + offset) - static_cast<double>(offset)) * static_cast<double>(scale);

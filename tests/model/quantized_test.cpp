@@ -126,7 +126,6 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
   const std::vector<std::int32_t> ids = some_ids(decoder.config(), 20);
   const std::vector<double> real = decoder.logits(ids);
   quantize(decoder, mix);
-  decoder.range = mix.format == Format::modelslim ? 127.0f : 127.5f;
   if (mix.format == Format::modelslim) decoder.round_biases();
   const ScratchFolder scratch;
   decoder.write(scratch / "model", mix.format);
