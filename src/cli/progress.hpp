@@ -14,8 +14,8 @@ class Progress {
   ~Progress();  ///< erases the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Work done of work in all. Draws at most 20 times a second.
-  void update(std::int64_t done, std::int64_t total);
+  /// Work done of work in all, and a note after the bar. Draws at most 20 times a second.
+  void update(std::int64_t done, std::int64_t total, const std::string& note = {});
 
  private:
   std::string title_;

@@ -64,12 +64,14 @@ SchemeMap scheme_map(const Policy& policy, std::span<const LinearModule> modules
   return schemes;
 }
 
-void write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
-                      std::span<const LinearModule> modules, const SchemeMap& schemes, QuantizationRecord record, const ExportOptions& options) {
+std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
+                                          std::span<const LinearModule> modules, const SchemeMap& schemes, std::optional<QuantizationRecord> record,
+                                          const ExportOptions& options) {
+  std::vector<std::string> rounded;
   ShardOptions shards = options.shards;
   nlohmann::ordered_json quantization;
   if (options.format == ExportFormat::modelslim) {
-    tensors = to_modelslim(tensors, modules, schemes, options.allow_rounding ? &record.rounded : nullptr);
+    tensors = to_modelslim(tensors, modules, schemes, options.allow_rounding ? &rounded : nullptr);
     shards.stem = modelslim_stem;
     write_file_atomically(folder / modelslim_description_file, modelslim_description(tensors, schemes).dump(2) + "\n");
   } else {
@@ -78,24 +80,27 @@ void write_checkpoint(const std::filesystem::path& folder, const std::filesystem
   write_shards(folder, tensors, shards);
   copy_side_files(config_from, folder);
   write_file_atomically(folder / "config.json", config_text(config_from, quantization));
-  write_file_atomically(folder / QuantizationRecord::file_name, record.to_json());
+  if (record) {
+    record->rounded = rounded;
+    write_file_atomically(folder / QuantizationRecord::file_name, record->to_json());
+  }
+  return rounded;
 }
 
-void assemble(const std::filesystem::path& model, const std::filesystem::path& working, const std::filesystem::path& out, const QuantizationRecord& record,
-              const ExportOptions& options) {
-  require_new_or_empty(out);
+std::filesystem::path assemble(const std::filesystem::path& model, const std::filesystem::path& working, const QuantizationRecord& record,
+                               const ExportOptions& options) {
   const Checkpoint source = Checkpoint::open(model);
   const std::vector<LinearModule> modules = linear_modules(source.config());
   const SchemeMap schemes = scheme_map(Policy::parse(record.policy, QuantizationRecord::file_name), modules);
   std::deque<SafetensorsFile> layers;
   for (std::int64_t layer = 0; layer < source.config().layers; ++layer) layers.push_back(SafetensorsFile::open(layer_file(working, layer)));
 
-  const std::filesystem::path unfinished = working / "result";
+  const std::filesystem::path result = working / "result";
   std::error_code error;
-  std::filesystem::remove_all(unfinished, error);  // of a run that was ended here
-  if (!std::filesystem::create_directory(unfinished, error)) fail(Status::io, "{}: cannot be created: {}", unfinished.string(), error.message());
-  write_checkpoint(unfinished, model, tensors_of(source, layers), modules, schemes, record, options);
-  rename_file(unfinished, out);
+  std::filesystem::remove_all(result, error);
+  if (!std::filesystem::create_directory(result, error)) fail(Status::io, "{}: cannot be created: {}", result.string(), error.message());
+  write_checkpoint(result, model, tensors_of(source, layers), modules, schemes, record, options);
+  return result;
 }
 
 }  // namespace cermet

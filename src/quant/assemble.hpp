@@ -25,15 +25,16 @@ struct ExportOptions {
 /// The scheme of every module that the policy quantizes. Throws Error as Policy::check does.
 SchemeMap scheme_map(const Policy& policy, std::span<const LinearModule> modules);
 
-/// Puts layer files (working_folder's) and the source's other tensors together into `out`, which appears when it is complete; the unfinished result lies inside
-/// `working`, where a later run replaces it. The bytes of the tensors depend on the layer files, the source and the options alone. Memory stays at a piece of a
-/// tensor. Throws Error for a missing layer, a full disk, an `out` that holds something.
-void assemble(const std::filesystem::path& model, const std::filesystem::path& working, const std::filesystem::path& out, const QuantizationRecord& record,
-              const ExportOptions& options);
+/// Puts layer files (working_folder's) and the source's other tensors together inside `working`, in place of what an earlier run left there, and returns the
+/// folder. The bytes of the tensors depend on the layer files, the source and the options alone. Memory stays at a piece of a tensor. Throws Error for a
+/// missing layer or a full disk.
+std::filesystem::path assemble(const std::filesystem::path& model, const std::filesystem::path& working, const QuantizationRecord& record,
+                               const ExportOptions& options);
 
-/// Writes tensors, descriptor, config.json and record into a folder that exists. `config_from`: the folder whose config.json is taken, without what it says
-/// about quantization, and whose small files are copied.
-void write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
-                      std::span<const LinearModule> modules, const SchemeMap& schemes, QuantizationRecord record, const ExportOptions& options);
+/// Writes tensors, descriptor, config.json and, where there is one, the record into a folder that exists, and returns what was rounded (see ExportOptions).
+/// `config_from`: the folder whose config.json is taken, without what it says about quantization, and whose small files are copied.
+std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
+                                          std::span<const LinearModule> modules, const SchemeMap& schemes, std::optional<QuantizationRecord> record,
+                                          const ExportOptions& options);
 
 }  // namespace cermet

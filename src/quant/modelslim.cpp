@@ -143,7 +143,7 @@ void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor
     table.used(module + ".bias");
   }
   table.used(module + ".weight_scale");
-  out.push_back(made(module + ".input_offset", DType::i8, {1}, {0}));
+  out.push_back(made(module + ".input_offset", input.spec.dtype, input.spec.shape, {0}));
   out.push_back(deq_scale_tensor(module + ".deq_scale", dtype, products));
   out.push_back(made(module + ".quant_bias", DType::i32, {rows}, bias));
 }

@@ -63,17 +63,16 @@ TEST(Assemble, ShardsHaveTheSameTensorsAndAnIndex) {
   EXPECT_TRUE(files.contains(fmt::format("model-00001-of-{:05}.safetensors", files.size())));
 }
 
-TEST(Assemble, TellsWhatIsMissingAndLeavesNothing) {
+TEST(Assemble, TellsWhatIsMissingAndStartsAnew) {
   const ScratchFolder scratch;
-  write_rounded_layers(mixture, scratch / "out.partial", Policy::standard());
-  std::filesystem::remove(layer_file(scratch / "out.partial", 1));
-  expect_error(Status::io, {layer_file(scratch / "out.partial", 1).string()},
-               [&] { assemble(mixture, scratch / "out.partial", scratch / "out", record_of(Policy::standard()), {}); });
-  EXPECT_FALSE(std::filesystem::exists(scratch / "out"));
-  std::filesystem::create_directory(scratch / "full");
-  scratch.file("full/file", "x");
-  expect_error(Status::invalid_argument, {"new or empty folder"},
-               [&] { assemble(mixture, scratch / "out.partial", scratch / "full", record_of(Policy::standard()), {}); });
+  const std::filesystem::path working = scratch / "out.partial", layer = layer_file(working, 1);
+  write_rounded_layers(mixture, working, Policy::standard());
+  std::filesystem::rename(layer, scratch / "layer");
+  expect_error(Status::io, {layer.string()}, [&] { assemble(mixture, working, record_of(Policy::standard()), {}); });
+  std::filesystem::rename(scratch / "layer", layer);
+  std::filesystem::create_directory(working / "result");
+  scratch.file("out.partial/result/stale", "x");
+  EXPECT_FALSE(std::filesystem::exists(assemble(mixture, working, record_of(Policy::standard()), {}) / "stale"));
 }
 
 TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {

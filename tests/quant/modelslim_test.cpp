@@ -73,7 +73,7 @@ TEST(ModelSlim, TensorsOfAFixedInput) {
   EXPECT_EQ(find(slim, module + ".weight_scale"), nullptr);
   for (const auto& [suffix, dtype] : {std::pair{".weight", DType::i8},
                                       {".input_scale", DType::bf16},
-                                      {".input_offset", DType::i8},
+                                      {".input_offset", DType::bf16},
                                       {".deq_scale", DType::f32},
                                       {".quant_bias", DType::i32}}) {
     const OutputTensor* tensor = find(slim, module + suffix);
@@ -113,9 +113,9 @@ TEST(ModelSlim, RefusesScalesThatWouldNotComeBack) {
   const std::string module = "model.layers.1.mlp.down_proj";
   const auto back = [&] { from_modelslim(slim, rounded.modules, rounded.schemes, DType::bf16); };
   OutputTensor* offset = find(slim, module + ".input_offset");
-  offset->bytes[0] = std::byte{3};
+  format::store_element(offset->bytes.data(), DType::bf16, 0, 3);
   expect_error(Status::unsupported, {module + ".input_offset", "expected 0", "found 3"}, back);
-  offset->bytes[0] = std::byte{0};
+  format::store_element(offset->bytes.data(), DType::bf16, 0, 0);
   // An input scale whose multiples skip float32 values, and a product between them.
   OutputTensor* input = find(slim, module + ".input_scale");
   input->file = nullptr;

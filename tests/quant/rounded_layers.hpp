@@ -69,7 +69,7 @@ inline QuantizationRecord record_of(const Policy& policy) {
 inline void round_checkpoint(const std::filesystem::path& model, const std::filesystem::path& out, const Policy& policy, const ExportOptions& options = {}) {
   const std::filesystem::path working = working_folder(out);
   write_rounded_layers(model, working, policy, options.format == ExportFormat::modelslim ? 127 : 127.5);
-  assemble(model, working, out, record_of(policy), options);
+  rename_file(assemble(model, working, record_of(policy), options), out);
   std::filesystem::remove_all(working);
 }
 

@@ -1,0 +1,58 @@
+// cermet convert: a quantized checkpoint in the other descriptor's form.
+#include "quant/convert.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+#include "cli/verb.hpp"
+
+namespace cermet::cli {
+namespace {
+
+struct Options {
+  std::string folder, to, out;
+  bool allow_rounding = false;
+  std::int64_t max_file_bytes = std::int64_t{4} << 30;
+};
+
+void convert_folder(const Options& options, Console& console) {
+  ExportOptions target;
+  target.allow_rounding = options.allow_rounding;
+  require(options.to == "compressed-tensors" || options.to == "modelslim", "--to: expected compressed-tensors or modelslim, found '{}'", options.to);
+  target.format = options.to == "modelslim" ? ExportFormat::modelslim : ExportFormat::compressed_tensors;
+  target.shards.max_file_bytes = options.max_file_bytes;
+  target.shards.cancelled = &interrupted();
+  ConvertResult result;
+  {
+    Progress progress("writing " + options.out);
+    target.shards.on_progress = [&](std::int64_t done, std::int64_t total) { progress.update(done, total); };
+    result = convert(options.folder, options.out, target);
+  }
+  if (console.json()) {
+    console.write_json({{"out", options.out}, {"to", options.to}, {"tensors", result.tensors}, {"bytes", result.bytes}, {"rounded", result.rounded}});
+    return;
+  }
+  for (const std::string& line : result.rounded) console.print("rounded: {}\n", line);
+  console.print("{}: {} tensors, {}, {}\n", options.out, result.tensors, bytes_text(static_cast<double>(result.bytes)),
+                result.rounded.empty() ? "codes and scales the same to the bit" : "codes the same to the bit");
+}
+
+}  // namespace
+
+Verb convert_verb() {
+  return {"convert", "a quantized checkpoint in another descriptor's form, the same to the bit",
+          "  cermet convert /tmp/demo-int8 --to modelslim --out /tmp/demo-slim\n"
+          "  cermet convert /tmp/demo-slim --to compressed-tensors --out /tmp/demo-back",
+          [](CLI::App& app) -> Action {
+            const auto options = std::make_shared<Options>();
+            app.add_option("FOLDER", options->folder, "a quantized checkpoint, compressed-tensors or ModelSlim")->required();
+            app.add_option("--to", options->to, "compressed-tensors or modelslim")->required();
+            app.add_option("--out", options->out, "folder to create; it may exist if it is empty")->required();
+            app.add_flag("--allow-rounding", options->allow_rounding,
+                         "round what the target cannot hold exactly (biases beside fixed input scales) and list it");
+            app.add_option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
+                ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
+                ->capture_default_str();
+            return [options](Console& console) { convert_folder(*options, console); };
+          }};
+}
+
+}  // namespace cermet::cli

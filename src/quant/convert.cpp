@@ -1,0 +1,34 @@
+#include "quant/convert.hpp"
+
+#include "base/error.hpp"
+#include "model/checkpoint.hpp"
+#include "model/new_folder.hpp"
+#include "quant/modelslim.hpp"
+
+namespace cermet {
+
+ConvertResult convert(const std::filesystem::path& folder, const std::filesystem::path& out, const ExportOptions& options) {
+  const Checkpoint source = Checkpoint::open(folder);
+  const Quantization& quantization = source.quantization();
+  if (!quantization.stored()) fail(Status::invalid_argument, "{}: expected a quantized checkpoint, found one without a descriptor", folder.string());
+  const bool from_slim = quantization.format == Quantization::Format::modelslim;
+  require(from_slim != (options.format == ExportFormat::modelslim), "{}: expected a checkpoint that is not {} yet, found one that is", folder.string(),
+          name_of(options.format));
+  const std::vector<LinearModule> modules = linear_modules(source.config());
+  std::vector<OutputTensor> tensors;
+  for (const SafetensorsFile& file : source.files())
+    for (const StoredTensor& tensor : file.tensors()) tensors.push_back(copy_of(file, tensor));
+  if (from_slim) tensors = from_modelslim(tensors, modules, quantization.modules, source.config().dtype);
+
+  NewFolder target(out);
+  std::optional<QuantizationRecord> record = QuantizationRecord::read(folder);
+  ConvertResult result;
+  result.rounded = write_checkpoint(target.path(), folder, std::move(tensors), modules, quantization.modules, std::move(record), options);
+  const Checkpoint written = Checkpoint::open(target.path());  // what was written can be read
+  result.tensors = static_cast<std::int64_t>(written.tensors().size());
+  result.bytes = written.total_bytes();
+  target.commit();
+  return result;
+}
+
+}  // namespace cermet
