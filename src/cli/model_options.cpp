@@ -21,6 +21,12 @@ std::optional<DType> dtype_option(const std::string& option, const std::string& 
   return dtype;
 }
 
+std::optional<DType> parse_kv_cache(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  require(name == "int8" || name == "fp8", "--kv-cache: expected int8 or fp8, found '{}'", name);
+  return name == "int8" ? DType::i8 : DType::f8_e4m3;
+}
+
 RopeFrequencies parse_rope_frequencies(const std::string& name) {
   require(name == "stored" || name == "exact", "--rope-frequencies: expected stored or exact, found '{}'", name);
   return name == "exact" ? RopeFrequencies::exact : RopeFrequencies::stored;
@@ -38,6 +44,7 @@ void declare_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option(
       "--weights", options.weights,
       "storage of weight matrices: f32, bf16, f16, or i8, which quantizes rows as they load and tokens as they come; as in the checkpoint by default");
+  app.add_option("--kv-cache", options.kv_cache, "storage of keys and values: int8, with a scale for each token and head, or fp8; --dtype's by default");
   app.add_option("--threads", options.threads, "worker threads; 0: one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--context", options.context,
                  "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
@@ -55,6 +62,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.device = options.device;
   engine_options.dtype = dtype_option("--dtype", options.dtype, dtypes::real);
   engine_options.weights = dtype_option("--weights", options.weights, dtypes::real | DTypeSet{DType::i8});
+  engine_options.kv_cache = parse_kv_cache(options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_batch_tokens = max_batch_tokens;

@@ -12,12 +12,12 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, rope_frequencies = "stored";
+  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "stored";
   int threads = 0;
   std::int64_t context = 0;
 };
 
-/// Declares MODEL, --device, --dtype, --weights, --threads, --context and --rope-frequencies.
+/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context and --rope-frequencies.
 void declare_model_options(CLI::App& app, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

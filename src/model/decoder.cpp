@@ -61,6 +61,8 @@ DecoderGraph DecoderBuilder::build_layer(std::int64_t index) {
 namespace decoder_io {
 std::string key_cache(std::int64_t layer) { return fmt::format("cache.{}.k", layer); }
 std::string value_cache(std::int64_t layer) { return fmt::format("cache.{}.v", layer); }
+std::string key_scales(std::int64_t layer) { return fmt::format("cache.{}.k_scale", layer); }
+std::string value_scales(std::int64_t layer) { return fmt::format("cache.{}.v_scale", layer); }
 }  // namespace decoder_io
 
 DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state) {

@@ -26,7 +26,7 @@ struct WeightSource {
 struct DecoderTypes {
   DType weights = DType::f32;   ///< storage of real weight matrices
   DType operands = DType::f32;  ///< what the left operand of a real matrix product is rounded to by the operator that makes it
-  DType cache = DType::f32;     ///< keys and values
+  DType cache = DType::f32;     ///< keys and values; i8: codes with a scale for each token and head
 };
 
 struct DecoderGraph {
@@ -48,6 +48,8 @@ inline constexpr const char* rope_sin = "rope.sin";
 inline constexpr const char* logits = "logits";  ///< f32[R, vocab_size]
 std::string key_cache(std::int64_t layer);       ///< [blocks, kv_heads, block, head_dim]
 std::string value_cache(std::int64_t layer);
+std::string key_scales(std::int64_t layer);  ///< f32[blocks, kv_heads, block], where the cache is i8
+std::string value_scales(std::int64_t layer);
 
 // Of a layer alone.
 inline constexpr const char* hidden = "hidden";                      ///< f32[T, hidden_size], the residual stream: input and output

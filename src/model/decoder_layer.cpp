@@ -68,15 +68,23 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
   const TensorType cache{types_.cache, {state_.blocks, config_.kv_heads, state_.block_size, config_.head_dim}};
   const ValueId k_cache = graph().add_input(decoder_io::key_cache(layer), cache);
   const ValueId v_cache = graph().add_input(decoder_io::value_cache(layer), cache);
+  ValueId k_scale, v_scale;
+  if (types_.cache == DType::i8) {
+    const TensorType scales{DType::f32, {state_.blocks, config_.kv_heads, state_.block_size}};
+    k_scale = graph().add_input(decoder_io::key_scales(layer), scales);
+    v_scale = graph().add_input(decoder_io::value_scales(layer), scales);
+  }
   const ValueId q_norm = config_.qk_norm ? vector(module + "q_norm.weight", config_.head_dim) : ValueId{};
   const ValueId k_norm = config_.qk_norm ? vector(module + "k_norm.weight", config_.head_dim) : ValueId{};
   const std::vector<ValueId> stored =
       graph().apply_all(OpKind::rope_and_cache,
                         {heads_of(parts[0], config_.heads), heads_of(parts[1], config_.kv_heads), heads_of(parts[2], config_.kv_heads), cos_, sin_, positions_,
-                         k_cache, v_cache, slots_, q_norm, k_norm},
+                         k_cache, v_cache, slots_, q_norm, k_norm, k_scale, v_scale},
                         {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}});
   const Linear out{module + "o_proj", {{module + "o_proj"}}, config_.hidden_size, q_size, config_.o_bias};
-  const ValueId o = graph().apply(OpKind::incre_flash_attention, {stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_},
+  std::vector<ValueId> cached{stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_};
+  if (k_scale) cached.insert(cached.end(), {stored[3], stored[4]});
+  const ValueId o = graph().apply(OpKind::incre_flash_attention, cached,
                                   {{"scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim))},
                                    {"window", config_.window[static_cast<std::size_t>(layer)]},
                                    {"out_dtype", std::string(name_of(values_for(scheme_of(out))))}});

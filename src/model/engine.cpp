@@ -39,6 +39,13 @@ Quantization quantization_for(const EngineOptions& options, const Checkpoint& ch
   return quantize_projections(checkpoint.config(), {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
 }
 
+DType cache_type(const EngineOptions& options, DType operands) {
+  const DType dtype = options.kv_cache.value_or(operands);
+  const DTypeSet codes{DType::i8, DType::f8_e4m3};
+  require(!options.kv_cache || codes.contains(dtype), "kv_cache: expected {}, found {}", codes.to_string(), name_of(dtype));
+  return dtype;
+}
+
 std::int64_t context_for(const EngineOptions& options, const ModelConfig& config) {
   require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
   const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
@@ -60,7 +67,7 @@ struct Engine::State {
   EngineOptions options;
   Checkpoint checkpoint;
   Quantization quantization;
-  DType operands;
+  DType operands, cached;  ///< types of matrix operands, of keys and values
   std::int64_t context, pages;
   ThreadPool pool;
   std::unique_ptr<Device> device;
@@ -78,7 +85,7 @@ struct Engine::State {
   std::size_t last_pass = 0;
   LoadTimes load_times;
   PagedCache cache;
-  std::vector<DeviceBuffer> cache_memory;
+  std::vector<DeviceBuffer> cache_memory, cache_scales;  ///< keys and values of each layer
   std::optional<RotaryTables> rotary;
   std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
   DeviceBuffer host_logits;
@@ -90,13 +97,14 @@ struct Engine::State {
         checkpoint(std::move(opened)),
         quantization(quantization_for(given, checkpoint)),
         operands(operand_type(given, stored)),
+        cached(cache_type(given, operands)),
         context(context_for(given, checkpoint.config())),
         pages(context / block_size + given.max_sequences - 1),
         pool(given.threads),
         device(make_device(given.device)),
         stream(device->target() ? device->make_stream() : nullptr),
         cache(pages, block_size, given.max_sequences, context / block_size) {
-    allocate_cache(operands);  // first: it is what a context that is too long asks too much of
+    allocate_cache();  // first: it is what a context that is too long asks too much of
     rotary.emplace(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context);
     if (stream) {
       programs.emplace(*device);
@@ -124,7 +132,7 @@ struct Engine::State {
 
   void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
-    DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, operands}, quantization, sizes);
+    DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, cached}, quantization, sizes);
     if (!weights)
       weights.emplace(make_weight_loader(reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
     const std::int64_t sequences = std::min(options.max_sequences, tokens);
@@ -141,7 +149,7 @@ struct Engine::State {
       if (step.name == "load-weights") load_times.weights += step.seconds;
     }
     passes.back().inputs->bind(passes.back().executable);
-    bind_state(passes.back().executable, operands);
+    bind_state(passes.back().executable);
   }
 
   void report_loaded(std::int64_t bytes) {
@@ -151,9 +159,14 @@ struct Engine::State {
 
   Shape cache_shape() const { return {pages, config().kv_heads, block_size, config().head_dim}; }
 
-  void allocate_cache(DType dtype) {
-    const std::int64_t bytes = cache_shape().elements() * static_cast<std::int64_t>(size_of(dtype));
-    for (std::int64_t i = 0; i < 2 * config().layers; ++i) cache_memory.push_back(device->allocate(bytes));
+  Shape cache_scales_shape() const { return {pages, config().kv_heads, block_size}; }
+
+  void allocate_cache() {
+    const std::int64_t bytes = cache_shape().elements() * static_cast<std::int64_t>(size_of(cached));
+    for (std::int64_t i = 0; i < 2 * config().layers; ++i) {
+      cache_memory.push_back(device->allocate(bytes));
+      if (cached == DType::i8) cache_scales.push_back(device->allocate(dense_bytes(DType::f32, cache_scales_shape())));
+    }
   }
 
   static std::int64_t dense_bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
@@ -163,7 +176,7 @@ struct Engine::State {
     stream->upload(rotary_memory[1].data(), rotary->sin().data, rotary_memory[1].size());
   }
 
-  void bind_state(Executable& executable, DType cache_type) {
+  void bind_state(Executable& executable) {
     TensorView cos = rotary->cos(), sin = rotary->sin();
     if (stream) {
       cos.data = rotary_memory[0].data();
@@ -172,9 +185,15 @@ struct Engine::State {
     executable.bind(decoder_io::rope_cos, cos);
     executable.bind(decoder_io::rope_sin, sin);
     for (std::int64_t layer = 0; layer < config().layers; ++layer) {
-      const auto memory = [&](std::int64_t i) { return TensorView(cache_memory[static_cast<std::size_t>(2 * layer + i)].data(), cache_type, cache_shape()); };
+      const auto memory = [&](std::int64_t i) { return TensorView(cache_memory[static_cast<std::size_t>(2 * layer + i)].data(), cached, cache_shape()); };
       executable.bind(decoder_io::key_cache(layer), memory(0));
       executable.bind(decoder_io::value_cache(layer), memory(1));
+      if (cached != DType::i8) continue;
+      const auto scales = [&](std::int64_t i) {
+        return TensorView(cache_scales[static_cast<std::size_t>(2 * layer + i)].data(), DType::f32, cache_scales_shape());
+      };
+      executable.bind(decoder_io::key_scales(layer), scales(0));
+      executable.bind(decoder_io::value_scales(layer), scales(1));
     }
   }
 
@@ -329,7 +348,8 @@ std::int64_t Engine::weight_bytes() const { return state_->weights->bytes(); }
 
 std::int64_t Engine::cache_bytes() const {
   std::int64_t bytes = 0;
-  for (const DeviceBuffer& buffer : state_->cache_memory) bytes += buffer.size();
+  for (const auto* buffers : {&state_->cache_memory, &state_->cache_scales})
+    for (const DeviceBuffer& buffer : *buffers) bytes += buffer.size();
   return bytes;
 }
 

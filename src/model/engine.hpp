@@ -28,6 +28,8 @@ struct EngineOptions {
   /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8: each row is quantized as it loads (absmax / 127),
   /// activations for each token as they come; embeddings, head and routers stay as they are.
   std::optional<DType> weights;
+  /// Storage of keys and values, where it is not `dtype`: i8, with a scale for each token and head, or f8_e4m3.
+  std::optional<DType> kv_cache;
   int threads = 0;                      ///< 0: one for each core
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch

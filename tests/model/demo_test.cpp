@@ -8,6 +8,7 @@
 #include "model/generate.hpp"
 #include "model/json_file.hpp"
 #include "model/tokenizer/tokenizer.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
@@ -68,6 +69,26 @@ TEST(Demo, Int8WeightsAndActivationsKeepThePerplexityWithinHalfAPercent) {
   EXPECT_LT(quantized.weight_bytes(), exact.weight_bytes() * 3 / 4);
   const double expected = evaluate(exact, ids, 512).value;
   EXPECT_NEAR(evaluate(quantized, ids, 512).value, expected, 0.005 * expected);
+}
+
+TEST(Demo, CachesOfCodesKeepThePerplexityWithinHalfAPercent) {
+  const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
+  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(20000));
+  Engine exact = load(DType::bf16);
+  const double expected = evaluate(exact, ids, 512).value;
+  for (const DType cache : {DType::i8, DType::f8_e4m3}) {
+    EngineOptions options;
+    options.kv_cache = cache;
+    Engine engine = Engine::load(demo, options);
+    EXPECT_LT(engine.cache_bytes(), exact.cache_bytes() * 9 / 16);
+    EXPECT_NEAR(evaluate(engine, ids, 512).value, expected, 0.005 * expected) << name_of(cache);
+  }
+}
+
+TEST(Demo, ACacheIsOfCodesOrOfTheOperandsType) {
+  EngineOptions options;
+  options.kv_cache = DType::f8_e5m2;
+  EXPECT_EQ(error_text([&] { Engine::load(demo, options); }), "kv_cache: expected i8 or f8_e4m3, found f8_e5m2");
 }
 
 TEST(Demo, Float32PerplexityIsThatOfTransformers) {

@@ -177,6 +177,16 @@ TEST(QuantizedNull, CompilesForAGpu) {
   }
 }
 
+TEST(QuantizedNull, CachesOfCodesCompileForAGpu) {
+  for (const DType cache : {DType::i8, DType::f8_e4m3}) {
+    EngineOptions options;
+    options.device = "null:sm_90";
+    options.max_context = 64;
+    options.kv_cache = cache;
+    EXPECT_NO_THROW(Engine::load(references / "qwen3-qknorm-bf16", options)) << name_of(cache);
+  }
+}
+
 TEST(QuantizedWeightsAlone, GiveTheLogitsOfTheRealCheckpointThatTheyStandFor) {
   for (const char* scheme : {"w8a16", "fp8_weight_only"}) {
     PlainDecoder decoder(references / "qwen3-qknorm-bf16");
