@@ -1,0 +1,77 @@
+// One layer: from what the calibration saw to a file of final tensors and the figures about them.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quant/layer_calibration.hpp"
+#include "quant/layer_writer.hpp"
+#include "quant/outlier_search.hpp"
+
+namespace cermet {
+
+class LayerQuantizer {
+ public:
+  /// `modules` are those of the layer, routers among them. Everything must outlive the quantizer.
+  LayerQuantizer(const QuantizeOptions& options, const Checkpoint& checkpoint, std::int64_t layer, std::span<const LinearModule> modules,
+                 const LayerCalibration& calibration, ThreadPool& pool);
+
+  /// Quantizes and writes the layer's file. The result lacks output_error.
+  LayerResult write(const std::filesystem::path& file);
+
+ private:
+  /// What makes an input, and so where its smoothing goes.
+  struct Fold {
+    std::string norm = {};                  ///< weight of a normalisation; "" where rows of a module make the input
+    std::string producer = {};              ///< module whose rows do
+    std::vector<std::int64_t> source = {};  ///< row of the producer for each column; empty: the column itself
+    std::vector<std::string> readers = {};  ///< weights that stay real and read the input too
+  };
+  /// Siblings of one input, with the rows and statistics that judge them.
+  struct Siblings {
+    std::vector<const LinearModule*> modules;
+    SampledRows rows;
+    std::vector<double> importance;  ///< empty for the fallback
+    std::int64_t tokens = 0;
+    bool fallback = false;
+  };
+  struct Factors {
+    std::vector<float> columns, rows;
+  };
+
+  std::vector<const LinearModule*> modules_of(LinearModule::Role role, std::int64_t expert = -1) const;
+  Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows, const InputStatistics& statistics) const;
+  void quantize_experts();
+  void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& fold);
+  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const InputStatistics& statistics, const Fold& fold, const LinearScheme& scheme) const;
+  void fold(const Smoothing& smoothing, const Fold& fold);
+  void finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics);
+  void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics,
+               std::vector<ModuleResult>& results);
+  void write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight, const OutlierChoice& choice, const CodeGrid& grid,
+                    ModuleResult& result);
+  std::vector<SplitDistance> best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
+                                        const CodeGrid& grid) const;
+  void write_rest();
+  std::string name(std::string_view tensor) const;
+  void check_cancelled() const;
+
+  const QuantizeOptions& options_;
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  std::int64_t layer_;
+  std::span<const LinearModule> modules_;
+  const LayerCalibration& calibration_;
+  ThreadPool& pool_;
+  LayerWriter* writer_ = nullptr;
+  std::map<std::string, Factors> factors_;  ///< by tensor: what it is multiplied with
+  std::map<std::string, ModuleResult> results_;
+};
+
+/// Exponents that smoothing is tried with.
+inline constexpr std::array smoothing_exponents{0.35, 0.5, 0.65, 0.8};
+
+}  // namespace cermet

@@ -1,0 +1,29 @@
+// Inner loops of the quantizer over one row, compiled for several instruction sets; every one gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "quant/code_grid.hpp"
+
+namespace cermet::row_loops {
+
+/// sum over k of importance[k] * (row[k] - scale * code(row[k] / scale))^2 for each of `scales`, all positive. A null importance counts as ones.
+void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance, std::span<const float> scales, std::span<double> errors);
+
+/// Codes of a row, i8 or f8_e4m3, as values: code(row[k] / scale). `scale` is positive.
+void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes);
+
+/// Largest absolute value, as the bits of a float: above those of infinity where the row has a NaN.
+std::uint32_t largest_bits(std::span<const float> row);
+
+/// For columns [begin, end) of a row: keeps the largest bits of absolute values and sums of squares, and counts absolute values in bins: bits >> 17.
+void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares, std::uint64_t* bins);
+
+/// sum of (expected[i] - found[i])^2 and of expected[i]^2.
+struct Distance {
+  double error = 0, reference = 0;
+};
+Distance distance(std::span<const float> expected, const float* found);
+
+}  // namespace cermet::row_loops

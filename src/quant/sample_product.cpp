@@ -1,0 +1,127 @@
+#include "quant/sample_product.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "select/select.hpp"
+
+namespace cermet {
+namespace {
+
+std::optional<TensorType> type_of(const TensorView& view) { return view.type(); }
+
+BoundOp bind_product(OpKind op, std::vector<std::optional<TensorType>> inputs, ThreadPool& pool) {
+  Problem problem = make_problem(definition(op), std::move(inputs), {{"out_dtype", "f32"}});
+  problem.constant_inputs = 1u << 1;  // the weight
+  const Kernel& kernel = select_kernel(problem);
+  return BoundOp(std::move(problem), kernel, pool);
+}
+
+}  // namespace
+
+RealProduct::RealProduct(const TensorView& weight, std::int64_t rows, ThreadPool& pool)
+    : op_(bind_product(OpKind::linear, {TensorType{DType::f32, {rows, weight.shape[1]}}, type_of(weight)}, pool)), weight_(weight) {
+  op_.prepack(1, weight);
+}
+
+void RealProduct::run(const TensorView& x, const TensorView& y) {
+  const std::array inputs{x, weight_};
+  op_.run(inputs, {&y, 1});
+}
+
+Int8Product::Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool)
+    : op_(bind_product(OpKind::scaled_mm,
+                       {TensorType{DType::i8, {rows, weight.codes.view.shape[1]}}, type_of(weight.codes.view), TensorType{DType::f32, {rows}},
+                        TensorType{DType::f32, {weight.codes.view.shape[0]}}},
+                       pool)),
+      codes_(weight.codes.view),
+      scales_(const_cast<float*>(weight.scales.data()), DType::f32, {weight.codes.view.shape[0]}) {
+  op_.prepack(1, codes_);
+}
+
+void Int8Product::run(const TensorView& x, std::span<const float> row_scales, const TensorView& y) {
+  const TensorView rows(const_cast<float*>(row_scales.data()), DType::f32, {static_cast<std::int64_t>(row_scales.size())});
+  const std::array inputs{x, codes_, rows, scales_};
+  op_.run(inputs, {&y, 1});
+}
+
+QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool) : weight_(weight), rows_(rows), pool_(pool) {}
+
+void QuantizedProduct::run_real(const TensorView& x, const TensorView& y) {
+  if (!real_) {
+    const TensorView& codes = weight_.codes.view;
+    values_ = OwnedTensor(DType::bf16, codes.shape);
+    auto* values = values_.view.as<format::bf16>();
+    pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+      if (codes.dtype == DType::i8)
+        for (std::int64_t i = begin; i < end; ++i) values[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
+      else
+        for (std::int64_t i = begin; i < end; ++i) values[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
+    });
+    real_.emplace(values_.view, rows_, pool_);
+  }
+  real_->run(x, y);
+  scale_columns(y);
+}
+
+void QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales, const TensorView& y) {
+  const std::int64_t columns = x.shape[1];
+  CERMET_ASSERT(grid.dtype == weight_.codes.view.dtype);
+  std::vector<float> scales(static_cast<std::size_t>(rows_), row_scales.front());
+  if (row_scales.size() > 1) std::ranges::copy(row_scales, scales.begin());
+  const bool is_int8 = grid.dtype == DType::i8;
+  const OwnedTensor operand(is_int8 ? DType::i8 : DType::f32, x.shape);
+  pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> codes(static_cast<std::size_t>(columns));
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float scale = scales[static_cast<std::size_t>(r)];
+      row_loops::encode(grid, {x.as<float>() + r * columns, static_cast<std::size_t>(columns)}, scale, codes.data());
+      for (std::int64_t k = 0; k < columns; ++k) {
+        const float code = codes[static_cast<std::size_t>(k)];
+        if (is_int8) operand.view.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(code);
+        else operand.view.as<float>()[r * columns + k] = code * scale;
+      }
+    }
+  });
+  if (!is_int8) return run_real(operand.view, y);
+  if (!int8_) int8_.emplace(weight_, rows_, pool_);
+  int8_->run(operand.view, scales, y);
+}
+
+void QuantizedProduct::scale_columns(const TensorView& y) const {
+  const std::int64_t columns = y.shape[1];
+  pool_.parallel_for(y.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      for (std::int64_t n = 0; n < columns; ++n) y.as<float>()[r * columns + n] *= weight_.scales[static_cast<std::size_t>(n)];
+  });
+}
+
+std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid) {
+  const float range = grid.is_fp8() ? grid.range : 127.0f;
+  const std::int64_t columns = x.shape[1];
+  std::vector<float> scales(static_cast<std::size_t>(x.shape[0]));
+  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
+    const float largest = format::float_from_bits(row_loops::largest_bits({x.as<float>() + r * columns, static_cast<std::size_t>(columns)}));
+    scales[static_cast<std::size_t>(r)] = largest > 0 ? largest / range : 1.0f;
+  }
+  return scales;
+}
+
+row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin, std::int64_t end, ThreadPool& pool) {
+  const std::int64_t columns = expected.shape[1];
+  std::vector<row_loops::Distance> rows(static_cast<std::size_t>(end - begin));
+  pool.parallel_for(end - begin, 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t r = from; r < to; ++r) {
+      const std::int64_t at = (begin + r) * columns;
+      rows[static_cast<std::size_t>(r)] = row_loops::distance({expected.as<float>() + at, static_cast<std::size_t>(columns)}, found.as<float>() + at);
+    }
+  });
+  row_loops::Distance sum;
+  for (const row_loops::Distance& row : rows) {
+    sum.error += row.error;
+    sum.reference += row.reference;
+  }
+  return sum;
+}
+
+}  // namespace cermet

@@ -1,0 +1,63 @@
+// Products of sampled rows with a weight, by the kernels that models run on, and how far results are from each other.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "quant/row_loops.hpp"
+#include "quant/weight_matrix.hpp"
+#include "select/bound_op.hpp"
+
+namespace cermet {
+
+/// y = x W^T in float32, x float32 [rows, K], W real [N, K].
+class RealProduct {
+ public:
+  RealProduct(const TensorView& weight, std::int64_t rows, ThreadPool& pool);
+  void run(const TensorView& x, const TensorView& y);
+
+ private:
+  BoundOp op_;
+  TensorView weight_;
+};
+
+/// y = (x scale of the row) (W scale of the row)^T in float32, x int8 codes [rows, K], W those of a QuantizedWeight.
+class Int8Product {
+ public:
+  Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool);
+  void run(const TensorView& x, std::span<const float> row_scales, const TensorView& y);
+
+ private:
+  BoundOp op_;
+  TensorView codes_, scales_;
+};
+
+/// A product with any quantized weight and an input that is real, or quantized with given scales of rows.
+class QuantizedProduct {
+ public:
+  /// The weight must outlive the object.
+  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool);
+  /// With a real input.
+  void run_real(const TensorView& x, const TensorView& y);
+  /// With the input quantized on `grid`, whose type is the weight's. One scale counts for all rows.
+  void run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales, const TensorView& y);
+
+ private:
+  const QuantizedWeight& weight_;
+  std::int64_t rows_;
+  ThreadPool& pool_;
+  OwnedTensor values_;  ///< codes as bf16, which holds them exactly
+  std::optional<RealProduct> real_;
+  std::optional<Int8Product> int8_;
+  void scale_columns(const TensorView& y) const;
+};
+
+/// Scales of rows that are quantized as they come, in float32 and as operators make them: absmax / 127, or of fp8 absmax / 448; a row of zeros has the scale 1.
+std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid);
+
+/// Distances of rows [begin, end) of two results in float32 [rows, N], in the order of rows.
+row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin, std::int64_t end, ThreadPool& pool);
+
+}  // namespace cermet

@@ -1,0 +1,81 @@
+// Linear modules that read the same values, with rows of those values to measure errors on.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quant/linear_modules.hpp"
+#include "quant/row_sample.hpp"
+#include "quant/sample_product.hpp"
+#include "quant/smoothing.hpp"
+
+namespace cermet {
+
+/// Distances on rows to learn from and on rows to judge by.
+struct SplitDistance {
+  row_loops::Distance calibration, heldout;
+  SplitDistance& operator+=(const SplitDistance& other);
+};
+
+/// Sampled rows of an input: those to learn from, then those to judge by.
+struct SampledRows {
+  OwnedTensor x;  ///< f32 [calibration + heldout, K]
+  std::int64_t calibration = 0, heldout = 0;
+
+  SampledRows() = default;
+  SampledRows(const RowSample& learned, const RowSample& judged, std::int64_t columns);
+  std::int64_t count() const { return calibration + heldout; }
+};
+
+/// Siblings of one input, and what they compute from the sampled rows with their stored weights.
+class SearchUnit {
+ public:
+  /// `importance` [K], the mean square of each channel, guides the search for clips; empty: scales come from the largest values. Everything must outlive the
+  /// unit.
+  SearchUnit(std::vector<const LinearModule*> modules, const Checkpoint& checkpoint, const SampledRows& rows, std::span<const double> importance,
+             ThreadPool& pool);
+
+  std::span<const LinearModule* const> modules() const { return modules_; }
+  const TensorView& weight(std::size_t i) const { return weights_[i].view; }
+  const SampledRows& rows() const { return *rows_; }
+  /// Importance of channels after smoothing.
+  std::vector<float> importance(const Smoothing& smoothing) const;
+  ThreadPool& pool() const { return *pool_; }
+  /// Distances of what each module computes, [rows, N] each, from what it should.
+  SplitDistance distance(std::size_t i, const TensorView& found) const;
+
+ private:
+  std::vector<const LinearModule*> modules_;
+  std::vector<OwnedTensor> weights_, expected_;
+  const SampledRows* rows_;
+  std::span<const double> importance_;
+  ThreadPool* pool_;
+};
+
+/// A unit with one smoothing and weights on one grid of codes.
+class UnitTrial {
+ public:
+  UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid);
+
+  const QuantizedWeight& weight(std::size_t i) const { return weights_[i]; }
+  /// The smoothed rows.
+  const TensorView& x() const { return x_.view; }
+  // Distances of each module with an input that is real, has scales of rows, or has one scale.
+  std::vector<SplitDistance> with_real_input();
+  std::vector<SplitDistance> with_dynamic_input();
+  std::vector<SplitDistance> with_fixed_input(float scale);
+
+ private:
+  std::vector<SplitDistance> with_scales(std::span<const float> scales);
+
+  const SearchUnit& unit_;
+  CodeGrid grid_;
+  OwnedTensor x_;
+  std::vector<QuantizedWeight> weights_;
+  std::vector<std::unique_ptr<QuantizedProduct>> products_;
+  std::vector<OwnedTensor> y_;
+};
+
+}  // namespace cermet

@@ -1,0 +1,378 @@
+// The pipeline on whole, small models: what it writes, that it can be interrupted anywhere, and what it refuses.
+#include "quant/pipeline.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "format/element.hpp"
+#include "model/checkpoint.hpp"
+#include "tests/model/scratch.hpp"
+
+namespace cermet::test {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path demo = CERMET_SOURCE_DIR "/models/demo";
+const fs::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
+
+std::vector<std::vector<std::int32_t>> prompts_of(std::int64_t vocabulary, std::size_t count, std::size_t length) {
+  std::vector<std::vector<std::int32_t>> prompts(count);
+  std::uint32_t state = 1;
+  for (std::vector<std::int32_t>& prompt : prompts)
+    for (std::size_t i = 0; i < length; ++i) {
+      state = state * 1664525u + 1013904223u;
+      prompt.push_back(static_cast<std::int32_t>((state >> 8) % static_cast<std::uint32_t>(vocabulary)));
+    }
+  return prompts;
+}
+
+QuantizeOptions options_for(const fs::path& model, const fs::path& out) {
+  QuantizeOptions options;
+  options.model = model;
+  options.out = out;
+  options.calibration = prompts_of(load_config(model).vocab_size, 10, 24);
+  options.threads = 2;
+  options.every_scheme = false;
+  return options;
+}
+
+/// Name and bytes of every file but the state.
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().filename() != "state.json") files[entry.path().filename().string()] = content_of(entry.path());
+  return files;
+}
+
+struct Interrupted {};
+
+class EveryReference : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryReference, SmoothingKeepsTheFunction) {
+  const ScratchFolder scratch;
+  const fs::path model = references / GetParam();
+  QuantizeOptions options = options_for(model, scratch / "out");
+  options.anti_outlier = AntiOutlier::smooth;
+  options.policy = Policy::uniform(*scheme_named("w8a8_dynamic"));
+  const std::vector<LayerResult> results = run_layers(options);
+  const Checkpoint source = Checkpoint::open(model);
+  ASSERT_EQ(static_cast<std::int64_t>(results.size()), source.config().layers);
+  std::set<std::string> smoothed;
+  for (const LayerResult& layer : results) {
+    // The models are random, so that their layers are wild; with a factor on one side only, this would be about 1.
+    EXPECT_LT(layer.output_error, 0.02) << layer.layer;
+    for (const ModuleResult& module : layer.modules) {
+      EXPECT_LT(module.error, 0.005) << module.name;
+      if (module.anti_outlier == "smooth") smoothed.insert(module.name.substr(module.name.rfind('.') + 1));
+    }
+    const SafetensorsFile file = SafetensorsFile::open(layer_file(working_folder(options.out), layer.layer));
+    const StoredTensor* norm = file.find("model.layers." + std::to_string(layer.layer) + ".input_layernorm.weight");
+    ASSERT_NE(norm, nullptr);
+    std::vector<std::byte> after(static_cast<std::size_t>(norm->bytes())), before(after.size());
+    file.read(*norm, 0, after);
+    source.read(*source.find(norm->name), 0, before);
+    EXPECT_NE(after, before) << "the division is in the norm";
+  }
+  EXPECT_TRUE(smoothed.contains("q_proj") && smoothed.contains("o_proj")) << smoothed.size();
+  EXPECT_GE(smoothed.size(), 7u);
+}
+
+TEST_P(EveryReference, EveryModuleObeysThePolicy) {
+  const ScratchFolder scratch;
+  const fs::path model = references / GetParam();
+  QuantizeOptions options = options_for(model, scratch / "out");
+  const std::vector<LayerResult> results = run_layers(options);
+  const Checkpoint source = Checkpoint::open(model);
+  for (const LayerResult& layer : results) {
+    EXPECT_LT(layer.output_error, 0.03) << layer.layer;
+    const SafetensorsFile file = SafetensorsFile::open(layer_file(working_folder(options.out), layer.layer));
+    std::map<std::string, double> scale_of_group;
+    for (const ModuleResult& module : layer.modules) {
+      EXPECT_EQ(module.scheme, options.policy.scheme_of(module.name));
+      const StoredTensor* weight = file.find(module.name + ".weight");
+      const StoredTensor* scale = file.find(module.name + ".weight_scale");
+      const StoredTensor* original = source.find(module.name + ".weight");
+      ASSERT_TRUE(weight && scale && original) << module.name;
+      EXPECT_EQ(weight->dtype, DType::i8);
+      EXPECT_EQ(weight->shape, original->shape);
+      EXPECT_EQ(scale->dtype, original->dtype);
+      EXPECT_EQ(scale->shape, (std::vector<std::int64_t>{original->shape[0], 1}));
+      const StoredTensor* input_scale = file.find(module.name + ".input_scale");
+      ASSERT_EQ(input_scale != nullptr, module.scheme.input == LinearScheme::Input::fixed) << module.name;
+      EXPECT_EQ(module.input_scale > 0, input_scale != nullptr) << module.name;
+      EXPECT_EQ(LayerResult::from_json(layer.to_json(), "layer").to_json(), layer.to_json());
+    }
+    const auto attention = [&](std::size_t i) { return layer.modules[i].input_scale; };
+    EXPECT_TRUE(attention(0) == attention(1) && attention(1) == attention(2)) << "q, k and v read the same codes";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Quantizer, EveryReference,
+                         testing::Values("llama-bias-mha-f16", "llama-gqa-f32", "llama-rope-scaled-bf16", "mistral-window-bf16", "mixtral-bf16",
+                                         "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-bf16", "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Pipeline, ThreadsAndPassesOfAnInterruptedRunChangeNothing) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "whole");
+  run_layers(options);
+  const std::map<std::string, std::string> expected = files_of(working_folder(options.out));
+  ASSERT_EQ(expected.size(), 12u) << "a file and its figures for each of 6 layers";
+
+  options.out = scratch / "threads";
+  options.threads = 1;
+  run_layers(options);
+  EXPECT_EQ(files_of(working_folder(options.out)), expected);
+
+  options.out = scratch / "stopped";
+  for (const std::int64_t stop : {0, 1, 4}) {  // layers done when the run ends, in the phase before the layer is written and the one after
+    for (const std::string_view where : {"searching", "running the quantized layer"}) {
+      options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
+        if (layer == stop && phase == where) throw Interrupted();
+      };
+      EXPECT_THROW(run_layers(options), Interrupted);
+    }
+  }
+  std::int64_t first = -1;
+  options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
+    if (first < 0 && phase == "calibrating") first = layer;
+  };
+  const std::vector<LayerResult> results = run_layers(options);
+  EXPECT_EQ(first, 4) << "the layers that were complete are not done again";
+  EXPECT_EQ(results.size(), 6u);
+  EXPECT_EQ(files_of(working_folder(options.out)), expected);
+}
+
+TEST(Pipeline, AKilledRunLosesAtMostOneLayer) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "whole");
+  options.threads = 1;
+  run_layers(options);
+  const std::map<std::string, std::string> expected = files_of(working_folder(options.out));
+  options.out = scratch / "killed";
+  for (const std::int64_t stop : {2, 3}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
+        if (layer == stop && phase == "running the quantized layer") kill(getpid(), SIGKILL);
+      };
+      run_layers(options);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_TRUE(fs::exists(result_file(working_folder(options.out), stop - 1)));
+    // A write that was cut off leaves its temporary name.
+    std::ofstream(working_folder(options.out) / "layer-0004.safetensors.tmp-1-2-3") << "half";
+  }
+  run_layers(options);
+  EXPECT_EQ(files_of(working_folder(options.out)), expected);
+}
+
+TEST(Pipeline, AnotherRunsFolderIsNotTouched) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "out");
+  options.progress = [](std::int64_t layer, std::int64_t, double, std::string_view phase) {
+    if (layer == 1 && phase == "calibrating") throw Interrupted();
+  };
+  EXPECT_THROW(run_layers(options), Interrupted);
+  options.progress = nullptr;
+  fs::copy(demo, scratch / "copy");  // the same bytes, written at another time
+  const std::string state = (working_folder(options.out) / "state.json").string();
+  const auto expect_difference = [&](std::string_view field, const std::function<void(QuantizeOptions&)>& change) {
+    QuantizeOptions changed = options;
+    change(changed);
+    expect_error(Status::invalid_argument, {state, field, "--restart"}, [&] { run_layers(changed); });
+  };
+  expect_difference("policy", [](QuantizeOptions& o) { o.policy = Policy::uniform(*scheme_named("w8a16")); });
+  expect_difference("clamp_percentile: expected 99.0, found 99.9", [](QuantizeOptions& o) { o.clamp_percentile = 99; });
+  expect_difference("calibration", [](QuantizeOptions& o) { o.calibration[2][3] ^= 1; });
+  expect_difference("heldout", [](QuantizeOptions& o) { o.heldout = {{1, 2, 3}}; });
+  expect_difference("anti_outlier: expected \"none\", found \"auto\"", [](QuantizeOptions& o) { o.anti_outlier = AntiOutlier::none; });
+  expect_difference("extra", [](QuantizeOptions& o) { o.fingerprint_extra = "x"; });
+  expect_difference("sources", [&](QuantizeOptions& o) { o.model = scratch / "copy"; });
+
+  options.anti_outlier = AntiOutlier::none;
+  options.restart = true;
+  const std::vector<LayerResult> results = run_layers(options);
+  for (const ModuleResult& module : results[0].modules) EXPECT_EQ(module.anti_outlier, "none");
+}
+
+TEST(Pipeline, ExpertsThatNoPromptReachesAreRoundedToNearest) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "out");
+  options.calibration = {{1, 2, 3}};
+  options.every_scheme = true;
+  const std::vector<LayerResult> results = run_layers(options);
+  std::int64_t fallbacks = 0;
+  for (const LayerResult& layer : results) {
+    std::int64_t tokens = 0;
+    for (const std::int64_t count : layer.expert_tokens) tokens += count;
+    EXPECT_EQ(tokens, 3 * 2) << "each token goes to two experts";
+    for (const ModuleResult& module : layer.modules) {
+      const std::size_t at = module.name.find("experts.");
+      if (at == std::string::npos) continue;
+      EXPECT_EQ(module.tokens, layer.expert_tokens[static_cast<std::size_t>(std::stoi(module.name.substr(at + 8)))]);
+      EXPECT_TRUE(module.fallback) << "three tokens are fewer than the eight that an expert needs";
+      EXPECT_EQ(module.clip_ratio, 1) << module.name;
+      EXPECT_EQ(module.errors.empty(), module.tokens == 0) << module.name;
+      ++fallbacks;
+    }
+  }
+  EXPECT_EQ(fallbacks, 6 * 8 * 3);
+}
+
+TEST(Pipeline, EverySchemeIsMeasured) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(references / "llama-gqa-f32", scratch / "out");
+  options.every_scheme = true;
+  for (const LayerResult& layer : run_layers(options)) {
+    for (const ModuleResult& module : layer.modules) {
+      ASSERT_EQ(module.errors.size(), 6u) << module.name;
+      EXPECT_EQ(module.errors.at("w8a8_static"), module.error);
+      EXPECT_LT(module.errors.at("w8a16"), module.errors.at("w8a8_dynamic"));
+      EXPECT_LT(module.errors.at("fp8_weight_only"), module.errors.at("fp8_dynamic"));
+      for (const auto& [scheme, error] : module.errors) EXPECT_TRUE(error > 0 && error < 0.02) << module.name << ": " << scheme << ": " << error;
+    }
+  }
+}
+
+TEST(Pipeline, LongPromptsGoInPasses) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "out");
+  options.calibration = prompts_of(load_config(demo).vocab_size, 2, 700);  // a pass takes 512 tokens
+  options.heldout = prompts_of(load_config(demo).vocab_size, 3, 400);
+  for (const LayerResult& layer : run_layers(options)) {
+    EXPECT_EQ(layer.modules[0].tokens, 1400);
+    EXPECT_LT(layer.output_error, 0.02);
+  }
+}
+
+/// A copy of a checkpoint of one file with a tensor's element changed.
+fs::path with_element(const ScratchFolder& scratch, const fs::path& model, const std::string& tensor, std::int64_t index, double value) {
+  const fs::path copy = scratch / "changed";
+  fs::remove_all(copy);
+  fs::copy(model, copy);
+  const Checkpoint source = Checkpoint::open(model);
+  const StoredTensor& stored = *source.find(tensor);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(stored.bytes()));
+  source.read(stored, 0, bytes);
+  format::store_element(bytes.data(), stored.dtype, index, value);
+  std::string file = content_of(copy / "model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::memcpy(file.data() + 8 + header + stored.begin, bytes.data(), bytes.size());
+  std::ofstream(copy / "model.safetensors", std::ios::binary) << file;
+  return copy;
+}
+
+TEST(Pipeline, ValuesThatAreNotFinite) {
+  const ScratchFolder scratch;
+  const fs::path model = references / "llama-gqa-f32";
+  const auto refuse = [&](const std::string& tensor, double value, std::initializer_list<std::string_view> fragments) {
+    const QuantizeOptions options = options_for(with_element(scratch, model, tensor, 7, value), scratch / ("out-" + tensor));
+    expect_error(Status::invalid_file, fragments, [&] { run_layers(options); });
+    EXPECT_FALSE(fs::exists(options.out));
+    EXPECT_TRUE(fs::exists(result_file(working_folder(options.out), 0)));
+    EXPECT_FALSE(fs::exists(layer_file(working_folder(options.out), 1)));
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  refuse("model.layers.1.self_attn.k_proj.weight", nan, {"model.safetensors", "model.layers.1.self_attn.k_proj.weight", "finite", "NaN"});
+  refuse("model.layers.1.mlp.down_proj.weight", nan, {"model.layers.1.mlp.down_proj.weight", "finite", "NaN"});
+  refuse("model.layers.1.post_attention_layernorm.weight", 1e38, {"layer 1", "model.layers.1.mlp.down_proj", "finite"});
+}
+
+TEST(Pipeline, PromptsAreChecked) {
+  const ScratchFolder scratch;
+  const QuantizeOptions options = options_for(references / "llama-gqa-f32", scratch / "out");
+  const ModelConfig config = load_config(options.model);
+  const auto refuse = [&](std::initializer_list<std::string_view> fragments, const std::function<void(QuantizeOptions&)>& change) {
+    QuantizeOptions changed = options;
+    change(changed);
+    expect_error(Status::invalid_argument, fragments, [&] { run_layers(changed); });
+  };
+  refuse({"calibration", "at least one prompt"}, [](QuantizeOptions& o) { o.calibration.clear(); });
+  refuse({"calibration prompt 3", "at least one token"}, [](QuantizeOptions& o) { o.calibration[2].clear(); });
+  refuse({"calibration prompt 1", "token ids", "-1"}, [](QuantizeOptions& o) { o.calibration[0][5] = -1; });
+  refuse({"held-out prompt 1", "token ids", std::to_string(config.vocab_size)},
+         [&](QuantizeOptions& o) { o.heldout = {{static_cast<std::int32_t>(config.vocab_size)}}; });
+  refuse({"calibration prompt 2", "at most", "tokens"},
+         [&](QuantizeOptions& o) { o.calibration[1].assign(static_cast<std::size_t>(config.max_position_embeddings) + 1, 1); });
+  refuse({"clamp percentile", "50"}, [](QuantizeOptions& o) { o.clamp_percentile = 20; });
+  refuse({"range", "127"}, [](QuantizeOptions& o) { o.range = 128; });
+  refuse({"null"}, [](QuantizeOptions& o) { o.device = "null"; });
+}
+
+TEST(Pipeline, AQuantizedCheckpointIsRefused) {
+  const ScratchFolder scratch;
+  const fs::path model = scratch / "quantized";
+  fs::copy(references / "llama-gqa-f32", model);
+  const std::vector<TensorSpec> specs{{"model.layers.0.self_attn.q_proj.weight", DType::i8, {2, 2}}};
+  SafetensorsWriter writer(model / "model.safetensors", specs);
+  writer.write(0, 0, std::array<std::byte, 4>{});
+  writer.commit();
+  expect_error(Status::unsupported, {"quantized already", "model.layers.0.self_attn.q_proj.weight"}, [&] { run_layers(options_for(model, scratch / "out")); });
+}
+
+TEST(Pipeline, FoldersInTheWay) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(references / "llama-gqa-f32", scratch / "out");
+  fs::create_directory(scratch / "out");
+  scratch.file("out/x", "y");
+  expect_error(Status::io, {"out", "empty"}, [&] { run_layers(options); });
+  options.out = scratch / "other";
+  fs::create_directory(scratch / "other.partial");
+  scratch.file("other.partial/notes.txt", "mine");
+  expect_error(Status::io, {"other.partial", "other files"}, [&] { run_layers(options); });
+  EXPECT_EQ(content_of(scratch / "other.partial/notes.txt"), "mine");
+}
+
+TEST(Pipeline, AFullDisk) {
+  const ScratchFolder scratch;
+  const QuantizeOptions options = options_for(demo, scratch / "out");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{1 << 16, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const std::optional<Error> error = error_of([&] { run_layers(options); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->status(), Status::io) << error->what();
+  EXPECT_NE(std::string_view(error->what()).find("layer-0000"), std::string_view::npos) << error->what();
+  EXPECT_EQ(files_of(working_folder(options.out)).size(), 0u) << "nothing is left under any name";
+  run_layers(options);
+}
+
+TEST(Pipeline, Cancelling) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "out");
+  std::atomic<bool> cancelled{false};
+  options.cancelled = &cancelled;
+  double last = -1;
+  options.progress = [&](std::int64_t layer, std::int64_t layers, double left, std::string_view) {
+    EXPECT_EQ(layers, 6);
+    EXPECT_EQ(left >= 0, layer > 0);
+    last = left;
+    if (layer == 2) cancelled = true;
+  };
+  expect_error(Status::cancelled, {"stopped"}, [&] { run_layers(options); });
+  cancelled = false;
+  options.progress = nullptr;
+  EXPECT_EQ(run_layers(options).size(), 6u);
+  EXPECT_GT(last, 0);
+}
+
+}  // namespace
+}  // namespace cermet::test
