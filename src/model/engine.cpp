@@ -15,6 +15,7 @@
 namespace cermet {
 namespace {
 
+constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
 constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
@@ -28,21 +29,21 @@ DType operand_type(const EngineOptions& options, DType stored) {
 /// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
-  const DTypeSet allowed = dtypes::real | DTypeSet{DType::i8};
+  const DTypeSet allowed = dtypes::real | code_types;
   require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
-  return dtype == DType::i8 ? stored : dtype;
+  return code_types.contains(dtype) ? stored : dtype;
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (options.weights != DType::i8) return checked_quantization(checkpoint);
-  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found i8");
-  return quantize_projections(checkpoint.config(), {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
+  if (!options.weights || !code_types.contains(*options.weights)) return checked_quantization(checkpoint);
+  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
+  const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
+  return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
 }
 
 DType cache_type(const EngineOptions& options, DType operands) {
   const DType dtype = options.kv_cache.value_or(operands);
-  const DTypeSet codes{DType::i8, DType::f8_e4m3};
-  require(!options.kv_cache || codes.contains(dtype), "kv_cache: expected {}, found {}", codes.to_string(), name_of(dtype));
+  require(!options.kv_cache || code_types.contains(dtype), "kv_cache: expected {}, found {}", code_types.to_string(), name_of(dtype));
   return dtype;
 }
 
@@ -134,7 +135,9 @@ struct Engine::State {
     const DecoderState sizes{pages, block_size, context / block_size, context};
     DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, cached}, quantization, sizes);
     if (!weights)
-      weights.emplace(make_weight_loader(reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
+      weights.emplace(make_weight_loader(
+                          reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &pool),
+                      pool, queue);
     const std::int64_t sequences = std::min(options.max_sequences, tokens);
     CompileOptions compile_options;
     compile_options.queue = queue;

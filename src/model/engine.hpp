@@ -25,8 +25,8 @@ struct EngineOptions {
   /// Type of the KV cache and, in passes of more than 32 tokens, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
   /// where absent. Everything else, and passes of up to 32 tokens, is float32.
   std::optional<DType> dtype;
-  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8: each row is quantized as it loads (absmax / 127),
-  /// activations for each token as they come; embeddings, head and routers stay as they are.
+  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: each row is quantized as it loads,
+  /// activations for each token as they come; embeddings, head and routers stay as they are. Of a quantized checkpoint the type of its real matrices.
   std::optional<DType> weights;
   /// Storage of keys and values, where it is not `dtype`: i8, with a scale for each token and head, or f8_e4m3.
   std::optional<DType> kv_cache;
