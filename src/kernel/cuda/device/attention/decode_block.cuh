@@ -35,7 +35,8 @@ __device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, 
   using Out = Element<OutType>;
   const int row = tile.first_row + r, token = tile.query_begin + row / Group, head = kv_head * Group + row % Group;
   const Visible seen = visible_keys(p, tile.position + row / Group, tile.end_key);
-  const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, part.maximum * ln_2, part.sum);
+  Finish finish{seen.first < seen.last ? __frcp_rn(part.sum) : 0.0f, 0.0f};
+  if (p.sinks || p.lse) finish = finish_row(p.sinks, head, seen.first < seen.last, part.maximum * ln_2, part.sum);
   Vector<Out, 4> o;
 #pragma unroll
   for (int e = 0; e < 4; ++e) o[e] = from_float<Out>(part.output[e] * finish.factor);
