@@ -117,7 +117,8 @@ struct DecodeClusterTask {
     const int rows = at.tile.rows, all = rows * (C.value_size / 4), each = (all + ranks - 1) / ranks, own = min_of(each, all - rank * each);
     if (threadIdx.x == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
-    Block::add_warps(shared, rows, state, stage, [&](int i, int, int, const RowPart& part) {
+    // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
+    Block::add_warps(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
       const auto owner = static_cast<uint32_t>(i / each);
       const uint32_t full = ptx::cluster_address(inbox.full, owner);
       ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i % each], owner),

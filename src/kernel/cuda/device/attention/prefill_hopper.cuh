@@ -73,15 +73,13 @@ struct HopperPrefillTask {
     ptx::wgmma_commit();
   }
 
-  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: the first key.
-  static __device__ __forceinline__ void finish_scores(const PrefillParams& params, const Rows& own, int kv_head, int first, float (&scores)[keys / 2]) {
+  /// Dot products become scores, -infinity where a row does not see the key. Returns the factor that they still lack to be times log2 e. `first`: the first
+  /// key.
+  static __device__ __forceinline__ float finish_scores(const PrefillParams& params, const Rows& own, int kv_head, int first, float (&scores)[keys / 2]) {
     const attention::Params& p = params.a;
     const bool plain = p.softcap == 0.0f && p.alibi == nullptr;
-    if (plain) {
-#pragma unroll
-      for (int i = 0; i < keys / 2; ++i) scores[i] *= params.scale_log2;
-    }
-    if (plain && first >= own.seen_by_all.first && first + keys <= own.seen_by_all.last) return;
+    const float factor = plain ? params.scale_log2 : 1.0f;
+    if (plain && first >= own.seen_by_all.first && first + keys <= own.seen_by_all.last) return factor;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = own.row(h);
@@ -97,18 +95,20 @@ struct HopperPrefillTask {
           if (key < seen.first || key >= seen.last) score = -infinity();
         }
     }
+    return factor;
   }
 
-  /// Scores become weights relative to the new maxima. Returns what the outputs are to be multiplied with.
-  static __device__ __forceinline__ Vector<float, 2> update(State& state, float (&scores)[keys / 2]) {
+  /// Scores, still without `factor`, become weights relative to the new maxima. Returns what the outputs are to be multiplied with.
+  static __device__ __forceinline__ Vector<float, 2> update(State& state, float factor, float (&scores)[keys / 2]) {
     Vector<float, 2> shrink;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float top = state.maximum[h];
+      float top = -infinity();
 #pragma unroll
       for (int j = 0; j < keys / 8; ++j) top = fmaxf(top, fmaxf(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1]));  // NaN comes back with its weight
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      top = fmaxf(state.maximum[h], top == -infinity() ? top : top * factor);
       const float base = top == -infinity() ? 0.0f : top;
       shrink[h] = state.maximum[h] == top ? 1.0f : exp2_approximate(state.maximum[h] - base);
       state.maximum[h] = top;
@@ -118,7 +118,7 @@ struct HopperPrefillTask {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& weight = scores[4 * j + 2 * h + i];
-          weight = exp2_approximate(weight - base);
+          weight = exp2_approximate(fmaf(weight, factor, -base));
           added += weight;
         }
       state.sum[h] = fmaf(state.sum[h], shrink[h], added);
@@ -134,6 +134,17 @@ struct HopperPrefillTask {
         const float a = scores[8 * step + 2 * i], b = scores[8 * step + 2 * i + 1];
         weights.main[step][i] = pack(a, b, T{});
         weights.rest[step][i] = pack_rest<T>(a, b, weights.main[step][i]);
+      }
+  }
+
+  /// to = from, in other registers: those of `to` belong to instructions under way while those of `from` are filled.
+  static __device__ __forceinline__ void take(Weights& to, const Weights& from) {
+#pragma unroll
+    for (int step = 0; step < steps; ++step)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to.main[step][i] = ptx::wgmma_move(from.main[step][i]);
+        to.rest[step][i] = ptx::wgmma_move(from.rest[step][i]);
       }
   }
 
@@ -259,8 +270,7 @@ struct HopperPrefillTask {
       ptx::wgmma_wait<0>();
 #pragma unroll
       for (float& score : scores) ptx::wgmma_touch(score);
-      finish_scores(params, own, kv_head, first, scores);
-      update(state, scores);
+      update(state, finish_scores(params, own, kv_head, first, scores), scores);
       pack_weights(scores, weights);
 #pragma unroll 1
       for (; first < seen.last; first += keys, slot ^= 1) {
@@ -283,16 +293,17 @@ struct HopperPrefillTask {
 #pragma unroll
         for (float& score : scores) ptx::wgmma_touch(score);
         Vector<float, 2> shrink{1.0f, 1.0f};
-        if (first + keys < seen.last) {
-          finish_scores(params, own, kv_head, first + keys, scores);
-          shrink = update(state, scores);
-        }
+        Weights next;
+        if (first + keys < seen.last) shrink = update(state, finish_scores(params, own, kv_head, first + keys, scores), scores);
+        pack_weights(scores, next);
         ptx::wgmma_wait<0>();
 #pragma unroll
         for (float& x : state.output) ptx::wgmma_touch(x);
+        if (__any_sync(0xffffffffu, shrink[0] != 1.0f || shrink[1] != 1.0f)) {
 #pragma unroll
-        for (int d = 0; d < C.value_size / 2; ++d) state.output[d] *= shrink[d / 2 % 2];
-        pack_weights(scores, weights);
+          for (int d = 0; d < C.value_size / 2; ++d) state.output[d] *= shrink[d / 2 % 2];
+        }
+        take(weights, next);
       }
     }
     store(p, s, own, kv_head, state, __syncthreads_or(broken));

@@ -35,6 +35,13 @@ __device__ __forceinline__ void wgmma_wait() {
 __device__ __forceinline__ void wgmma_touch(float& d) { asm volatile("" : "+f"(d)::"memory"); }
 __device__ __forceinline__ void wgmma_touch(int32_t& d) { asm volatile("" : "+r"(d)::"memory"); }
 
+/// A copy in a register of its own.
+__device__ __forceinline__ uint32_t wgmma_move(uint32_t x) {
+  uint32_t y;
+  asm volatile("mov.b32 %0, %1;" : "=r"(y) : "r"(x) : "memory");
+  return y;
+}
+
 /// One instruction, by columns N and operand types: multiply(d, a, b, accumulate); with accumulate = 0 it sets d.
 template <int N, class A, class B>
 struct Wgmma;
