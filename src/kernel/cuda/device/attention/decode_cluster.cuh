@@ -135,7 +135,7 @@ struct DecodeClusterTask {
       RowPart part;
 #pragma unroll
       for (int from = 0; from < ranks; ++from) part.add(inbox.sums[from][j][0], inbox.sums[from][j][1], inbox.output[from][j], top);
-      write_row<C.out, C.group>(p, at.tile, at.head, r, d, part);
+      write_row<C>(p, at.tile, at.head, r, d, part);
     }
 #endif
   }

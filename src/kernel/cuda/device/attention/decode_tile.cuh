@@ -199,45 +199,6 @@ struct DecodeTile {
       }
     }
   }
-
-  static __device__ __forceinline__ const T* value_at(const char* tile, int row, int d) {
-    return reinterpret_cast<const T*>(tile + Load::V::offset(row, d / 8)) + d % 8;
-  }
-
-  /// Whether a value of the tile is infinite or NaN; the same in all lanes.
-  static __device__ __forceinline__ bool has_special(const char* tile) {
-    bool special = false;
-    for (int i = static_cast<int>(threadIdx.x % 32); i < keys * C.value_size; i += 32) {
-      const float x = to_float(*value_at(tile, i / C.value_size, i % C.value_size));
-      special |= !(x - x == 0.0f);
-    }
-    return __any_sync(0xffffffffu, special);
-  }
-
-  /// The same where rows see different keys of the tile and a value is not finite: what a row does not see is not even multiplied by 0.
-  static __device__ __forceinline__ void multiply_seen_values(const Params& p, const RowTile& tile, int first, State& state,
-                                                              const float (&weights)[keys / 8][4], const char* values) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-#pragma unroll
-    for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-      for (int h = 0; h < halves; ++h) {
-        const Visible seen = visible_keys(p, tile.position + (tile.first_row + lane / 4 + 8 * h) / C.group, tile.end_key);
-#pragma unroll 1
-        for (int j = 0; j < 8; ++j) {
-          const float even = __shfl_sync(0xffffffffu, weights[n][2 * h], lane / 4 * 4 + j / 2);
-          const float odd = __shfl_sync(0xffffffffu, weights[n][2 * h + 1], lane / 4 * 4 + j / 2);
-          const int key = first + 8 * n + j;
-          if (key < seen.first || key >= seen.last) continue;
-#pragma unroll
-          for (int d = 0; d < C.value_size / 8; ++d)
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              state.output[d][2 * h + e] =
-                  fmaf(j % 2 ? odd : even, to_float(*value_at(values, 8 * n + j, 8 * d + 2 * (lane % 4) + e)), state.output[d][2 * h + e]);
-        }
-      }
-  }
 };
 
 }  // namespace cermet::attention

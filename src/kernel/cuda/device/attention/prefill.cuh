@@ -73,9 +73,7 @@ struct PrefillTask {
         Warp::multiply_keys(queries + warp * C.warp_rows * Q::row_bytes, k, scores);
         own.finish_scores(p, params.scale_log2, kv_head, key, scores);
         own.update(scores);
-        const bool whole = key >= own.all.first && key + Warp::keys <= own.all.last;
-        if (!whole && Warp::has_special(v)) own.multiply_seen_values(p, key, scores, v);
-        else own.multiply_values(scores, v);
+        own.multiply_values(scores, v);
       }
     }
     own.store(p, s, kv_head, __syncthreads_or(broken));

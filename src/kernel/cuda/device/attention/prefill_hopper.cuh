@@ -3,6 +3,7 @@
 // 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits. Work items with more keys come first.
 #pragma once
 
+#include "kernel/cuda/device/attention/exact.cuh"
 #include "kernel/cuda/device/attention/prefill_copy.cuh"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
 #include "kernel/cuda/device/ptx/bulk.cuh"
@@ -148,50 +149,6 @@ struct HopperPrefillTask {
       }
   }
 
-  static __device__ __forceinline__ float value_at(const char* tile, int key, int d) {
-    return to_float(reinterpret_cast<const T*>(tile + V::offset(key, d / 8))[d % 8]);
-  }
-  /// Calls body(address) for the 16-byte chunks of a tile of values that this thread looks after.
-  template <class Body>
-  static __device__ __forceinline__ void each_chunk(char* tile, Body&& body) {
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < keys * C.value_size / 8; i += threads) body(tile + i * 16);
-  }
-  /// Whether a value of the tile is infinite or NaN; the same in all threads.
-  static __device__ __forceinline__ bool has_special(char* tile) {
-    bool special = false;
-    each_chunk(tile, [&](const char* chunk) {
-      const auto x = *reinterpret_cast<const Vector<T, 8>*>(chunk);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) special |= !(to_float(x[e]) - to_float(x[e]) == 0.0f);
-    });
-    return __syncthreads_or(special);
-  }
-  /// multiply_values where rows see different keys and a value is not finite: what a row does not see is not even multiplied by 0.
-  static __device__ __forceinline__ void multiply_seen_values(const attention::Params& p, const Rows& own, int first, const Weights& weights, const char* tile,
-                                                              float (&output)[C.value_size / 2]) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-#pragma unroll
-    for (int j = 0; j < keys / 8; ++j)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const Visible seen = own.seen(p, own.row(h));
-        const uint32_t main = weights.main[j / 2][j % 2 * 2 + h], rest = weights.rest[j / 2][j % 2 * 2 + h];
-#pragma unroll 1
-        for (int i = 0; i < 8; ++i) {
-          const uint32_t both = __shfl_sync(0xffffffffu, main, lane / 4 * 4 + i / 2), left = __shfl_sync(0xffffffffu, rest, lane / 4 * 4 + i / 2);
-          const float weight = i % 2 ? second_of(both, T{}) + second_of(left, T{}) : first_of(both, T{}) + first_of(left, T{});
-          const int key = first + 8 * j + i;
-          if (key < seen.first || key >= seen.last) continue;
-#pragma unroll
-          for (int d = 0; d < C.value_size / 8; ++d)
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              output[4 * d + 2 * h + e] = fmaf(weight, value_at(tile, 8 * j + i, 8 * d + 2 * (lane % 4) + e), output[4 * d + 2 * h + e]);
-        }
-      }
-  }
-
   static __device__ __forceinline__ void store(const attention::Params& p, const Sequence& s, const Rows& own, int kv_head, const State& state, bool broken) {
     using Out = Element<C.out>;
 #pragma unroll
@@ -202,15 +159,22 @@ struct HopperPrefillTask {
       if (row >= own.all) continue;
       const Visible seen = own.seen(p, row);
       const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, state.maximum[h] * ln_2, broken ? quiet_nan() : total);
-      Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + 2 * (threadIdx.x % 4);
+      Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
+      const int first = 2 * (static_cast<int>(threadIdx.x % 4));
+      float any = 0.0f;
 #pragma unroll
       for (int d = 0; d < C.value_size / 8; ++d) {
-        const Vector<Out, 2> pair{from_float<Out>(state.output[4 * d + 2 * h] * finish.factor),
-                                  from_float<Out>(state.output[4 * d + 2 * h + 1] * finish.factor)};
-        if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d) = pair;
-        else to[8 * d] = pair[0], to[8 * d + 1] = pair[1];
+        const float a = state.output[4 * d + 2 * h] * finish.factor, b = state.output[4 * d + 2 * h + 1] * finish.factor;
+        any += a - a + (b - b);
+        const Vector<Out, 2> pair{from_float<Out>(a), from_float<Out>(b)};
+        if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d + first) = pair;
+        else to[8 * d + first] = pair[0], to[8 * d + first + 1] = pair[1];
       }
-      if (p.lse && threadIdx.x % 4 == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+      if (p.lse && static_cast<int>(threadIdx.x % 4) == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+      if (any == 0.0f || finish.factor != finish.factor) continue;
+      const ExactRow exact{s.index, token, head, kv_head, own.position + row / C.group, s.key_begin, s.keys, state.maximum[h] * ln_2, finish.factor};
+#pragma unroll 1
+      for (int i = 0; i < C.value_size / 4; ++i) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2);
     }
   }
 #endif
@@ -229,7 +193,6 @@ struct HopperPrefillTask {
     const auto seen_by = [&](int row) { return visible_keys(p, position + row / C.group, s.keys); };
     const Visible seen{seen_by(first_row).first, seen_by(first_row + used - 1).last};
     Rows own{own_first + 16 * static_cast<int>(threadIdx.x / 32 % 4), all_rows, position, s.keys, {0, 0}};
-    const Visible seen_by_all = used == rows ? Visible{seen_by(first_row + rows - 1).first, seen_by(first_row).last} : Visible{0, 0};
     if (own_used == 64) own.seen_by_all = {seen_by(own_first + 63).first, seen_by(own_first).last};
     State state;
 #pragma unroll
@@ -276,19 +239,10 @@ struct HopperPrefillTask {
       for (; first < seen.last; first += keys, slot ^= 1) {
         // Tile `first` has its weights. Next: its values, and the scores of the tile behind it; behind the last one they are of no use.
         arrive();
-        char* values = value_tiles + slot * V::bytes;
-        if ((first < seen_by_all.first || first + keys > seen_by_all.last) && has_special(values)) {
-          multiply_seen_values(p, own, first, weights, values, state.output);
-          weights = {};
-          __syncthreads();
-          each_chunk(values, [](char* chunk) { *reinterpret_cast<Vector<uint32_t, 4>*>(chunk) = {}; });
-          ptx::fence_before_bulk();
-          __syncthreads();
-        }
+        multiply_keys(own_queries, key_tiles + (slot ^ 1) * K::bytes, scores);
+        multiply_values(weights, value_tiles + slot * V::bytes, state.output);
         copy_key_tile(first + 2 * keys, slot);
         copy_value_tile(first + keys, slot ^ 1);
-        multiply_keys(own_queries, key_tiles + (slot ^ 1) * K::bytes, scores);
-        multiply_values(weights, values, state.output);
         ptx::wgmma_wait<1>();
 #pragma unroll
         for (float& score : scores) ptx::wgmma_touch(score);
