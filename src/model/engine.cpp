@@ -250,22 +250,26 @@ struct Engine::State {
     return static_cast<std::int64_t>(rows);
   }
 
-  /// With `chosen`, the id of the batch's only token lies there, in device memory.
-  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, const std::int32_t* chosen = nullptr) {
+  Pass& pass_for(std::int64_t tokens) {
+    return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+  }
+
+  /// With `chosen`, the id of the batch's only token lies where the pass reads it.
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false) {
     const std::int64_t tokens = check_batch(batch);
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
     if (rotary->cover(longest) && stream) upload_rotary();
-    Pass& pass = *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+    Pass& pass = pass_for(tokens);
     const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
-    pass.inputs->upload(static_cast<std::int64_t>(batch.size()));
-    if (chosen) stream->copy(pass.inputs->ids_in_graph(), chosen, sizeof(std::int32_t));
+    pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
     SymbolValues symbols;
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
     symbols.set(symbol_id("R"), rows);
     last_pass = static_cast<std::size_t>(&pass - passes.data());
     pass.executable.run(symbols);
+    pass.inputs->pass_enqueued();
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
     const TensorView logits = pass.executable.output(decoder_io::logits);
     return stream && memory == Memory::host ? download(logits) : logits;
@@ -319,11 +323,16 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, M
   return logits;
 }
 
-TensorView Engine::forward_chosen(int sequence, const std::int32_t* id) {
+std::int32_t* Engine::chosen_id() {
+  CERMET_ASSERT(state_->stream != nullptr);
+  return state_->pass_for(1).inputs->ids_in_graph();
+}
+
+TensorView Engine::forward_chosen(int sequence) {
   CERMET_ASSERT(state_->stream != nullptr);
   constexpr std::int32_t placeholder = 0;
   const SequenceTokens step{sequence, {&placeholder, 1}};
-  return state_->forward({&step, 1}, Logits::last, Memory::device, id);
+  return state_->forward({&step, 1}, Logits::last, Memory::device, true);
 }
 
 void Engine::drop(int sequence, std::int64_t tokens) {

@@ -84,9 +84,11 @@ class Engine {
   bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;
-  /// Appends one token that is still being chosen: `id`, int32, lies in the engine's device memory and is read when its turn comes in the stream.
-  /// Returns the logits in device memory. For engines with a queue; the id must be in the vocabulary.
-  TensorView forward_chosen(int sequence, const std::int32_t* id);
+  /// Where in device memory forward_chosen() reads its token. For engines with a queue.
+  std::int32_t* chosen_id();
+  /// Appends one token that is still being chosen: it is read from chosen_id() when its turn comes in the stream, and must be in the vocabulary.
+  /// Returns the logits in device memory. For engines with a queue.
+  TensorView forward_chosen(int sequence);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.
