@@ -183,8 +183,23 @@ Section choices(const ReportInput& input) {
   return section;
 }
 
+Section attempts(const ReportInput& input) {
+  Section section{.heading = "Attempts",
+                  .note = "Sums over the groups of errors and of predicted microseconds for each token, and the perplexity that was measured.",
+                  .head = {"attempt", "error", "microseconds", "perplexity", "change"},
+                  .rows = {},
+                  .plot = {}};
+  for (std::size_t i = 0; i < input.attempts.size(); ++i) {
+    const TargetAttempt& attempt = input.attempts[i];
+    section.rows.push_back({fmt::format("{}", i + 1), figure(attempt.error), figure(attempt.seconds * 1e6), fmt::format("{:.4f}", attempt.perplexity),
+                            input.before.perplexity ? change_text(input.before.perplexity->value, attempt.perplexity) : "-"});
+  }
+  return section;
+}
+
 std::vector<Section> sections_of(const ReportInput& input) {
-  std::vector<Section> all{summary(input), schemes(input.record), layers(input.record), ranges(input.record), experts(input.record), choices(input)};
+  std::vector<Section> all{summary(input),        schemes(input.record), layers(input.record), ranges(input.record),
+                           experts(input.record), choices(input),        attempts(input)};
   std::erase_if(all, [](const Section& section) { return section.rows.empty(); });
   return all;
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/generate.hpp"
-#include "quant/auto_policy.hpp"
 #include "quant/record.hpp"
+#include "quant/target_quality.hpp"
 
 namespace cermet {
 
@@ -28,6 +28,7 @@ struct ReportInput {
   double seconds = 0;                ///< that the quantization took
   std::string target;                ///< "+0.5 %": of --target-ppl; empty: there was none
   std::vector<SchemeGroup> choices;  ///< of --target-ppl
+  std::vector<TargetAttempt> attempts;
 };
 
 /// "+0.31 %": a perplexity against another.

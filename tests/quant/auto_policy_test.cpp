@@ -4,6 +4,7 @@
 
 #include "quant/report.hpp"
 #include "quant/svg_plot.hpp"
+#include "quant/target_quality.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet::test {
@@ -92,10 +93,56 @@ TEST(AutoPolicy, WantsFigures) {
   expect_error(Status::invalid_argument, {"model.layers.", "found none"}, [&] { sensitivity_table(config, layers); });
 }
 
+TEST(TargetQuality, StepsBackUntilPerplexityFits) {
+  const ModelConfig config = load_config(model);
+  const std::vector<LayerResult> layers = figures(config);
+  std::vector<SchemeGroup> table = sensitivity_table(config, layers);
+  const double worst = [&] {
+    choose_schemes(table, 1e9);
+    return total_error(table);
+  }();
+  Policy current = Policy::standard();
+  TargetOptions options{.rise = 0.005, .perplexity_before = 10, .quantize = {}, .perplexity = {}};
+  options.quantize = [&](const Policy& policy, int) {
+    current = policy;
+    return layers;
+  };
+  // A rise that is steeper than the sum of errors says: 2 % at the worst, with the square root of the errors' share.
+  options.perplexity = [&](int) {
+    double error = 0;
+    for (const SchemeGroup& group : table)
+      for (const SchemeOption& option : group.options)
+        if (option.scheme == current.scheme_of(group.modules.front())) error += option.error;
+    return 10 * (1 + 0.02 * std::sqrt(error / worst));
+  };
+  const TargetResult result = meet_target(config, options);
+  EXPECT_GT(result.attempts.size(), 1u);
+  EXPECT_LE(result.attempts.back().perplexity, 10 * 1.005);
+  for (std::size_t i = 0; i + 1 < result.attempts.size(); ++i) {
+    EXPECT_GT(result.attempts[i].perplexity, 10 * 1.005);
+    EXPECT_GT(result.attempts[i].error, result.attempts[i + 1].error);
+  }
+  EXPECT_EQ(result.policy.text(), policy_of(result.table).text());
+  result.policy.check(linear_modules(config));
+
+  options.perplexity = [](int) { return 10.01; };  // 0.1 %: the default will do
+  EXPECT_EQ(meet_target(config, options).attempts.size(), 1u);
+  options.perplexity = [](int) { return 11.0; };
+  expect_error(Status::invalid_argument, {"--target-ppl", "0.5 %", "10 %"}, [&] { meet_target(config, options); });
+}
+
 TEST(Report, HasFiguresAndPlots) {
   const ModelConfig config = load_config(model);
-  ReportInput input{
-      .model = "a<b", .machine = "machine", .date = "today", .record = {}, .before = {}, .after = {}, .heldout = "text", .target = "+0.5 %", .choices = {}};
+  ReportInput input{.model = "a<b",
+                    .machine = "machine",
+                    .date = "today",
+                    .record = {},
+                    .before = {},
+                    .after = {},
+                    .heldout = "text",
+                    .target = "+0.5 %",
+                    .choices = {},
+                    .attempts = {}};
   input.record = {.policy = "* = w8a8_dynamic\n",
                   .anti_outlier = "auto",
                   .clamp_percentile = 99.9,
