@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "format/element.hpp"
 #include "quant/outlier_search.hpp"
+#include "tests/model/scratch.hpp"
 
 namespace cermet {
 namespace {
@@ -14,18 +16,36 @@ namespace {
 const std::filesystem::path model = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";
 constexpr LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed}, dynamic{LinearScheme::Weight::int8, LinearScheme::Input::dynamic};
 
-/// Siblings q, k and v of layer 0 with made-up inputs: normal values, `loud` channels times 40, and one value in `rare` times 30.
+/// A copy of the model whose q, k and v of layer 0 have their first columns divided by 40.
+std::filesystem::path quiet_columns(const test::ScratchFolder& scratch, int count) {
+  const Checkpoint source = Checkpoint::open(model);
+  std::filesystem::copy(model, scratch / "model");
+  std::string file = test::content_of(scratch / "model/model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  for (const char* module : {"q_proj", "k_proj", "v_proj"}) {
+    const StoredTensor& weight = *source.find(fmt::format("model.layers.0.self_attn.{}.weight", module));
+    char* data = file.data() + 8 + header + weight.begin;
+    for (std::int64_t i = 0; i < weight.elements(); ++i)
+      if (i % weight.shape[1] < count) format::store_element(data, DType::f32, i, format::load_element(data, DType::f32, i) / 40);
+  }
+  scratch.file("model/model.safetensors", file);
+  return scratch / "model";
+}
+
+/// Siblings q, k and v of layer 0 with made-up inputs: normal values, `loud` channels times 40, which the weights undo, and one value in `rare` times 30.
 struct Scene {
+  test::ScratchFolder scratch;
   ThreadPool pool{2};
-  Checkpoint checkpoint = Checkpoint::open(model);
-  std::vector<LinearModule> modules = linear_modules(checkpoint.config());
+  Checkpoint checkpoint;
+  std::vector<LinearModule> modules;
   QuantizeOptions options;
   InputStatistics statistics;
   SampledRows rows;
   std::vector<double> importance;
   std::unique_ptr<SearchUnit> unit;
 
-  Scene(int loud, int rare) {
+  Scene(int loud, int rare) : checkpoint(Checkpoint::open(quiet_columns(scratch, loud))), modules(linear_modules(checkpoint.config())) {
     const std::int64_t columns = checkpoint.config().hidden_size, count = 96;
     std::mt19937 random(11);
     std::normal_distribution<float> normal;
@@ -80,7 +100,7 @@ TEST(OutlierSearch, LoudChannelsAreSmoothed) {
     EXPECT_TRUE(none.method == AntiOutlier::none && none.smoothing.factors.empty());
     EXPECT_TRUE(automatic.method == AntiOutlier::smooth || automatic.method == AntiOutlier::both) << name_of(automatic.method);
     EXPECT_GT(automatic.smoothing.alpha, 0);
-    EXPECT_LT(scene.error(automatic, scheme), scene.error(none, scheme));
+    EXPECT_LT(scene.error(automatic, scheme), scene.error(none, scheme) / 10);
   }
 }
 
