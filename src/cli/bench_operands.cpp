@@ -34,7 +34,7 @@ constexpr IndexRule index_rules[] = {
     {"rope", "positions", IndexRule::scattered, [](const Problem& p) { return p.size(2, 0); }},
     {"grouped_linear", "offsets", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
     {"kv_cache_write", "slots", IndexRule::scattered, [](const Problem& p) { return cache_tokens(p, 2); }},
-    {"flash_attention", "cu_seqlens_q", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
+    {"flash_attention", "cu_seqlens", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
     {"flash_attention", "cu_seqlens_k", IndexRule::ramp, [](const Problem& p) { return p.size(1, 0); }},
     {"incre_flash_attention", "block_tables", IndexRule::pages, [](const Problem& p) { return p.size(1, 0); }},
     {"incre_flash_attention", "context_lens", IndexRule::contexts, context_capacity},

@@ -41,9 +41,9 @@ void declare_model_options(CLI::App& app, ModelOptions& options) {
       ->capture_default_str();
   app.add_option("--dtype", options.dtype,
                  "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
-  app.add_option(
-      "--weights", options.weights,
-      "storage of weight matrices: f32, bf16, f16, or i8, which quantizes rows as they load and tokens as they come; as in the checkpoint by default");
+  app.add_option("--weights", options.weights,
+                 "storage of weight matrices: f32, bf16, f16, or i8 and f8_e4m3, which quantize rows as they load and tokens as they come; as in the "
+                 "checkpoint by default");
   app.add_option("--kv-cache", options.kv_cache, "storage of keys and values: int8, with a scale for each token and head, or fp8; --dtype's by default");
   app.add_option("--threads", options.threads, "worker threads; 0: one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--context", options.context,
@@ -61,7 +61,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   EngineOptions engine_options;
   engine_options.device = options.device;
   engine_options.dtype = dtype_option("--dtype", options.dtype, dtypes::real);
-  engine_options.weights = dtype_option("--weights", options.weights, dtypes::real | DTypeSet{DType::i8});
+  engine_options.weights = dtype_option("--weights", options.weights, dtypes::real | DTypeSet{DType::i8, DType::f8_e4m3});
   engine_options.kv_cache = parse_kv_cache(options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);

@@ -15,11 +15,12 @@ struct WeightSource {
   std::vector<std::vector<std::string>> slices;
   enum class Form : std::uint8_t {
     plain,           ///< the tensors' elements, converted; codes become real ones where the graph wants a real type ("X.weight" times "X.weight_scale")
-    codes,           ///< int8 codes of real rows, made as they load (absmax / 127, round to nearest)
+    codes,           ///< codes of real rows, made as they load (absmax over the largest code, round to nearest)
     scales,          ///< their scales, one for each row
     channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
     scalar,          ///< the first tensor's only element
   } form = Form::plain;
+  DType code_type = DType::i8;  ///< of `codes` and `scales`: i8 or f8_e4m3
 };
 
 /// Element types of a graph. Residual stream, normalisation statistics, rotation, softmax and router weights are float32 in every mode.

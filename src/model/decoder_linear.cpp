@@ -48,14 +48,14 @@ ValueId DecoderBuilder::weight(const Linear& linear) {
   const LinearScheme scheme = scheme_of(linear);
   const bool on_load = is_quantized(scheme) && !quantization_.stored();
   return constant(linear.name + ".weight", {is_quantized(scheme) ? code_type(scheme) : types_.weights, weight_dims(linear)},
-                  {tensors_of(linear, ".weight"), on_load ? WeightSource::Form::codes : WeightSource::Form::plain});
+                  {tensors_of(linear, ".weight"), on_load ? WeightSource::Form::codes : WeightSource::Form::plain, code_type(scheme)});
 }
 
 /// Scales of the rows of a quantized weight.
 ValueId DecoderBuilder::weight_scale(const Linear& linear) {
   Dims dims = weight_dims(linear);
   dims.pop_back();
-  WeightSource source{tensors_of(linear, ".weight"), WeightSource::Form::scales};
+  WeightSource source{tensors_of(linear, ".weight"), WeightSource::Form::scales, code_type(scheme_of(linear))};
   const char* stored = folds_input_scale(scheme_of(linear)) ? ".deq_scale" : ".weight_scale";
   if (quantization_.stored()) source = {tensors_of(linear, stored), WeightSource::Form::channel_scales};
   return constant(linear.name + ".weight_scale", {DType::f32, dims}, std::move(source));

@@ -15,6 +15,7 @@
 namespace cermet {
 namespace {
 
+constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
 constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
@@ -28,21 +29,21 @@ DType operand_type(const EngineOptions& options, DType stored) {
 /// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
-  const DTypeSet allowed = dtypes::real | DTypeSet{DType::i8};
+  const DTypeSet allowed = dtypes::real | code_types;
   require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
-  return dtype == DType::i8 ? stored : dtype;
+  return code_types.contains(dtype) ? stored : dtype;
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (options.weights != DType::i8) return checked_quantization(checkpoint);
-  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found i8");
-  return quantize_projections(checkpoint.config(), {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
+  if (!options.weights || !code_types.contains(*options.weights)) return checked_quantization(checkpoint);
+  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
+  const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
+  return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
 }
 
 DType cache_type(const EngineOptions& options, DType operands) {
   const DType dtype = options.kv_cache.value_or(operands);
-  const DTypeSet codes{DType::i8, DType::f8_e4m3};
-  require(!options.kv_cache || codes.contains(dtype), "kv_cache: expected {}, found {}", codes.to_string(), name_of(dtype));
+  require(!options.kv_cache || code_types.contains(dtype), "kv_cache: expected {}, found {}", code_types.to_string(), name_of(dtype));
   return dtype;
 }
 
@@ -134,7 +135,9 @@ struct Engine::State {
     const DecoderState sizes{pages, block_size, context / block_size, context};
     DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, cached}, quantization, sizes);
     if (!weights)
-      weights.emplace(make_weight_loader(reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }), pool, queue);
+      weights.emplace(make_weight_loader(
+                          reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &pool),
+                      pool, queue);
     const std::int64_t sequences = std::min(options.max_sequences, tokens);
     CompileOptions compile_options;
     compile_options.queue = queue;
@@ -247,22 +250,26 @@ struct Engine::State {
     return static_cast<std::int64_t>(rows);
   }
 
-  /// With `chosen`, the id of the batch's only token lies there, in device memory.
-  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, const std::int32_t* chosen = nullptr) {
+  Pass& pass_for(std::int64_t tokens) {
+    return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+  }
+
+  /// With `chosen`, the id of the batch's only token lies where the pass reads it.
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false) {
     const std::int64_t tokens = check_batch(batch);
     std::int64_t longest = 0;
     for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
     if (rotary->cover(longest) && stream) upload_rotary();
-    Pass& pass = *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+    Pass& pass = pass_for(tokens);
     const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
-    pass.inputs->upload(static_cast<std::int64_t>(batch.size()));
-    if (chosen) stream->copy(pass.inputs->ids_in_graph(), chosen, sizeof(std::int32_t));
+    pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
     SymbolValues symbols;
     symbols.set(symbol_id("T"), tokens);
     symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
     symbols.set(symbol_id("R"), rows);
     last_pass = static_cast<std::size_t>(&pass - passes.data());
     pass.executable.run(symbols);
+    pass.inputs->pass_enqueued();
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
     const TensorView logits = pass.executable.output(decoder_io::logits);
     return stream && memory == Memory::host ? download(logits) : logits;
@@ -316,11 +323,16 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, M
   return logits;
 }
 
-TensorView Engine::forward_chosen(int sequence, const std::int32_t* id) {
+std::int32_t* Engine::chosen_id() {
+  CERMET_ASSERT(state_->stream != nullptr);
+  return state_->pass_for(1).inputs->ids_in_graph();
+}
+
+TensorView Engine::forward_chosen(int sequence) {
   CERMET_ASSERT(state_->stream != nullptr);
   constexpr std::int32_t placeholder = 0;
   const SequenceTokens step{sequence, {&placeholder, 1}};
-  return state_->forward({&step, 1}, Logits::last, Memory::device, id);
+  return state_->forward({&step, 1}, Logits::last, Memory::device, true);
 }
 
 void Engine::drop(int sequence, std::int64_t tokens) {

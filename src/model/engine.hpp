@@ -25,8 +25,8 @@ struct EngineOptions {
   /// Type of the KV cache and, in passes of more than 32 tokens, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
   /// where absent. Everything else, and passes of up to 32 tokens, is float32.
   std::optional<DType> dtype;
-  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8: each row is quantized as it loads (absmax / 127),
-  /// activations for each token as they come; embeddings, head and routers stay as they are.
+  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: each row is quantized as it loads,
+  /// activations for each token as they come; embeddings, head and routers stay as they are. Of a quantized checkpoint the type of its real matrices.
   std::optional<DType> weights;
   /// Storage of keys and values, where it is not `dtype`: i8, with a scale for each token and head, or f8_e4m3.
   std::optional<DType> kv_cache;
@@ -84,9 +84,11 @@ class Engine {
   bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;
-  /// Appends one token that is still being chosen: `id`, int32, lies in the engine's device memory and is read when its turn comes in the stream.
-  /// Returns the logits in device memory. For engines with a queue; the id must be in the vocabulary.
-  TensorView forward_chosen(int sequence, const std::int32_t* id);
+  /// Where in device memory forward_chosen() reads its token. For engines with a queue.
+  std::int32_t* chosen_id();
+  /// Appends one token that is still being chosen: it is read from chosen_id() when its turn comes in the stream, and must be in the vocabulary.
+  /// Returns the logits in device memory. For engines with a queue.
+  TensorView forward_chosen(int sequence);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.

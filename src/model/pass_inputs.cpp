@@ -18,7 +18,9 @@ PassInputs::PassInputs(std::int64_t tokens, std::int64_t sequences, std::int64_t
   if (queue_.device) {
     device_ = queue_.device->allocate(bytes);
     host_ = queue_.device->allocate_host(bytes);
-    uploaded_ = queue_.stream->make_event();
+    uploads_ = queue_.device->make_stream();
+    uploaded_ = uploads_->make_event();
+    read_ = uploads_->make_event();
   } else {
     own_ = AlignedBuffer(bytes);
   }
@@ -57,16 +59,25 @@ void PassInputs::bind(Executable& executable) const {
 }
 
 void PassInputs::begin() {
-  if (pending_) queue_.stream->synchronize_event(*uploaded_);
+  if (pending_) uploads_->synchronize_event(*uploaded_);
   pending_ = false;
 }
 
-void PassInputs::upload(std::int64_t sequences) {
+void PassInputs::upload(std::int64_t sequences, bool with_ids) {
   if (!host_.data()) return;
-  const std::int64_t bytes = (offset(6) + sequences * pages_) * static_cast<std::int64_t>(sizeof(std::int32_t));
-  queue_.stream->upload(device_.data(), host_.data(), bytes);
-  queue_.stream->record(*uploaded_);
+  constexpr auto element = static_cast<std::int64_t>(sizeof(std::int32_t));
+  const std::int64_t first = with_ids ? 0 : offset(1) * element, end = (offset(6) + sequences * pages_) * element;
+  if (was_read_) uploads_->wait(*read_);
+  uploads_->upload(device_.data() + first, host_.data() + first, end - first);
+  uploads_->record(*uploaded_);
+  queue_.stream->wait(*uploaded_);
   pending_ = true;
+}
+
+void PassInputs::pass_enqueued() {
+  if (!host_.data()) return;
+  queue_.stream->record(*read_);
+  was_read_ = true;
 }
 
 }  // namespace cermet

@@ -22,11 +22,14 @@ class PassInputs {
   void bind(Executable& executable) const;
   /// Waits until the memory may be written again: the last upload has been read.
   void begin();
-  /// Enqueues the copy to the device, where there is one; `sequences` tables were filled.
-  void upload(std::int64_t sequences);
+  /// Enqueues the copy to the device, where there is one; `sequences` tables were filled. It waits for the last pass only, not for what came after it in
+  /// the queue's stream, whose later work waits for the copy. Without the ids, those lie there already, or will.
+  void upload(std::int64_t sequences, bool with_ids = true);
+  /// To be called behind a pass: what it read may be written again.
+  void pass_enqueued();
 
   /// Where the graph reads the ids: in device memory, where there is a device.
-  void* ids_in_graph() const { return device_.data() ? device_.data() : own_.data(); }
+  std::int32_t* ids_in_graph() const { return reinterpret_cast<std::int32_t*>(device_.data() ? device_.data() : own_.data()); }
   std::span<std::int32_t> ids() { return part(0, tokens_); }
   std::span<std::int32_t> positions() { return part(1, tokens_); }
   std::span<std::int32_t> slots() { return part(2, tokens_); }
@@ -45,8 +48,9 @@ class PassInputs {
   DeviceQueue queue_;
   DeviceBuffer host_, device_;
   AlignedBuffer own_;
-  std::unique_ptr<DeviceEvent> uploaded_;
-  bool pending_ = false;
+  std::unique_ptr<Stream> uploads_;
+  std::unique_ptr<DeviceEvent> uploaded_, read_;
+  bool pending_ = false, was_read_ = false;
 };
 
 }  // namespace cermet

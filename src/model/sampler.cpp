@@ -1,6 +1,8 @@
 #include "model/sampler.hpp"
 
+#include <array>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "select/select.hpp"
@@ -30,9 +32,12 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
   }
   if (queue_.device) {
     device_parameters_ = queue_.device->allocate(sizeof(Parameters));
+    device_steps_ = queue_.device->allocate(steps_ahead * static_cast<std::int64_t>(sizeof(std::int64_t)));
+    downloads_ = queue_.device->make_stream();
+    made_ = downloads_->make_event();
     for (Pending& pending : pending_) {
       pending.id = queue_.device->allocate_host(sizeof(std::int32_t));
-      pending.arrived = queue_.stream->make_event();
+      pending.arrived = downloads_->make_event();
     }
     device_previous_ = queue_.device->allocate(static_cast<std::int64_t>(previous_.size() * sizeof(std::int32_t)));
     bind_operands(reinterpret_cast<Parameters*>(device_parameters_.data()), reinterpret_cast<std::int32_t*>(device_previous_.data()), vocab_size);
@@ -49,8 +54,9 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
 Sampler::~Sampler() {
   if (!queue_.device || started_ == finished_) return;
   try {
-    queue_.stream->synchronize();  // a result may still be on its way to memory of this object
-  } catch (const Error&) {         // a device that failed writes nothing more
+    queue_.stream->synchronize();
+    downloads_->synchronize();  // a result may still be on its way to memory of this object
+  } catch (const Error&) {      // a device that failed writes nothing more
   }
 }
 
@@ -86,19 +92,35 @@ std::int32_t Sampler::next(const TensorView& logits) {
   return finish();
 }
 
-void Sampler::start(const TensorView& logits) {
+void Sampler::upload_parameters() {
+  if (parameters_.step == 0) queue_.stream->upload(device_parameters_.data(), &parameters_, sizeof(Parameters));
+  const std::int64_t place = parameters_.step % steps_ahead;
+  if (place == 0) {
+    std::array<std::int64_t, steps_ahead> steps;
+    std::iota(steps.begin(), steps.end(), parameters_.step);
+    queue_.stream->upload(device_steps_.data(), steps.data(), device_steps_.size());
+  }
+  operands_[8].data = device_steps_.data() + place * static_cast<std::int64_t>(sizeof(std::int64_t));
+  if (std::exchange(previous_changed_, false)) queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
+}
+
+void Sampler::start(const TensorView& logits, std::int32_t* place) {
   CERMET_ASSERT(started_ - finished_ < (has_penalty() ? 1 : pending_.size()));
   operands_[0] = logits;
+  Pending& pending = pending_[started_ % pending_.size()];
   if (queue_.device) {
-    queue_.stream->upload(device_parameters_.data(), &parameters_, sizeof(Parameters));
-    if (std::exchange(previous_changed_, false)) queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
+    upload_parameters();
+    if (started_ > 0) queue_.stream->wait(*pending_[(started_ - 1) % pending_.size()].arrived);  // the last result has left its place
   }
-  op_->run(operands_, {&result_, 1});
+  TensorView result = result_;
+  if (place) result.data = place;
+  op_->run(operands_, {&result, 1});
   ++parameters_.step;
   if (queue_.device) {
-    Pending& pending = pending_[started_ % pending_.size()];
-    queue_.stream->download(pending.id.data(), result_.data, sizeof(std::int32_t));
-    queue_.stream->record(*pending.arrived);
+    queue_.stream->record(*made_);
+    downloads_->wait(*made_);
+    downloads_->download(pending.id.data(), result.data, sizeof(std::int32_t));
+    downloads_->record(*pending.arrived);
   }
   ++started_;
 }
@@ -108,7 +130,7 @@ std::int32_t Sampler::finish() {
   Pending& pending = pending_[finished_++ % pending_.size()];
   std::int32_t id = parameters_.id;
   if (queue_.device) {
-    queue_.stream->synchronize_event(*pending.arrived);
+    downloads_->synchronize_event(*pending.arrived);
     std::memcpy(&id, pending.id.data(), sizeof(id));
   }
   remember({&id, 1});

@@ -25,15 +25,14 @@ class Sampler {
   std::int32_t next(const TensorView& logits);
   /// The same in two halves, so that a device can go on: start() enqueues the choice, and finish() waits for the oldest one that was started.
   /// At most two may be under way, and with a repetition penalty one.
-  void start(const TensorView& logits);
+  /// `place`, where given, is device memory that gets the choice, too.
+  void start(const TensorView& logits, std::int32_t* place = nullptr);
   std::int32_t finish();
-  /// Where the choice that start() enqueued last will lie, in device memory.
-  const std::int32_t* chosen() const { return static_cast<const std::int32_t*>(result_.data); }
   /// Whether a choice depends on the tokens before it beyond their logits.
   bool has_penalty() const { return !previous_.empty(); }
 
  private:
-  /// What the operator reads besides logits and earlier tokens; on a device, copied there before every call.
+  /// What the operator reads besides logits and earlier tokens; on a device, copied there before the first call, but for the step.
   struct Parameters {
     std::int64_t seed = 0, step = 0;
     float temperature = 0, top_p = 0, min_p = 0, penalty = 0;
@@ -44,7 +43,10 @@ class Sampler {
     DeviceBuffer id;
     std::unique_ptr<DeviceEvent> arrived;
   };
+  /// Numbers of steps that lie on the device at a time, so that a step copies nothing.
+  static constexpr std::int64_t steps_ahead = 1024;
   void bind_operands(Parameters* parameters, std::int32_t* previous, std::int64_t vocab_size);
+  void upload_parameters();
 
   Parameters parameters_;
   std::vector<std::int32_t> previous_;  ///< distinct ids, padded with -1 to the vocabulary; empty without a penalty
@@ -52,7 +54,9 @@ class Sampler {
   std::size_t seen_count_ = 0;
   bool previous_changed_ = true;
   DeviceQueue queue_;
-  DeviceBuffer device_parameters_, device_previous_;
+  DeviceBuffer device_parameters_, device_steps_, device_previous_;
+  std::unique_ptr<Stream> downloads_;  ///< so that the queue's stream does not wait while a result leaves
+  std::unique_ptr<DeviceEvent> made_;
   std::array<Pending, 2> pending_;
   std::size_t started_ = 0, finished_ = 0;
   std::optional<BoundOp> op_;

@@ -24,7 +24,9 @@ struct TensorReader {
 /// Those of a checkpoint, which must outlive the reader.
 TensorReader reader_of(const Checkpoint& checkpoint);
 
-/// A loader for a graph's constants. `on_bytes` is told about every read.
-LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes);
+/// A loader for a graph's constants. `on_bytes` is told about every tensor that was read. With a pool, pieces of a large tensor are read and converted on
+/// all its threads, so that the reader must bear that; it must outlive the loader.
+LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes,
+                              ThreadPool* pool = nullptr);
 
 }  // namespace cermet

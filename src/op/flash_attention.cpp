@@ -62,12 +62,13 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t tokens = 20, keys = 20, heads = 4, kv_heads = 2, d = 16, dv = 16;
   DType dtype = DType::f32;
+  bool aligned = false;  ///< rows of q and k are multiples of 8 elements apart, as kernels for tiles want them
 };
 
 Case make_case(std::string case_name, const Sizes& s, Attributes attributes = {}) {
   Case c{std::move(case_name),
-         {CaseOperand{{s.dtype, {s.tokens, s.heads, s.d}}, normal(), 3}, CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.d}}, normal(), 1},
-          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.dv}}}},
+         {CaseOperand{{s.dtype, {s.tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3},
+          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.d}}, normal(), s.aligned ? 8 : 1}, CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.dv}}}},
          std::move(attributes)};
   c.inputs.resize(cu_seqlens_k + 1);
   return c;
@@ -105,24 +106,29 @@ void add_variants(std::vector<Case>& list) {
 /// 16-bit types with heads of a length that tiles take: several tiles of rows and keys, masks across them, values that rows must not see.
 void add_tiles(std::vector<Case>& list) {
   for (const DType t : {DType::bf16, DType::f16}) {
-    const std::string type(name_of(t));
-    const auto window = [](std::int64_t w) { return AttributeValue(w); };
-    list.push_back(make_case("tiles_" + type, {.tokens = 75, .keys = 75, .heads = 8, .kv_heads = 2, .d = 64, .dv = 64, .dtype = t}, {{"return_lse", true}}));
-    list.push_back(
-        make_case("tiles_all_" + type, {.tokens = 70, .keys = 130, .heads = 2, .kv_heads = 1, .d = 128, .dv = 128, .dtype = t}, {{"causal", false}}));
-    list.push_back(
-        make_case("tiles_window_" + type, {.tokens = 150, .keys = 190, .heads = 2, .kv_heads = 1, .d = 64, .dv = 128, .dtype = t}, {{"window", window(40)}}));
-    list.push_back(make_case("tiles_ragged_" + type, {.tokens = 200, .keys = 260, .heads = 2, .kv_heads = 1, .d = 128, .dv = 64, .dtype = t}));
+    const auto add = [&](std::string_view case_name, Sizes s, Attributes attributes = {}) {
+      s.dtype = t;
+      s.aligned = true;
+      list.push_back(make_case(fmt::format("tiles_{}_{}", case_name, name_of(t)), s, std::move(attributes)));
+    };
+    add("lse", {.tokens = 75, .keys = 75, .heads = 8, .d = 64, .dv = 64}, {{"return_lse", true}});
+    add("all", {.tokens = 70, .keys = 130, .heads = 2, .kv_heads = 1, .d = 128, .dv = 128}, {{"causal", false}});
+    add("window", {.tokens = 150, .keys = 190, .heads = 2, .kv_heads = 1, .d = 64, .dv = 128}, {{"window", std::int64_t{40}}});
+    add("more_queries", {.tokens = 90, .keys = 60, .heads = 2, .kv_heads = 2, .d = 64, .dv = 64}, {{"return_lse", true}});
+    add("odd", {.tokens = 70, .keys = 130, .heads = 3, .kv_heads = 1, .d = 72, .dv = 24});
+    add("ragged", {.tokens = 200, .keys = 260, .heads = 2, .kv_heads = 1, .d = 128, .dv = 64});
     list.back().inputs[cu_seqlens] = bounds({0, 70, 70, 71, 200});
     list.back().inputs[cu_seqlens_k] = bounds({0, 70, 80, 120, 260});
-    list.push_back(make_case("tiles_sinks_alibi_softcap_" + type, {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .dtype = t},
-                             {{"softcap", 4.0}, {"return_lse", true}}));
+    add("bias", {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64}, {{"softcap", 4.0}, {"return_lse", true}});
     list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
     list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
-    list.push_back(make_case("tiles_future_nan_" + type, {.tokens = 40, .keys = 40, .heads = 2, .kv_heads = 1, .d = 64, .dv = 64, .dtype = t}));
-    list.back().inputs[v]->fill = values(std::vector<double>(40 * 64, 1.5));
-    list.back().inputs[v]->fill.values[37 * 64 + 5] = NAN;
-    list.back().inputs[v]->fill.values[20 * 64 + 9] = INFINITY;
+    for (const std::int64_t d : {64, 24}) {
+      add(fmt::format("future_nan{}", d), {.tokens = 150, .keys = 150, .heads = 2, .kv_heads = 1, .d = d, .dv = d});
+      std::vector<double> fill(static_cast<std::size_t>(150 * d), 1.5);
+      fill[static_cast<std::size_t>(137 * d + 5)] = NAN;
+      fill[static_cast<std::size_t>(20 * d + 9)] = INFINITY;
+      list.back().inputs[v]->fill = values(std::move(fill));
+    }
   }
 }
 

@@ -83,6 +83,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
+  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as kernels for tiles want them
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the unused entries are -1.
@@ -102,37 +103,65 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   const bool hnd = !layout || std::get<std::string>(*layout) == "hnd";
   const auto cache = [&](std::int64_t last) { return hnd ? Dims{blocks, s.kv_heads, s.block, last} : Dims{blocks, s.block, s.kv_heads, last}; };
   Case c{std::move(case_name), {}, std::move(attributes)};
-  c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), 3}, CaseOperand{{s.cache, cache(s.d)}, normal(), 2}, CaseOperand{{s.cache, cache(s.dv)}},
-              CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1}, CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
+  c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3}, CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? 8 : 2},
+              CaseOperand{{s.cache, cache(s.dv)}}, CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1},
+              CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
   if (!queries.empty()) c.inputs.push_back(CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))});
   c.inputs.resize(alibi + 1);
   return c;
 }
 
-/// Caches of 16 bits with heads of a length that tiles take: a query each, and a few.
+/// Caches of 16 bits with heads of a length that tiles take: one query each, a few, and many.
 void add_tiles(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
   for (const DType t : {DType::bf16, DType::f16}) {
-    Sizes s;
-    s.q = s.cache = t;
-    s.heads = 8;
-    s.kv_heads = 2;
-    s.d = s.dv = 64;
-    s.block = 16;
-    const std::string type(name_of(t));
-    list.push_back(make_case("tiles_" + type, s, {50, 0, 7, 300}, {}, {{"return_lse", true}}));
-    list.push_back(make_case("tiles_window_" + type, s, {50, 9, 300}, {}, {{"window", std::int64_t{20}}}));
-    list.push_back(make_case("tiles_chunk_" + type, s, {40, 13}, {3, 1}));
-    list.push_back(make_case("tiles_prefill_" + type, s, {40, 130, 5}, {40, 70, 0}, {{"return_lse", true}}));
+    Sizes s{.heads = 8, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = t, .cache = t, .aligned = true};
+    const auto add = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries = {}, Attributes attributes = {}) {
+      list.push_back(make_case(fmt::format("tiles_{}_{}", case_name, name_of(t)), s, contexts, queries, std::move(attributes)));
+    };
+    const auto add_bias = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries) {
+      add(case_name, contexts, queries, {{"softcap", 4.0}, {"return_lse", true}});
+      list.back().inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+      list.back().inputs[alibi] = CaseOperand{{DType::f32, {s.heads}}, uniform(0.01, 0.5)};
+    };
+    const auto spoil = [&](std::int64_t row) {  // a value that not every query may see
+      const std::int64_t elements = s.kv_heads * s.block * s.dv * list.back().inputs[v_cache]->type.dims[0].constant();
+      std::vector<double> fill(static_cast<std::size_t>(elements), 1.5);
+      fill[static_cast<std::size_t>(row * s.dv + 5)] = NAN;
+      fill[static_cast<std::size_t>(row * s.dv + s.dv + 6)] = INFINITY;
+      list.back().inputs[v_cache]->fill = values(std::move(fill));
+    };
+    add("lse", {50, 0, 7, 300}, {}, {{"return_lse", true}});
+    add("window", {50, 9, 300}, {}, {{"window", std::int64_t{20}}});
+    add_bias("bias", {50, 300}, {});
+    add("chunk", {40, 13}, {3, 1});
+    add("chunk_all", {40, 13}, {3, 1}, {{"causal", false}});
+    add("chunk_nan", {40}, {3});
+    spoil(s.block * s.kv_heads + 5);
+    add("batch", {30, 500, 1, 90, 17, 64, 200, 33, 12, 70, 65, 128, 5, 5, 300, 31, 16, 8});
+    add("long", {1500});
+    add("prefill", {40, 130, 5}, {40, 70, 0}, {{"return_lse", true}});
+    add("prefill_all", {70, 20}, {70, 20}, {{"causal", false}});
+    add_bias("prefill_bias", {40, 130}, {40, 70});
+    add("prefill_nan", {50}, {50});
+    spoil(s.block * s.kv_heads + 5);
     s.block = 20;
-    list.push_back(make_case("tiles_prefill_window_" + type, s, {40, 130}, {9, 70}, {{"window", std::int64_t{30}}, {"layout", "nhd"}}));
+    add("prefill_window_nhd", {40, 130}, {9, 70}, {{"window", std::int64_t{30}}, {"layout", "nhd"}});
+    add("window_nhd", {40, 130}, {}, {{"window", std::int64_t{30}}, {"layout", "nhd"}});
     s.block = 16;
     s.d = s.dv = 128;
+    add("prefill_wide", {90, 30}, {80, 20});
+    add("decode_wide", {190, 30}, {2, 1});
     if (t == DType::bf16) s.q = DType::f32;
-    list.push_back(make_case("tiles_prefill_wide_" + type, s, {90, 30}, {80, 20}));
-    list.push_back(make_case("tiles_decode_wide_" + type, s, {190, 30}, {2, 1}));
-    list.push_back(make_case("tiles_future_nan_" + type, s, {50}, {50}));
-    list.back().inputs[v_cache]->fill = values(std::vector<double>(64 * 2 * 128, 1.5));
-    list.back().inputs[v_cache]->fill.values[(16 * 2 + 9) * 128 + 5] = NAN;
+    add("prefill_mixed", {90, 30}, {80, 20});
+    add("decode_mixed", {190, 30}, {2, 1});
+    if (t == DType::bf16) s.q = DType::f16;
+    add("decode_other", {190, 30});
+    s.d = 72, s.dv = 40, s.q = t, s.heads = 6;
+    add("prefill_odd", {90, 30}, {80, 20});
+    add("decode_odd", {90, 30});
+    s.heads = 32;
+    add("decode_group", {90, 30});
   }
 }
 

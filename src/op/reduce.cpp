@@ -76,6 +76,9 @@ std::vector<Case> cases(Reduction kind) {
     add(name + "_outer_and_last", t, {3, 4, 33}, {{"axes", Ints{0, 2}}});
   }
   add("long_row", DType::f32, {2, 3000}, {{"axes", Ints{1}}});
+  add("vector_of_many", DType::bf16, {20000}, {});
+  add("tall_columns", DType::f32, {1500, 36}, {{"axes", Ints{0}}});
+  add("tall_odd_columns", DType::bf16, {3, 700, 21}, {{"axes", Ints{1}}});
   add("wide_columns", DType::f32, {7, 1100}, {{"axes", Ints{0}}});
   add("one_element", DType::f32, {4, 1}, {{"axes", Ints{1}}});
   add("scalar", DType::f32, {}, {});

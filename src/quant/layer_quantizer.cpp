@@ -225,7 +225,7 @@ void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme,
     const bool chosen = scheme.weight == weight;
     if (!chosen && !options_.every_scheme) continue;
     const CodeGrid grid = CodeGrid::of({weight, Input::real}, options_.range);
-    UnitTrial trial(unit, choice.smoothing, grid);
+    UnitTrial trial(unit, choice.smoothing, grid, TrialRows::judging);
     if (chosen)
       for (std::size_t i = 0; i < results.size(); ++i) write_weight(unit, i, trial.weight(i), choice, grid, results[i]);
     const bool all = options_.every_scheme;
@@ -234,7 +234,7 @@ void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme,
     else if (all && may_be_fixed) note({weight, Input::fixed}, best_fixed(trial, unit, choice, statistics, grid));
     if (!all && !(chosen && scheme.input == Input::real)) continue;
     if (choice.smoothing.factors.empty()) note({weight, Input::real}, trial.with_real_input());
-    else note({weight, Input::real}, UnitTrial(unit, {}, grid).with_real_input());  // what such a module would be: nothing to smooth
+    else note({weight, Input::real}, UnitTrial(unit, {}, grid, TrialRows::judging).with_real_input());  // what such a module would be: nothing to smooth
   }
 }
 
@@ -256,14 +256,13 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
 std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
                                                       const CodeGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
-  const std::span<const float> learned(trial.x().as<float>(), static_cast<std::size_t>(unit.rows().calibration * trial.x().shape[1]));
-  const double percentile = percentile_of(learned, options_.clamp_percentile);
+  const double percentile = percentile_of({trial.x().as<float>(), static_cast<std::size_t>(trial.x().elements())}, options_.clamp_percentile);
   std::vector<SplitDistance> best;
   double least = 0;
   for (const double threshold : {absmax, std::sqrt(absmax * percentile), percentile}) {
     if (!(threshold > 0)) continue;
     std::vector<SplitDistance> distances = trial.with_fixed_input(stored_scale(threshold / static_cast<double>(grid.range), unit.weight(0).dtype));
-    const double error = std::accumulate(distances.begin(), distances.end(), 0.0, [](double sum, const SplitDistance& d) { return sum + d.calibration.error; });
+    const double error = std::accumulate(distances.begin(), distances.end(), 0.0, [](double sum, const SplitDistance& d) { return sum + error_of(d); });
     if (best.empty() || error < least) {
       best = std::move(distances);
       least = error;

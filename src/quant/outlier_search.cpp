@@ -9,8 +9,8 @@ namespace {
 
 using Input = LinearScheme::Input;
 
-constexpr int steps_to_percentile = 5;
-constexpr std::array<double, 4> below_percentile{1, 0.85, 0.7, 0.55};
+constexpr int steps_to_percentile = 6, steps_below = 4;
+constexpr double least_of_percentile = 0.55;
 
 SplitDistance sum_of(const std::vector<SplitDistance>& distances) {
   SplitDistance sum;
@@ -20,7 +20,7 @@ SplitDistance sum_of(const std::vector<SplitDistance>& distances) {
 
 }  // namespace
 
-std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored) {
+std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored, bool coarse) {
   if (!(absmax > 0)) return {{1.0f, false}, {1.0f, true}};
   if (!(percentile > 0)) percentile = absmax;
   std::vector<ScalePoint> points;
@@ -29,8 +29,11 @@ std::vector<ScalePoint> scale_points(double absmax, double percentile, const Cod
     const bool known = std::ranges::any_of(points, [&](const ScalePoint& p) { return p.scale == point.scale && p.clamped == clamped; });
     if (!known) points.push_back(point);
   };
-  for (int i = 0; i <= steps_to_percentile; ++i) add(absmax * std::pow(percentile / absmax, static_cast<double>(i) / steps_to_percentile), false);
-  for (const double ratio : below_percentile) add(percentile * ratio, true);
+  const auto add_between = [&](double from, double to, int steps, bool clamped) {
+    for (int i = 0; i <= steps; i += coarse ? 2 : 1) add(from * std::pow(to / from, static_cast<double>(i) / steps), clamped);
+  };
+  add_between(absmax, percentile, steps_to_percentile, false);
+  add_between(percentile, percentile * least_of_percentile, steps_below, true);
   return points;
 }
 
@@ -64,7 +67,8 @@ std::vector<ScalePoint> OutlierSearch::points(const UnitTrial& trial, const Sear
   const std::int64_t columns = trial.x().shape[1];
   const std::span<const float> learned(trial.x().as<float>(), static_cast<std::size_t>(unit.rows().calibration * columns));
   const double percentile = smoothing.factors.empty() ? statistics_.percentile(options_.clamp_percentile) : percentile_of(learned, options_.clamp_percentile);
-  return scale_points(smoothed_absmax(statistics_, smoothing), percentile, CodeGrid::of(scheme_, options_.range), unit.weight(0).dtype);
+  return scale_points(smoothed_absmax(statistics_, smoothing), percentile, CodeGrid::of(scheme_, options_.range), unit.weight(0).dtype,
+                      !smoothing.factors.empty());
 }
 
 void OutlierSearch::add(const SearchUnit& unit) {

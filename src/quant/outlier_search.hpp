@@ -19,15 +19,16 @@ struct ScalePoint {
   float scale = 0;
   bool clamped = false;  ///< at or below the percentile: what a clamp may choose; the others reach up to the largest value
 };
-/// Scales between the largest value and the percentile, and from the percentile downwards, as `stored` holds them; without repetitions.
-std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored);
+/// Scales between the largest value and the percentile, and from the percentile downwards, as `stored` holds them; without repetitions. `coarse`: every other
+/// one.
+std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored, bool coarse);
 
 class OutlierSearch {
  public:
   /// `smoothings` are tried in their order; the first stands for none. Everything must outlive the search.
   OutlierSearch(const QuantizeOptions& options, const LinearScheme& scheme, const InputStatistics& statistics, std::vector<Smoothing> smoothings);
 
-  /// Measures a unit; errors of several are added up. A fixed scale takes exactly one unit.
+  /// Measures a unit; errors of several are added up. A fixed scale takes exactly one unit; with smoothing, every other scale is tried.
   void add(const SearchUnit& unit);
   /// Of each method that the options allow, the smoothing and scale with the least error on the rows to learn from; of those, the one with the least error on
   /// the rows to judge by. The earlier of two that are equal.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "select/select.hpp"
 
@@ -45,55 +46,71 @@ void Int8Product::run(const TensorView& x, std::span<const float> row_scales, co
   op_.run(inputs, {&y, 1});
 }
 
-QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool) : weight_(weight), rows_(rows), pool_(pool) {}
-
-void QuantizedProduct::run_real(const TensorView& x, const TensorView& y) {
-  if (!real_) {
-    const TensorView& codes = weight_.codes.view;
-    values_ = OwnedTensor(DType::bf16, codes.shape);
-    auto* values = values_.view.as<format::bf16>();
-    pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
-      if (codes.dtype == DType::i8)
-        for (std::int64_t i = begin; i < end; ++i) values[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
-      else
-        for (std::int64_t i = begin; i < end; ++i) values[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
-    });
-    real_.emplace(values_.view, rows_, pool_);
+TensorView ProductScratch::view(AlignedBuffer& buffer, DType dtype, const Shape& shape) {
+  const std::int64_t bytes = dense_bytes(dtype, shape);
+  if (buffer.size() < bytes) {
+    buffer = {};
+    buffer = AlignedBuffer(bytes);
   }
-  real_->run(x, y);
-  scale_columns(y);
+  return {buffer.data(), dtype, shape};
 }
 
-void QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales, const TensorView& y) {
+QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch)
+    : weight_(weight), rows_(rows), pool_(pool), scratch_(scratch) {}
+
+TensorView QuantizedProduct::result() const { return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.codes.view.shape[0]}); }
+
+TensorView QuantizedProduct::run_real(const TensorView& x) {
+  if (!real_) {  // codes as bf16, which holds them exactly
+    const TensorView& codes = weight_.codes.view;
+    const TensorView values = ProductScratch::view(scratch_.values, DType::bf16, codes.shape);
+    pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+      auto* to = values.as<format::bf16>();
+      if (codes.dtype == DType::i8)
+        for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
+      else
+        for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
+    });
+    real_.emplace(values, rows_, pool_);
+    if (!real_->has_copy()) {
+      values_ = OwnedTensor(values.dtype, values.shape);
+      std::memcpy(values_.memory.data(), values.data, static_cast<std::size_t>(values_.memory.size()));
+      real_.emplace(values_.view, rows_, pool_);
+    }
+  }
+  const TensorView y = result();
+  real_->run(x, y);
+  const std::int64_t columns = y.shape[1];
+  pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      for (std::int64_t n = 0; n < columns; ++n) y.as<float>()[r * columns + n] *= weight_.scales[static_cast<std::size_t>(n)];
+  });
+  return y;
+}
+
+TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales) {
   const std::int64_t columns = x.shape[1];
   CERMET_ASSERT(grid.dtype == weight_.codes.view.dtype);
   std::vector<float> scales(static_cast<std::size_t>(rows_), row_scales.front());
   if (row_scales.size() > 1) std::ranges::copy(row_scales, scales.begin());
   const bool is_int8 = grid.dtype == DType::i8;
-  const OwnedTensor operand(is_int8 ? DType::i8 : DType::f32, x.shape);
+  const TensorView operand = ProductScratch::view(scratch_.operand, is_int8 ? DType::i8 : DType::f32, x.shape);
   pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> codes(static_cast<std::size_t>(columns));
     for (std::int64_t r = begin; r < end; ++r) {
       const float scale = scales[static_cast<std::size_t>(r)];
       row_loops::encode(grid, {x.as<float>() + r * columns, static_cast<std::size_t>(columns)}, scale, codes.data());
-      for (std::int64_t k = 0; k < columns; ++k) {
-        const float code = codes[static_cast<std::size_t>(k)];
-        if (is_int8) operand.view.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(code);
-        else operand.view.as<float>()[r * columns + k] = code * scale;
-      }
+      if (is_int8)
+        for (std::int64_t k = 0; k < columns; ++k) operand.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(codes[static_cast<std::size_t>(k)]);
+      else
+        for (std::int64_t k = 0; k < columns; ++k) operand.as<float>()[r * columns + k] = codes[static_cast<std::size_t>(k)] * scale;
     }
   });
-  if (!is_int8) return run_real(operand.view, y);
+  if (!is_int8) return run_real(operand);
   if (!int8_) int8_.emplace(weight_, rows_, pool_);
-  int8_->run(operand.view, scales, y);
-}
-
-void QuantizedProduct::scale_columns(const TensorView& y) const {
-  const std::int64_t columns = y.shape[1];
-  pool_.parallel_for(y.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      for (std::int64_t n = 0; n < columns; ++n) y.as<float>()[r * columns + n] *= weight_.scales[static_cast<std::size_t>(n)];
-  });
+  const TensorView y = result();
+  int8_->run(operand, scales, y);
+  return y;
 }
 
 std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid) {

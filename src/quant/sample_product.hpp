@@ -17,6 +17,8 @@ class RealProduct {
  public:
   RealProduct(const TensorView& weight, std::int64_t rows, ThreadPool& pool);
   void run(const TensorView& x, const TensorView& y);
+  /// Whether the product holds a packed copy, so that the weight's memory may be used for other things.
+  bool has_copy() const { return op_.kernel().weight_layout(op_.problem(), 1) != nullptr; }
 
  private:
   BoundOp op_;
@@ -34,24 +36,33 @@ class Int8Product {
   TensorView codes_, scales_;
 };
 
-/// A product with any quantized weight and an input that is real, or quantized with given scales of rows.
+/// Memory that products share one after the other: fresh memory costs more than many of them.
+struct ProductScratch {
+  AlignedBuffer result, operand, values;
+  /// A tensor in one of the buffers, which grows where it must.
+  static TensorView view(AlignedBuffer& buffer, DType dtype, const Shape& shape);
+};
+
+/// A product with any quantized weight and an input that is real, or quantized with given scales of rows. Results, float32 [rows, N], are valid until the
+/// scratch is used again.
 class QuantizedProduct {
  public:
-  /// The weight must outlive the object.
-  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool);
+  /// The weight and the scratch must outlive the object.
+  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch);
   /// With a real input.
-  void run_real(const TensorView& x, const TensorView& y);
+  TensorView run_real(const TensorView& x);
   /// With the input quantized on `grid`, whose type is the weight's. One scale counts for all rows.
-  void run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales, const TensorView& y);
+  TensorView run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales);
 
  private:
   const QuantizedWeight& weight_;
   std::int64_t rows_;
   ThreadPool& pool_;
-  OwnedTensor values_;  ///< codes as bf16, which holds them exactly
+  ProductScratch& scratch_;
+  OwnedTensor values_;  ///< where the kernel takes weights as they lie
   std::optional<RealProduct> real_;
   std::optional<Int8Product> int8_;
-  void scale_columns(const TensorView& y) const;
+  TensorView result() const;
 };
 
 /// Scales of rows that are quantized as they come, in float32 and as operators make them: absmax / 127, or of fp8 absmax / 448; a row of zeros has the scale 1.

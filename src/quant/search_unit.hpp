@@ -43,8 +43,10 @@ class SearchUnit {
   /// Importance of channels after smoothing.
   std::vector<float> importance(const Smoothing& smoothing) const;
   ThreadPool& pool() const { return *pool_; }
-  /// Distances of what each module computes, [rows, N] each, from what it should.
-  SplitDistance distance(std::size_t i, const TensorView& found) const;
+  /// Distances of what a module computes from rows [first, rows) of the samples, from what it should.
+  SplitDistance distance(std::size_t i, const TensorView& found, std::int64_t first) const;
+  /// Memory of results and of unpacked weights, which every trial uses anew.
+  ProductScratch& scratch() const { return *scratch_; }
 
  private:
   std::vector<const LinearModule*> modules_;
@@ -52,12 +54,19 @@ class SearchUnit {
   const SampledRows* rows_;
   std::span<const double> importance_;
   ThreadPool* pool_;
+  std::unique_ptr<ProductScratch> scratch_ = std::make_unique<ProductScratch>();
+};
+
+/// Rows that a trial computes with.
+enum class TrialRows : std::uint8_t {
+  all,
+  judging,  ///< held-out ones alone, where there are any
 };
 
 /// A unit with one smoothing and weights on one grid of codes.
 class UnitTrial {
  public:
-  UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid);
+  UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid, TrialRows rows = TrialRows::all);
 
   const QuantizedWeight& weight(std::size_t i) const { return weights_[i]; }
   /// The smoothed rows.
@@ -75,7 +84,7 @@ class UnitTrial {
   OwnedTensor x_;
   std::vector<QuantizedWeight> weights_;
   std::vector<std::unique_ptr<QuantizedProduct>> products_;
-  std::vector<OwnedTensor> y_;
+  std::int64_t first_ = 0;  ///< of the unit's rows
 };
 
 }  // namespace cermet

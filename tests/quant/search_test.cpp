@@ -133,20 +133,23 @@ TEST(OutlierSearch, TheFixedScaleIsTheBestOfThoseTried) {
     return sum;
   };
   const double least = error_at(chosen.input_scale);
-  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9), CodeGrid::int8(127.5), DType::f32);
+  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9), CodeGrid::int8(127.5), DType::f32, false);
   ASSERT_GT(points.size(), 5u);
   for (const ScalePoint& point : points) EXPECT_LE(point.clamped ? 0 : least, error_at(point.scale));
 }
 
 TEST(ScalePoints, AreStoredScalesFromTheLargestValueDown) {
-  const auto points = scale_points(100, 10, CodeGrid::int8(127), DType::bf16);
+  const auto points = scale_points(100, 10, CodeGrid::int8(127), DType::bf16, false);
+  const auto coarse = scale_points(100, 10, CodeGrid::int8(127), DType::bf16, true);
+  EXPECT_LT(coarse.size(), points.size());
+  EXPECT_TRUE(coarse.front().scale == points.front().scale && coarse.back().scale == points.back().scale);
   EXPECT_EQ(points.front().scale, static_cast<float>(format::rounded_to(DType::bf16, 100.0 / 127)));
   for (std::size_t i = 1; i < points.size(); ++i) EXPECT_LE(points[i].scale, points[i - 1].scale);
   for (const ScalePoint& point : points) {
     EXPECT_EQ(static_cast<double>(point.scale), format::rounded_to(DType::bf16, static_cast<double>(point.scale)));
     EXPECT_LE(static_cast<double>(point.scale) * 127, (point.clamped ? 10 : 100) * 1.01);
   }
-  EXPECT_EQ(scale_points(0, 0, CodeGrid::fp8(), DType::bf16).front().scale, 1) << "an input of zeros";
+  EXPECT_EQ(scale_points(0, 0, CodeGrid::fp8(), DType::bf16, false).front().scale, 1) << "an input of zeros";
 }
 
 TEST(Smoothing, FactorsBalanceInputsAndWeights) {

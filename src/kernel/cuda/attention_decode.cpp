@@ -19,6 +19,7 @@ constexpr std::int64_t most_cluster_keys = 16384;
 struct DecodeShape {
   AttentionProblem a;
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks of a multiprocessor; 0 where it does not fit
+  int ranks = 1;                                             ///< blocks of a cluster
 
   explicit DecodeShape(const Problem& p) : a(p), rows(a.group() <= 8 ? 8 : 16) {
     // As many bytes in flight as shared memory holds, in two thread blocks of a multiprocessor where that leaves at least three stages.
@@ -33,21 +34,22 @@ struct DecodeShape {
   }
   /// Thread blocks that share the work.
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
-  /// What clusters run: more warps, because few blocks share the work, and shared memory that leaves room for the next launch's blocks.
+  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
   DecodeShape of_cluster() const {
     DecodeShape c = *this;
-    const std::int64_t room = std::int64_t{112} << 10;
+    c.ranks = cluster_blocks;
     c.blocks_each = 1;
-    for (c.warps = 8; c.warps > 4 && (c.stages = 2, c.shared_bytes() > room);) c.warps /= 2;
-    for (c.stages = 4; c.stages > 2 && c.shared_bytes() > room;) --c.stages;
+    c.warps = 8;
+    c.stages = 2;
     return c;
   }
   std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), cluster_blocks); }
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
-        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}}}",
-        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages);
+        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .ranks = {}}}",
+        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
+        ranks);
   }
 };
 
@@ -80,7 +82,7 @@ std::vector<Program> programs(const Problem& p) {
   if (has_clusters(p)) {
     const DecodeShape c = s.of_cluster();
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
-                    .task = fmt::format("cermet::attention::DecodeClusterTask<{}, {}>", c.config(), cluster_blocks),
+                    .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
                     .shared_bytes = c.cluster_bytes(),
                     .cluster = cluster_blocks});

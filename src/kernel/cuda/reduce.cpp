@@ -13,8 +13,8 @@ enum ReduceProgram : std::size_t { whole, short_rows, ranges, ranges_to_results 
 
 /// A warp reduces rows up to this long.
 constexpr std::int64_t warp_terms = 1024;
-/// Terms of a range, at least, where the terms of a result are split over blocks.
-constexpr std::int64_t range_terms = 4096;
+/// Terms of a range, at least, where the terms of a result are split over blocks: of a row, and of a column, which 32 neighbours share a block with.
+constexpr std::int64_t range_terms(bool rows) { return rows ? 4096 : 256; }
 constexpr std::int64_t most_partials = 1 << 18;  ///< floats of the workspace
 
 std::string_view kind_name(Reduction kind) {
@@ -59,9 +59,9 @@ void enqueue_integers(const LaunchArgs& args, std::size_t first, const TensorVie
 }
 
 /// Ranges that the terms of a result are split into, so that few results still use the whole device.
-std::int64_t splits_of(const TaskQueue& queue, std::int64_t blocks, std::int64_t terms, std::int64_t results) {
+std::int64_t splits_of(const TaskQueue& queue, bool rows, std::int64_t blocks, std::int64_t terms, std::int64_t results) {
   const std::int64_t idle = std::int64_t{queue.target().multiprocessors} * 4 / std::max<std::int64_t>(1, blocks);
-  return std::max<std::int64_t>(1, std::min({idle, terms / range_terms, most_partials / std::max<std::int64_t>(1, results)}));
+  return std::max<std::int64_t>(1, std::min({idle, terms / range_terms(rows), most_partials / std::max<std::int64_t>(1, results)}));
 }
 
 /// Makes y from `splits` ranges that lie behind each other in the workspace as [splits, results].
@@ -95,7 +95,7 @@ std::vector<Program> reduce_programs(const ReducePlan& plan) {
 }
 
 std::int64_t reduce_workspace(const ReducePlan& plan, std::int64_t terms) {
-  return is_integer(plan.x) || terms < 2 * range_terms ? 0 : most_partials * static_cast<std::int64_t>(sizeof(float));
+  return is_integer(plan.x) || terms < 2 * range_terms(plan.rows) ? 0 : most_partials * static_cast<std::int64_t>(sizeof(float));
 }
 
 void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x, std::uint32_t reduced, const TensorView& y) {
@@ -127,7 +127,7 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
   const bool warps = plan.rows && terms <= warp_terms;
   const std::int64_t blocks =
       plan.rows ? (warps ? div_up(results, reduce::threads / 32) : results) : div_up(results, reduce::column_lanes * (vectors ? width : 1));
-  const std::int64_t splits = warps ? 1 : splits_of(*args.queue, blocks, terms, results);
+  const std::int64_t splits = warps ? 1 : splits_of(*args.queue, plan.rows, blocks, terms, results);
   if (splits == 1 || !args.workspace) return args.queue->run(first + (warps ? short_rows : whole), blocks, params);
   reduce::Params partial = params;
   partial.y = args.workspace;

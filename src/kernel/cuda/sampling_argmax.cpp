@@ -14,7 +14,7 @@ struct Shares {
 /// Rows as long as a vocabulary are shared by a cluster, where there are clusters.
 Shares shares_of(const Problem& p) {
   const std::int64_t length = p.size(0, -1);
-  if (length >= 16384 && p.target->compute_capability >= 90) return {1024, 8};
+  if (length >= 16384 && p.target->compute_capability >= 90) return {512, 8};
   return {length > 4096 ? 1024 : 256, 1};
 }
 

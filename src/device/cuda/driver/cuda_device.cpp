@@ -102,7 +102,11 @@ class CudaDevice final : public Device {
     d.check(d.module_get_function(&handle, module, function), "finding a kernel");
     loaded.function.handle = handle;
     const auto shared = static_cast<int>(shared_bytes);
-    if (shared > 48 << 10) d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared), "shared memory of a kernel");
+    if (shared > 48 << 10) {
+      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared), "shared memory of a kernel");
+      // An idle multiprocessor would be divided for this kernel alone, and the next one, which is to run beside it, would not fit.
+      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED), "shared memory of a kernel");
+    }
     int local = 0;
     d.check(d.func_get_attribute(&loaded.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle), "registers of a kernel");
     d.check(d.func_get_attribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, handle), "local memory of a kernel");

@@ -91,7 +91,7 @@ struct DecodeTask {
 #pragma unroll
     for (int g = 0; g < groups; ++g) {
       const int i = g * threads + static_cast<int>(threadIdx.x), r = i / quads, d = i % quads * 4;
-      if (r < span.tile.rows) write_row<C.out, C.group>(p, span.tile, span.head, r, d, total[g]);
+      if (r < span.tile.rows) write_row<C>(p, span.tile, span.head, r, d, total[g]);
     }
   }
 
@@ -140,7 +140,7 @@ struct DecodeTask {
         float* part = parts.part(block, first_span ? 0 : 1);
         const bool whole = ends && from_start;
         Block::add_warps(shared, at.tile.rows, state, stage, [&](int, int r, int d, const RowPart& x) {
-          if (whole) write_row<C.out, C.group>(p, at.tile, at.head, r, d, x);
+          if (whole) write_row<C>(p, at.tile, at.head, r, d, x);
           else AllParts::write(part, r, d, x);
         });
         if (!ends) parts.announce(block);

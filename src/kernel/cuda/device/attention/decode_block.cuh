@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_tile.cuh"
+#include "kernel/cuda/device/attention/exact.cuh"
 
 namespace cermet::attention {
 
@@ -30,21 +31,32 @@ struct RowPart {
 };
 
 /// Writes a part of row r of a tile that all its parts were added to, and from d = 0 its lse.
-template <DType OutType, int Group>
+template <DecodeConfig C>
 __device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, int kv_head, int r, int d, const RowPart& part) {
-  using Out = Element<OutType>;
-  const int row = tile.first_row + r, token = tile.query_begin + row / Group, head = kv_head * Group + row % Group;
-  const Visible seen = visible_keys(p, tile.position + row / Group, tile.end_key);
-  const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, part.maximum * ln_2, part.sum);
+  using Out = Element<C.out>;
+  const int row = tile.first_row + r, token = tile.query_begin + row / C.group, head = kv_head * C.group + row % C.group;
+  const int position = tile.position + row / C.group;
+  const Visible seen = visible_keys(p, position, tile.end_key);
+  Finish finish{seen.first < seen.last ? __frcp_rn(part.sum) : 0.0f, 0.0f};
+  if (p.sinks || p.lse) finish = finish_row(p.sinks, head, seen.first < seen.last, part.maximum * ln_2, part.sum);
   Vector<Out, 4> o;
+  float any = 0.0f;
 #pragma unroll
-  for (int e = 0; e < 4; ++e) o[e] = from_float<Out>(part.output[e] * finish.factor);
+  for (int e = 0; e < 4; ++e) {
+    const float x = part.output[e] * finish.factor;
+    any += x - x;
+    o[e] = from_float<Out>(x);
+  }
   Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + d;
   if (p.aligned_out) *reinterpret_cast<Vector<Out, 4>*>(to) = o;
   else
 #pragma unroll
     for (int e = 0; e < 4; ++e) to[e] = o[e];
   if (p.lse && d == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+  if (any == 0.0f || finish.factor != finish.factor) return;
+  const ExactRow exact{tile.sequence, token, head, kv_head, position, 0, tile.end_key, part.maximum * ln_2, finish.factor};
+#pragma unroll 1
+  for (int e = 0; e < 4; ++e) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to - d, d + e);
 }
 
 template <DecodeConfig C>
@@ -95,13 +107,7 @@ struct DecodeBlock {
     Tile::multiply_keys(queries, stage, scores);
     Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first, scores);
     Tile::update(state, scores);
-    bool special = false;
-    if (first < at.tile.all_first || first + keys > at.tile.all_end) {
-      const bool uniform = at.tile.rows <= C.group - at.tile.first_row % C.group;  // rows of one query see the same keys
-      special = !uniform && Tile::has_special(values);
-    }
-    if (special) Tile::multiply_seen_values(p, at.tile, first, state, scores, values);
-    else Tile::multiply_values(state, scores, values);
+    Tile::multiply_values(state, scores, values);
     if (broken) state.sum[0] = state.sum[Tile::halves - 1] = quiet_nan();
   }
 

@@ -1,6 +1,6 @@
 // Decoding attention with few spans and not too many keys: a cluster of thread blocks has one span, so that its parts are added up in the cluster's
-// shared memory. The units of keys are dealt out in turn; which pages a block needs first does not depend on the length of the context, so that their
-// numbers are read together with it. Work item i is block i % Ranks of the cluster for span i / Ranks. The launch has as many blocks as items.
+// shared memory. The tiles of keys are dealt out in turn; which pages a block needs first does not depend on the length of the context, so that their
+// numbers are read together with it. Work item i is block i % ranks of the cluster for span i / ranks. The launch has as many blocks as items.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
@@ -10,41 +10,46 @@
 
 namespace cermet::attention {
 
-template <DecodeConfig C, int Ranks>
+template <DecodeConfig C>
 struct DecodeClusterTask {
   using Params = DecodeParams;
   using Block = DecodeBlock<C>;
   using Load = typename Block::Load;
   using Tile = typename Block::Tile;
   using Planner = Plan<Load::plan>;
-  static constexpr int threads = Block::threads, stages = C.stages, most_each = decode_inbox_each(C.rows, C.value_size, Ranks);
+  static constexpr int ranks = C.ranks, threads = Block::threads, stages = C.stages, most_each = decode_inbox_each(C.rows, C.value_size, ranks);
 
   /// Parts of those rows' elements that this block adds up, from every block of the cluster.
   struct Inbox {
-    Vector<float, 4> output[Ranks][most_each];
-    Vector<float, 2> sums[Ranks][most_each];  ///< maximum and sum
+    Vector<float, 4> output[ranks][most_each];
+    Vector<float, 2> sums[ranks][most_each];  ///< maximum and sum
     uint64_t full[2];                         ///< the first: a barrier that counts the bytes
   };
-  static_assert(sizeof(Inbox) == decode_inbox_bytes(C.rows, C.value_size, Ranks));
+  static_assert(sizeof(Inbox) == decode_inbox_bytes(C.rows, C.value_size, ranks));
 
 #if CERMET_ARCH >= 900
   /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not all be written, and neither may the
   /// lengths and tables; what is brought too early or in vain costs a little time, never a result.
   static __device__ __forceinline__ void prefetch(const Params& params, uint32_t item) {
     const attention::Params& p = params.a;
+    touch_parameters(params);
     if (!Load::one_page || p.sequences == 0) return;
-    const int rank = static_cast<int>(item % Ranks), span = static_cast<int>(item / Ranks), head = span % p.kv_heads;
+    const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;
     const int sequence = min_of(span / p.kv_heads, p.sequences - 1);
-    constexpr int most_tiles = decode_prefetch_bytes / Block::stage_bytes, tiles_each = C.warps;  // each: of a unit
-    const auto first_of = [&](int tile) { return ((tile / tiles_each * Ranks + rank) * tiles_each + tile % tiles_each) * Load::keys; };
-    const int tile = static_cast<int>(threadIdx.x), index = first_of(tile) / C.block;
+    constexpr int most_tiles = decode_prefetch_bytes / Block::stage_bytes;
+    const int tile = static_cast<int>(threadIdx.x), first = (tile * ranks + rank) * Load::keys, index = first / C.block;
     if (tile >= most_tiles || index >= p.pages) return;
     const int keys = ptx::load_l2(p.context_lens + sequence);
     const int page = ptx::load_l2(p.block_tables + sequence * p.table_stride + index);
-    const int first = first_of(tile);
     if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks) return;
     ask<C.head_size>(p.k, head, page, first % C.block);
     ask<C.value_size>(p.v, head, page, first % C.block);
+  }
+  /// Brings all parameters to the constant cache.
+  static __device__ __forceinline__ void touch_parameters(const Params& params) {
+    constexpr int line_words = 16;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(Params) / 4); i += line_words) asm volatile("" ::"r"(reinterpret_cast<const uint32_t*>(&params)[i]));
   }
   template <int Size>
   static __device__ __forceinline__ void ask(const KeyList& list, int head, int page, int row) {
@@ -58,7 +63,7 @@ struct DecodeClusterTask {
 
   /// Brings what the plan of a decoding step reads to the L1, all at once; later reads that depend on each other find it there.
   static __device__ __forceinline__ void warm(const attention::Params& p, int tile, int rank) {
-    const int lane = static_cast<int>(threadIdx.x % 32), likely = min_of(tile, p.sequences - 1), page = (lane * Ranks + rank) * Load::plan.unit_keys / C.block;
+    const int lane = static_cast<int>(threadIdx.x % 32), likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
     if (p.query_starts && lane <= p.sequences) ptx::touch(static_cast<const int32_t*>(p.query_starts) + lane);
     if (lane == 0) ptx::touch(p.context_lens + likely);
     if (page < p.pages) ptx::touch(p.block_tables + likely * p.table_stride + page);
@@ -67,7 +72,7 @@ struct DecodeClusterTask {
   static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
-    const int rank = static_cast<int>(item % Ranks), span = static_cast<int>(item / Ranks);
+    const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks);
     Inbox& inbox = *reinterpret_cast<Inbox*>(smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, C.warps, C.stages, C.rows));
     warm(p, span / C.kv_heads, rank);
     if (threadIdx.x == 0) {
@@ -79,42 +84,41 @@ struct DecodeClusterTask {
     Block::prepare(shared);
     const TilePlace place = place_of(p, span / C.kv_heads, C.group, C.rows, true);
     if (place.sequence < 0) return ptx::cluster_wait();  // as do all blocks of the cluster
-    Place at{Planner::row_tile(p, place.sequence, place.index), place.index, span % C.kv_heads, rank};
+    Place at{Planner::row_tile(p, place.sequence, place.index), place.index, span % C.kv_heads, 0};
+    typename Tile::RawQueries raw_queries;
+    Tile::read_queries(p, at.tile, at.head, raw_queries);
     Place ahead = at;
-    const int steps = (at.tile.units - rank + Ranks - 1) / Ranks;  // may be 0
-    int page = Load::find_page(p, ahead), free_stage = 0, stage = 0, to_load = steps;
+    int page = Load::find_page(p, ahead), free_stage = 0, stage = 0;
     uint32_t broken = 0;  // bit s: the tile in stage s needs a page that does not exist
     const auto load_next = [&] {
-      if (to_load > 0) {
-        const bool missing = Load::start(p, ahead, page, shared.stage + free_stage * Block::stage_bytes);
-        broken = (broken & ~(1u << free_stage)) | static_cast<uint32_t>(missing) << free_stage;
-        --to_load;
-        ahead.unit += Ranks;
+      bool missing = false;
+      if (Load::first_key(ahead) < ahead.tile.end_key) {
+        missing = Load::start(p, ahead, page, shared.stage + free_stage * Block::stage_bytes);
+        ++ahead.unit;
         page = Load::find_page(p, ahead);
       } else {
         ptx::cp_async_commit();
       }
+      broken = (broken & ~(1u << free_stage)) | static_cast<uint32_t>(missing) << free_stage;
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
+    for (int i = 1; i < stages; ++i) load_next();
     typename Tile::Queries queries;
     typename Tile::State state;
+    Tile::pack_queries(raw_queries, queries);
     state.clear();
-    for (int step = 1 - stages; step < steps; ++step) {
+    for (; Load::first_key(at) < at.tile.end_key; ++at.unit) {
       load_next();
-      if (step < 0) {
-        if (step == 1 - stages) Tile::load_queries(p, at.tile, at.head, queries);
-        continue;
-      }
       Block::wait();
       Block::consume(params, at, queries, state, shared.stage + stage * Block::stage_bytes, broken >> stage & 1u);
-      at.unit += Ranks;
       if (++stage == stages) stage = 0;
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
     }
-    const int rows = at.tile.rows, all = rows * (C.value_size / 4), each = (all + Ranks - 1) / Ranks, own = min_of(each, all - rank * each);
-    if (threadIdx.x == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * Ranks * 24));
+    const int rows = at.tile.rows, all = rows * (C.value_size / 4), each = (all + ranks - 1) / ranks, own = min_of(each, all - rank * each);
+    if (threadIdx.x == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
-    Block::add_warps(shared, rows, state, stage, [&](int i, int, int, const RowPart& part) {
+    // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
+    Block::add_warps(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
       const auto owner = static_cast<uint32_t>(i / each);
       const uint32_t full = ptx::cluster_address(inbox.full, owner);
       ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i % each], owner),
@@ -127,11 +131,11 @@ struct DecodeClusterTask {
       const int i = rank * each + j, r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
       float top = -infinity();
 #pragma unroll
-      for (int from = 0; from < Ranks; ++from) top = fmaxf(top, inbox.sums[from][j][0]);
+      for (int from = 0; from < ranks; ++from) top = fmaxf(top, inbox.sums[from][j][0]);
       RowPart part;
 #pragma unroll
-      for (int from = 0; from < Ranks; ++from) part.add(inbox.sums[from][j][0], inbox.sums[from][j][1], inbox.output[from][j], top);
-      write_row<C.out, C.group>(p, at.tile, at.head, r, d, part);
+      for (int from = 0; from < ranks; ++from) part.add(inbox.sums[from][j][0], inbox.sums[from][j][1], inbox.output[from][j], top);
+      write_row<C>(p, at.tile, at.head, r, d, part);
     }
 #endif
   }

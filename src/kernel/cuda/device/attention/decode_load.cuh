@@ -12,6 +12,7 @@ struct DecodeConfig {
   DType q, kv, out;                                   ///< kv: bf16 or f16
   int rows;                                           ///< of a row tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
+  int ranks = 1;                                      ///< blocks of a cluster, to which the tiles of a span are dealt out in turn
 };
 
 template <DecodeConfig C>
@@ -19,13 +20,14 @@ struct DecodeLoad {
   static constexpr int keys = C.tile_keys;
   using K = TileRows<C.head_size, keys>;
   using V = TileRows<C.value_size, keys>;
-  static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys, C.block, keys};
+  static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
   static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
   /// First key of this warp's tile.
   static __device__ __forceinline__ int first_key(const Place& at) {
-    return at.tile.first_key + (at.unit * C.warps + static_cast<int>(threadIdx.x / 32)) * keys;
+    const int rank = C.ranks == 1 ? 0 : static_cast<int>(blockIdx.x % C.ranks);
+    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(threadIdx.x / 32)) * C.ranks + rank) * keys;
   }
   /// Row of a tile that this lane looks after.
   static __device__ __forceinline__ int own_row() { return lane() % keys; }

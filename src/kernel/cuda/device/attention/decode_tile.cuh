@@ -33,7 +33,11 @@ struct DecodeTile {
     }
   };
 
-  static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+  /// Queries as they are in memory: of row h, elements 8 i + 2 (lane % 4) and the next.
+  struct RawQueries {
+    Vector<Element<C.q>, 2> pair[halves][2 * k_steps];
+  };
+  static __device__ __forceinline__ void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
@@ -43,16 +47,29 @@ struct DecodeTile {
       const Q* q =
           static_cast<const Q*>(p.q) + (tile.query_begin + (used ? row / C.group : 0)) * p.q_token_stride + (head * C.group + row % C.group) * p.q_head_stride;
 #pragma unroll
-      for (int i = 0; i < 2 * k_steps; ++i) {  // elements d and d + 1 are register h + 2 * (i % 2) of step i / 2
+      for (int i = 0; i < 2 * k_steps; ++i) {
         const int d = 8 * i + 2 * (lane % 4);
-        Vector<Q, 2> x{};
-        if (used && d < C.head_size) x = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
-        const uint32_t main = pack(to_float(x[0]), to_float(x[1]), T{});
-        queries.main[i / 2][h + 2 * (i % 2)] = main;
-        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(to_float(x[0]), to_float(x[1]), main) : 0u;
-        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(to_float(x[0]), to_float(x[1]), main);
+        raw.pair[h][i] = {};
+        if (used && d < C.head_size) raw.pair[h][i] = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
       }
     }
+  }
+  static __device__ __forceinline__ void pack_queries(const RawQueries& raw, Queries& queries) {
+#pragma unroll
+    for (int h = 0; h < halves; ++h)
+#pragma unroll
+      for (int i = 0; i < 2 * k_steps; ++i) {  // register h + 2 * (i % 2) of step i / 2
+        const float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
+        const uint32_t main = pack(first, second, T{});
+        queries.main[i / 2][h + 2 * (i % 2)] = main;
+        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(first, second, main) : 0u;
+        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
+      }
+  }
+  static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+    RawQueries raw;
+    read_queries(p, tile, head, raw);
+    pack_queries(raw, queries);
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
@@ -181,45 +198,6 @@ struct DecodeTile {
         }
       }
     }
-  }
-
-  static __device__ __forceinline__ const T* value_at(const char* tile, int row, int d) {
-    return reinterpret_cast<const T*>(tile + Load::V::offset(row, d / 8)) + d % 8;
-  }
-
-  /// Whether a value of the tile is infinite or NaN; the same in all lanes.
-  static __device__ __forceinline__ bool has_special(const char* tile) {
-    bool special = false;
-    for (int i = static_cast<int>(threadIdx.x % 32); i < keys * C.value_size; i += 32) {
-      const float x = to_float(*value_at(tile, i / C.value_size, i % C.value_size));
-      special |= !(x - x == 0.0f);
-    }
-    return __any_sync(0xffffffffu, special);
-  }
-
-  /// The same where rows see different keys of the tile and a value is not finite: what a row does not see is not even multiplied by 0.
-  static __device__ __forceinline__ void multiply_seen_values(const Params& p, const RowTile& tile, int first, State& state,
-                                                              const float (&weights)[keys / 8][4], const char* values) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-#pragma unroll
-    for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-      for (int h = 0; h < halves; ++h) {
-        const Visible seen = visible_keys(p, tile.position + (tile.first_row + lane / 4 + 8 * h) / C.group, tile.end_key);
-#pragma unroll 1
-        for (int j = 0; j < 8; ++j) {
-          const float even = __shfl_sync(0xffffffffu, weights[n][2 * h], lane / 4 * 4 + j / 2);
-          const float odd = __shfl_sync(0xffffffffu, weights[n][2 * h + 1], lane / 4 * 4 + j / 2);
-          const int key = first + 8 * n + j;
-          if (key < seen.first || key >= seen.last) continue;
-#pragma unroll
-          for (int d = 0; d < C.value_size / 8; ++d)
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              state.output[d][2 * h + e] =
-                  fmaf(j % 2 ? odd : even, to_float(*value_at(values, 8 * n + j, 8 * d + 2 * (lane % 4) + e)), state.output[d][2 * h + e]);
-        }
-      }
   }
 };
 

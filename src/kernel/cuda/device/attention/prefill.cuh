@@ -3,8 +3,8 @@
 // multiplied as two 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits. Work items with more keys come first.
 #pragma once
 
+#include "kernel/cuda/device/attention/prefill_copy.cuh"
 #include "kernel/cuda/device/attention/prefill_warp.cuh"
-#include "kernel/cuda/device/ptx/cp_async.cuh"
 
 namespace cermet::attention {
 
@@ -19,18 +19,6 @@ struct PrefillTask {
   static constexpr int threads = 32 * prefill_warps, rows = prefill_warps * C.warp_rows, keys = C.keys, stage_bytes = K::bytes + V::bytes;
   static constexpr bool paged = C.block != 0;
 
-  /// Copies rows of `Size` elements to a tile, 16 bytes for each thread at a time; address(r) is null for rows that become zeros. `any`: a legal address.
-  template <class Rows, int Size, int Count, class Address>
-  static __device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& address) {
-    constexpr int chunks = Size / 8;
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < Count * chunks; i += threads) {
-      const int r = i / chunks, chunk = i % chunks;
-      const T* from = address(r);
-      ptx::cp_async<16>(to + Rows::offset(r, chunk), from ? static_cast<const void*>(from + 8 * chunk) : any, from ? 16 : 0);
-    }
-  }
-
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
   template <class Rows, int Count>
   static __device__ __forceinline__ void clear_padding(char* tile) {
@@ -39,62 +27,10 @@ struct PrefillTask {
         *reinterpret_cast<Vector<uint32_t, 4>*>(tile + Rows::offset(r, C.head_size / 8)) = {};
   }
 
-  /// The rows of the block; address(r) as above. Queries of another type than the keys become two parts.
-  template <class Address>
-  static __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&& address) {
-    if constexpr (!Warp::split_queries) {
-      copy_rows<Q, C.head_size, rows>(to, any, address);
-    } else {
-      constexpr int chunks = C.head_size / 8;
-#pragma unroll 2
-      for (int i = static_cast<int>(threadIdx.x); i < rows * chunks; i += threads) {
-        const int r = i / chunks, chunk = i % chunks;
-        const auto* from = address(r);
-        Vector<uint32_t, 4> main{}, rest{};
-        if (from) {
-          constexpr int step = min_of(8, per_16_bytes<Element<C.q>>);
-          float x[8];
-#pragma unroll
-          for (int e = 0; e < 8; e += step) {
-            const auto part = *reinterpret_cast<const Vector<Element<C.q>, step>*>(from + 8 * chunk + e);
-#pragma unroll
-            for (int j = 0; j < step; ++j) x[e + j] = to_float(part[j]);
-          }
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            main[e] = pack(x[2 * e], x[2 * e + 1], T{});
-            rest[e] = query_rest<T>(x[2 * e], x[2 * e + 1], main[e]);
-          }
-        }
-        *reinterpret_cast<Vector<uint32_t, 4>*>(to + Q::offset(r, chunk)) = main;
-        *reinterpret_cast<Vector<uint32_t, 4>*>(to + Q::bytes + Q::offset(r, chunk)) = rest;
-      }
-    }
-  }
-
-  /// Keys and values first .. first + keys of a sequence and head to a stage. Those outside `seen` become zeros, because a weight of 0 does not silence a
-  /// NaN, and those of a page that does not exist, which `broken` tells.
-  static __device__ __forceinline__ void copy_keys(const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
-                                                   bool& broken) {
-    const int32_t* table = paged ? p.block_tables + s.index * p.table_stride : nullptr;
-    const auto address = [&](const KeyList& list, int r) -> const T* {
-      const int key = first + r;
-      if (key < seen.first || key >= seen.last) return nullptr;
-      int64_t offset = head * list.head_stride;
-      if constexpr (paged) {
-        const int page = table[key / C.block];
-        if (page < 0 || page >= p.blocks) {
-          broken = true;
-          return nullptr;
-        }
-        offset += page * list.page_stride + key % C.block * list.row_stride;
-      } else {
-        offset += (s.key_begin + key) * list.row_stride;
-      }
-      return static_cast<const T*>(list.data) + offset;
-    };
-    copy_rows<K, C.head_size, keys>(stage, p.k.data, [&](int r) { return address(p.k, r); });
-    copy_rows<V, C.value_size, keys>(stage + K::bytes, p.v.data, [&](int r) { return address(p.v, r); });
+  static __device__ __forceinline__ void copy_stage(const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
+                                                    bool& broken) {
+    copy_keys<T, K, C.head_size, keys, threads, C.block>(p, p.k, s, head, first, seen, stage, broken);
+    copy_keys<T, V, C.value_size, keys, threads, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
     ptx::cp_async_commit();
   }
 
@@ -111,7 +47,7 @@ struct PrefillTask {
     if constexpr (Warp::split_queries) clear_padding<Q, rows>(queries + Q::bytes);
     for (int i = 0; i < prefill_stages; ++i) clear_padding<K, keys>(stages + i * stage_bytes);
     using QueryElement = Element<C.q>;
-    copy_queries(queries, p.q, [&](int r) -> const QueryElement* {
+    copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, threads>(queries, p.q, [&](int r) -> const QueryElement* {
       if (r >= used) return nullptr;
       const int token = s.begin + (first_row + r) / C.group, head = kv_head * C.group + (first_row + r) % C.group;
       return static_cast<const QueryElement*>(p.q) + token * p.q_token_stride + head * p.q_head_stride;
@@ -123,11 +59,11 @@ struct PrefillTask {
     own.begin(p, s, first_row + warp * C.warp_rows);
     bool broken = false;
     int first = seen.first / keys * keys;
-    copy_keys(p, s, kv_head, first, seen, stages, broken);
+    copy_stage(p, s, kv_head, first, seen, stages, broken);
     for (int stage = 0; first < seen.last; first += keys, stage ^= 1) {
       ptx::cp_async_wait<0>();
       __syncthreads();  // the tile is there, and everyone has used the one before
-      if (first + keys < seen.last) copy_keys(p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
+      if (first + keys < seen.last) copy_stage(p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
 #pragma unroll 1
       for (int part = 0; part < keys; part += Warp::keys) {
         const int key = first + part;
@@ -137,9 +73,7 @@ struct PrefillTask {
         Warp::multiply_keys(queries + warp * C.warp_rows * Q::row_bytes, k, scores);
         own.finish_scores(p, params.scale_log2, kv_head, key, scores);
         own.update(scores);
-        const bool whole = key >= own.all.first && key + Warp::keys <= own.all.last;
-        if (!whole && Warp::has_special(v)) own.multiply_seen_values(p, key, scores, v);
-        else own.multiply_values(scores, v);
+        own.multiply_values(scores, v);
       }
     }
     own.store(p, s, kv_head, __syncthreads_or(broken));

@@ -1,6 +1,7 @@
 // What one warp does in attention of many queries: 16 or 32 rows against 32 keys at a time.
 #pragma once
 
+#include "kernel/cuda/device/attention/exact.cuh"
 #include "kernel/cuda/device/attention/prefill_config.hpp"
 #include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/tile_rows.cuh"
@@ -200,44 +201,6 @@ struct PrefillWarp {
     }
   }
 
-  static __device__ __forceinline__ float value_at(const char* tile, int key, int d) {
-    return to_float(reinterpret_cast<const T*>(tile + V::offset(key, d / 8))[d % 8]);
-  }
-
-  /// Whether a value of the 32 keys is infinite or NaN; the same in all lanes.
-  static __device__ __forceinline__ bool has_special(const char* tile) {
-    bool special = false;
-    for (int i = lane(); i < keys * C.value_size; i += 32) {
-      const float x = value_at(tile, i / C.value_size, i % C.value_size);
-      special |= !(x - x == 0.0f);
-    }
-    return __any_sync(0xffffffffu, special);
-  }
-
-  /// multiply_values where rows see different keys and a value is not finite: what a row does not see is not even multiplied by 0.
-  __device__ __forceinline__ void multiply_seen_values(const Params& p, int first, const Scores& weights, const char* tile) {
-#pragma unroll
-    for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-      for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const Visible seen = seen_by(p, row_of(m, h));
-#pragma unroll 1
-          for (int j = 0; j < 8; ++j) {
-            const float even = __shfl_sync(0xffffffffu, weights[m][n][2 * h], lane() / 4 * 4 + j / 2);
-            const float odd = __shfl_sync(0xffffffffu, weights[m][n][2 * h + 1], lane() / 4 * 4 + j / 2), weight = j % 2 ? odd : even;
-            const int key = first + 8 * n + j;
-            if (key < seen.first || key >= seen.last) continue;
-#pragma unroll
-            for (int d = 0; d < C.value_size / 8; ++d)
-#pragma unroll
-              for (int e = 0; e < 2; ++e)
-                output[m][d][2 * h + e] = fmaf(weight, value_at(tile, 8 * n + j, 8 * d + 2 * (lane() % 4) + e), output[m][d][2 * h + e]);
-          }
-        }
-  }
-
   __device__ __forceinline__ void store(const Params& p, const Sequence& s, int kv_head, bool broken) const {
     using Out = Element<C.out>;
 #pragma unroll
@@ -250,14 +213,22 @@ struct PrefillWarp {
         if (row >= all_rows) continue;
         const Visible seen = seen_by(p, row);
         const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, maximum[m][h] * ln_2, broken ? quiet_nan() : total);
-        Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + 2 * (lane() % 4);
+        Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
+        const int first = 2 * (lane() % 4);
+        float any = 0.0f;
 #pragma unroll
         for (int d = 0; d < C.value_size / 8; ++d) {
-          const Vector<Out, 2> pair{from_float<Out>(output[m][d][2 * h] * finish.factor), from_float<Out>(output[m][d][2 * h + 1] * finish.factor)};
-          if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d) = pair;
-          else to[8 * d] = pair[0], to[8 * d + 1] = pair[1];
+          const float a = output[m][d][2 * h] * finish.factor, b = output[m][d][2 * h + 1] * finish.factor;
+          any += a - a + (b - b);
+          const Vector<Out, 2> pair{from_float<Out>(a), from_float<Out>(b)};
+          if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d + first) = pair;
+          else to[8 * d + first] = pair[0], to[8 * d + first + 1] = pair[1];
         }
         if (p.lse && lane() % 4 == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+        if (any == 0.0f || finish.factor != finish.factor) continue;
+        const ExactRow exact{s.index, token, head, kv_head, position + row / C.group, s.key_begin, s.keys, maximum[m][h] * ln_2, finish.factor};
+#pragma unroll 1
+        for (int i = 0; i < C.value_size / 4; ++i) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2);
       }
   }
 };

@@ -16,12 +16,20 @@ struct Task {
     const int64_t first = static_cast<int64_t>(item) * block_experts, mine = min_of<int64_t>(block_experts, p.experts - first);
     for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) count[e] = 0;
     __syncthreads();
-#pragma unroll 4
-    for (int64_t i = threadIdx.x; i < p.axes.count; i += threads) {
-      int64_t offset[1];
-      offsets_at(p.axes, i, offset);
-      const int64_t e = load_index(p.ids, p.wide_ids, offset[0]) - first;
-      if (e >= 0 && e < mine) atomicAdd(&count[e], 1);
+    constexpr int together = 8;  // loads in flight before the first counter waits for one
+    for (int64_t begin = threadIdx.x; begin < p.axes.count; begin += threads * together) {
+      int64_t expert[together];
+#pragma unroll
+      for (int i = 0; i < together; ++i) {
+        int64_t offset[1];
+        expert[i] = -1;
+        if (begin + i * threads >= p.axes.count) continue;
+        offsets_at(p.axes, begin + i * threads, offset);
+        expert[i] = load_index(p.ids, p.wide_ids, offset[0]) - first;
+      }
+#pragma unroll
+      for (int i = 0; i < together; ++i)
+        if (expert[i] >= 0 && expert[i] < mine) atomicAdd(&count[expert[i]], 1);
     }
     __syncthreads();
     for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) p.counts[first + e] = count[e];

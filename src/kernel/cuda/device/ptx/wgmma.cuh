@@ -15,6 +15,13 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(const void* tile) {
   return swizzle_128 | group_step | unused_step | ((shared_address(tile) & 0x3ffffu) >> 4);
 }
 
+/// Describes a tile of 16-bit elements whose rows lie along K: pieces of 64 columns (128 bytes) one after the other, `piece_bytes` apart, 1024-byte aligned.
+/// Adding 128 moves 16 rows.
+__device__ __forceinline__ uint64_t wgmma_descriptor_columns(const void* tile, uint32_t piece_bytes) {
+  constexpr uint64_t swizzle_128 = uint64_t{1} << 62, group_step = uint64_t{1024 >> 4} << 32;
+  return swizzle_128 | group_step | uint64_t{piece_bytes >> 4} << 16 | ((shared_address(tile) & 0x3ffffu) >> 4);
+}
+
 /// Orders register accesses before the products that follow.
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Closes the group of products since the last call.
@@ -27,6 +34,13 @@ __device__ __forceinline__ void wgmma_wait() {
 /// Keeps the compiler from moving accesses to an accumulator across this point.
 __device__ __forceinline__ void wgmma_touch(float& d) { asm volatile("" : "+f"(d)::"memory"); }
 __device__ __forceinline__ void wgmma_touch(int32_t& d) { asm volatile("" : "+r"(d)::"memory"); }
+
+/// A copy in a register of its own.
+__device__ __forceinline__ uint32_t wgmma_move(uint32_t x) {
+  uint32_t y;
+  asm volatile("mov.b32 %0, %1;" : "=r"(y) : "r"(x) : "memory");
+  return y;
+}
 
 /// One instruction, by columns N and operand types: multiply(d, a, b, accumulate); with accumulate = 0 it sets d.
 template <int N, class A, class B>
@@ -88,6 +102,31 @@ CERMET_WGMMA_TYPES(128, CERMET_D64, CERMET_V64, 64, 65, 66)
 CERMET_WGMMA_TYPES(192, CERMET_D96, CERMET_V96, 96, 97, 98)
 CERMET_WGMMA_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130)
 
+/// The same with a in registers (four of mma.cuh's fragments, one for each warp's 16 rows) and b[K, N] with N contiguous: accumulates.
+template <int N, class T>
+struct WgmmaRows;
+
+#define CERMET_WGMMA_ROWS(N, instruction, T, regs, vals, a0, a1, a2, a3, ib)                                                                            \
+  template <>                                                                                                                                           \
+  struct WgmmaRows<N, T> {                                                                                                                              \
+    __device__ __forceinline__ static void multiply(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b) {                                            \
+      asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #N instruction " {" regs "}, {%" #a0 ", %" #a1 ", %" #a2 \
+                   ", %" #a3 "}, %" #ib ", p, 1, 1, 1;\n}"                                                                                              \
+                   : vals("+f")                                                                                                                         \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                                               \
+    }                                                                                                                                                   \
+  };
+#define CERMET_WGMMA_ROWS_TYPES(N, regs, vals, a0, a1, a2, a3, ib)                \
+  CERMET_WGMMA_ROWS(N, "k16.f32.bf16.bf16", bf16, regs, vals, a0, a1, a2, a3, ib) \
+  CERMET_WGMMA_ROWS(N, "k16.f32.f16.f16", f16, regs, vals, a0, a1, a2, a3, ib)
+
+CERMET_WGMMA_ROWS_TYPES(64, CERMET_D32, CERMET_V32, 32, 33, 34, 35, 36)
+CERMET_WGMMA_ROWS_TYPES(128, CERMET_D64, CERMET_V64, 64, 65, 66, 67, 68)
+CERMET_WGMMA_ROWS_TYPES(192, CERMET_D96, CERMET_V96, 96, 97, 98, 99, 100)
+CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
+
+#undef CERMET_WGMMA_ROWS
+#undef CERMET_WGMMA_ROWS_TYPES
 #undef CERMET_D8
 #undef CERMET_V8
 #undef CERMET_D16

@@ -41,7 +41,7 @@ struct Task {
     Best best;
     if (p.vectors) {
       const uint32_t steps = length / width, stride = C.threads * C.cluster;
-#pragma unroll 4
+#pragma unroll 8
       for (uint32_t s = rank * C.threads + thread; s < steps; s += stride) {
         const auto v = reinterpret_cast<const Vector<T, width>*>(x)[s];
 #pragma unroll

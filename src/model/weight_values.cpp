@@ -1,0 +1,96 @@
+#include "model/weight_values.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "base/error.hpp"
+#include "format/fp8.hpp"
+#include "format/half.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::uint32_t infinity_bits = 0x7f800000;
+
+float widen(float x) { return x; }
+float widen(format::bf16 x) { return format::to_float(x); }
+float widen(format::f16 x) { return format::to_float(x); }
+void narrow(float x, float& y) { y = x; }
+void narrow(float x, format::bf16& y) { y = format::to_bf16(x); }
+void narrow(float x, format::f16& y) { y = format::to_f16(x); }
+
+template <class From, class To>
+void convert(const std::byte* from, std::byte* to, std::int64_t count) {
+  const From* source = reinterpret_cast<const From*>(from);
+  To* destination = reinterpret_cast<To*>(to);
+  for (std::int64_t i = 0; i < count; ++i) narrow(widen(source[i]), destination[i]);
+}
+
+using Convert = void (*)(const std::byte*, std::byte*, std::int64_t);
+
+template <class From>
+Convert converter_from(DType to) {
+  switch (to) {
+    case DType::f32: return convert<From, float>;
+    case DType::bf16: return convert<From, format::bf16>;
+    case DType::f16: return convert<From, format::f16>;
+    default: return nullptr;
+  }
+}
+
+Convert converter(DType from, DType to) {
+  switch (from) {
+    case DType::f32: return converter_from<float>(to);
+    case DType::bf16: return converter_from<format::bf16>(to);
+    case DType::f16: return converter_from<format::f16>(to);
+    default: return nullptr;
+  }
+}
+
+/// Magnitudes of floats compare as their bits do, which vectorises where comparing floats does not; infinity and NaN are the largest.
+std::uint32_t largest_magnitude_bits(std::span<const float> row) {
+  std::int32_t largest = 0;
+  for (const float x : row) largest = std::max(largest, static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) & 0x7fffffffu));
+  return static_cast<std::uint32_t>(largest);
+}
+
+/// Nearest integer, half to even, for magnitudes below 2^22: the addition leaves no bits for fractions.
+float nearest(float x) {
+  constexpr float anchor = 12582912.0f;  // 1.5 * 2^23
+  return (x + anchor) - anchor;
+}
+
+}  // namespace
+
+void convert_elements(DType from, const std::byte* source, DType to, std::byte* destination, std::int64_t count) {
+  const Convert convert = converter(from, to);
+  CERMET_ASSERT(convert != nullptr);
+  convert(source, destination, count);
+}
+
+float quantize_row(std::span<const float> row, DType code_type, std::byte* codes) {
+  const std::uint32_t bits = largest_magnitude_bits(row);
+  if (bits >= infinity_bits) return std::numeric_limits<float>::quiet_NaN();
+  const float scale = std::bit_cast<float>(bits) / (code_type == DType::i8 ? 127.0f : format::e4m3_max);
+  if (!(scale > 0)) return std::fill_n(codes, row.size(), std::byte{0}), 0.0f;
+  if (code_type == DType::i8) {
+    // A scale among the smallest floats is rounded so coarsely that quotients may leave the codes' range.
+    for (std::size_t i = 0; i < row.size(); ++i)
+      codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(row[i] / scale, -128.0f), 127.0f))));
+  } else {
+    for (std::size_t i = 0; i < row.size(); ++i) codes[i] = static_cast<std::byte>(format::to_e4m3(row[i] / scale).bits);
+  }
+  return scale;
+}
+
+void dequantize_row(DType code_type, std::span<const std::byte> codes, float scale, DType to, std::byte* destination) {
+  std::vector<float> values(codes.size());
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    values[i] = code_type == DType::i8 ? static_cast<float>(static_cast<std::int8_t>(codes[i])) * scale
+                                       : format::to_float(format::e4m3{static_cast<std::uint8_t>(codes[i])}) * scale;
+  convert_elements(DType::f32, reinterpret_cast<const std::byte*>(values.data()), to, destination, static_cast<std::int64_t>(codes.size()));
+}
+
+}  // namespace cermet
