@@ -88,7 +88,8 @@ AttentionProblem::AttentionProblem(const Problem& p)
       kv(p.input(1).dtype),
       out(p.outputs[0].dtype),
       has_scales(paged && p.has(paged::k_scale)),
-      has_bounds(p.has(paged ? std::size_t{paged::query_starts} : std::size_t{ragged::cu_seqlens})) {
+      has_bounds(p.has(paged ? std::size_t{paged::query_starts} : std::size_t{ragged::cu_seqlens})),
+      plain(p.attributes.number("softcap") == 0 && !p.has(paged ? std::size_t{paged::alibi} : std::size_t{ragged::alibi})) {
   if (paged) {
     sequences = p.size(paged::block_tables, 0);
     pages = p.size(paged::block_tables, 1);

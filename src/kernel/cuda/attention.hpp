@@ -13,6 +13,7 @@ struct AttentionProblem {
   std::int64_t block = 0, pages = 0, keys = 0;                             ///< keys: most that a sequence can have
   DType q, kv, out;
   bool has_scales, has_bounds;
+  bool plain;  ///< scores are dot products times the scale: neither softcap nor alibi
 
   explicit AttentionProblem(const Problem& problem);
   std::int64_t group() const { return heads / kv_heads; }

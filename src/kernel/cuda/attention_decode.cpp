@@ -47,9 +47,9 @@ struct DecodeShape {
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
-        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .ranks = {}}}",
+        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}}}",
         a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
-        ranks);
+        device_name(a.plain), ranks);
   }
 };
 

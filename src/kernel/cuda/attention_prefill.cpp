@@ -60,8 +60,9 @@ Program tile_program(const Problem& p) {
   const AttentionProblem& a = s.a;
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
           .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
-                              ".q = {}, .kv = {}, .out = {}, .warp_rows = {}, .keys = {}}}>",
-                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), s.warp_rows, s.keys),
+                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}}}>",
+                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
+                              s.warp_rows, s.keys),
           .threads = 32 * attention::prefill_warps,
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }
@@ -71,8 +72,9 @@ Program hopper_program(const Problem& p) {
   const int warpgroups = hopper_warpgroups(a);
   return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
           .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, "
-                              ".block = {}, .q = {}, .kv = {}, .out = {}, .warpgroups = {}}}>",
-                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), warpgroups),
+                              ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
+                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
+                              warpgroups),
           .threads = 128 * warpgroups,
           .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups, a.q == a.kv ? 1 : 2)};
 }

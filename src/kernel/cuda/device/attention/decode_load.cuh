@@ -12,6 +12,7 @@ struct DecodeConfig {
   DType q, kv, out;                                   ///< kv: bf16 or f16
   int rows;                                           ///< of a row tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
+  bool plain = false;                                 ///< neither softcap nor alibi
   int ranks = 1;                                      ///< blocks of a cluster, to which the tiles of a span are dealt out in turn
 };
 

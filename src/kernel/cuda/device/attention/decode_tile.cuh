@@ -104,7 +104,8 @@ struct DecodeTile {
   /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the tile.
   static __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
                                                        float (&scores)[keys / 8][4]) {
-    const bool plain = p.softcap == 0.0f && p.alibi == nullptr, whole = first >= tile.all_first && first + keys <= tile.all_end;
+    constexpr bool plain = C.plain;
+    const bool whole = first >= tile.all_first && first + keys <= tile.all_end;
     if (plain) {
 #pragma unroll
       for (int n = 0; n < keys / 8; ++n)
@@ -117,7 +118,7 @@ struct DecodeTile {
     for (int h = 0; h < halves; ++h) {
       const int row = tile.first_row + lane / 4 + 8 * h, position = tile.position + row / C.group;
       const Visible seen = visible_keys(p, position, tile.end_key);
-      const float slope = p.alibi ? p.alibi[head * C.group + row % C.group] : 0.0f;
+      const float slope = !plain && p.alibi ? p.alibi[head * C.group + row % C.group] : 0.0f;
 #pragma unroll
       for (int n = 0; n < keys / 8; ++n)
 #pragma unroll

@@ -55,23 +55,35 @@ __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&
 /// and those of a page that does not exist, which `broken` tells. `Block`: tokens of a page, 0 where keys are not paged.
 template <class T, class Rows, int Size, int Count, int Threads, int Block>
 __device__ __forceinline__ void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen, char* to, bool& broken) {
+  constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Threads)), step = Threads / chunks;
+  constexpr bool even = Threads % chunks == 0 && Count % step == 0;  // a thread has the same chunk of rows that are `step` apart
   const int32_t* table = Block != 0 ? p.block_tables + s.index * p.table_stride : nullptr;
-  copy_rows<Rows, Size, Count, Threads>(to, list.data, [&](int r) -> const T* {
-    const int key = first + r;
-    if (key < seen.first || key >= seen.last) return nullptr;
-    int64_t offset = head * list.head_stride;
+  const char* base = static_cast<const char*>(list.data) + 2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
+  const int thread = static_cast<int>(threadIdx.x), own_row = thread / chunks, own_chunk = thread % chunks;
+  const auto row_of = [&](int i) { return even ? own_row + i * step : (i * Threads + thread) / chunks; };
+  const auto chunk_of = [&](int i) { return even ? own_chunk : (i * Threads + thread) % chunks; };
+  const char* from[passes];
+  bool copies[passes];
+#pragma unroll
+  for (int i = 0; i < passes; ++i) {
+    const int key = first + row_of(i);
+    copies[i] = key >= seen.first && key < seen.last;
     if constexpr (Block != 0) {
-      const int page = table[key / Block];
-      if (page < 0 || page >= p.blocks) {
-        broken = true;
-        return nullptr;
-      }
-      offset += page * list.page_stride + key % Block * list.row_stride;
+      const int page = copies[i] ? table[key / Block] : 0;
+      const bool exists = page >= 0 && page < p.blocks;
+      broken |= !exists;
+      copies[i] = copies[i] && exists;
+      from[i] = base + 2 * (page * list.page_stride + key % Block * list.row_stride);
     } else {
-      offset += (s.key_begin + key) * list.row_stride;
+      from[i] = base + 2 * key * list.row_stride;
     }
-    return static_cast<const T*>(list.data) + offset;
-  });
+  }
+#pragma unroll
+  for (int i = 0; i < passes; ++i) {
+    const int r = row_of(i), chunk = chunk_of(i);
+    if (!even && r >= Count) continue;
+    ptx::cp_async<16>(to + Rows::offset(r, chunk), copies[i] ? from[i] + 16 * chunk : base, copies[i] ? 16 : 0);
+  }
 }
 
 }  // namespace cermet::attention

@@ -14,6 +14,7 @@ namespace cermet::attention {
 struct HopperPrefillConfig {
   int head_size, value_size, group, block;  ///< head sizes are multiples of 64; block: tokens of a page, 0 where keys are not paged
   DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
+  bool plain;                               ///< neither softcap nor alibi
   int warpgroups;
 };
 
@@ -78,21 +79,20 @@ struct HopperPrefillTask {
   /// key.
   static __device__ __forceinline__ float finish_scores(const PrefillParams& params, const Rows& own, int kv_head, int first, float (&scores)[keys / 2]) {
     const attention::Params& p = params.a;
-    const bool plain = p.softcap == 0.0f && p.alibi == nullptr;
-    const float factor = plain ? params.scale_log2 : 1.0f;
-    if (plain && first >= own.seen_by_all.first && first + keys <= own.seen_by_all.last) return factor;
+    const float factor = C.plain ? params.scale_log2 : 1.0f;
+    if (C.plain && first >= own.seen_by_all.first && first + keys <= own.seen_by_all.last) return factor;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = own.row(h);
       const Visible seen = own.seen(p, row);
-      const float slope = p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
+      const float slope = !C.plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
 #pragma unroll
       for (int j = 0; j < keys / 8; ++j)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const int key = first + 8 * j + 2 * static_cast<int>(threadIdx.x % 4) + i;
           float& score = scores[4 * j + 2 * h + i];
-          if (!plain) score = score_of(p, score, slope, own.position + row / C.group - key) * log2_e;
+          if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * log2_e;
           if (key < seen.first || key >= seen.last) score = -infinity();
         }
     }

@@ -13,6 +13,7 @@ namespace cermet::attention {
 struct PrefillConfig {
   int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
   DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
+  bool plain;                               ///< neither softcap nor alibi
   int warp_rows, keys;                      ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32
 };
 
@@ -106,7 +107,8 @@ struct PrefillWarp {
 
   /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: the first key.
   __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, int kv_head, int first, Scores& scores) const {
-    const bool plain = p.softcap == 0.0f && p.alibi == nullptr, whole = first >= all.first && first + keys <= all.last;
+    constexpr bool plain = C.plain;
+    const bool whole = first >= all.first && first + keys <= all.last;
     if (plain) {
 #pragma unroll
       for (int m = 0; m < m_tiles; ++m)
@@ -122,7 +124,7 @@ struct PrefillWarp {
       for (int h = 0; h < 2; ++h) {
         const int row = row_of(m, h);
         const Visible seen = seen_by(p, row);
-        const float slope = p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
+        const float slope = !plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
 #pragma unroll
         for (int n = 0; n < keys / 8; ++n)
 #pragma unroll
