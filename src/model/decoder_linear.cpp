@@ -153,14 +153,6 @@ ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId 
 /// silu(gate) * up as the operand of `down`.
 Operand DecoderBuilder::gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name) {
   const LinearScheme scheme = scheme_of(gate_up), next = scheme_of(down);
-  constexpr LinearScheme dynamic_int8{LinearScheme::Weight::int8, LinearScheme::Input::dynamic};
-  if (scheme == dynamic_int8 && next.input == LinearScheme::Input::dynamic && !taps_) {
-    // One product whose integer sums the activation scales, gates and quantizes again.
-    const ValueId sums = graph().apply(OpKind::scaled_mm, {y.x, weight(gate_up)}, {{"out_dtype", "i32"}}, gate_up.name);
-    const std::vector<ValueId> results =
-        graph().apply_all(OpKind::dequant_swiglu_quant, {sums, weight_scale(gate_up), y.scale, bias(gate_up)}, code_attributes(next));
-    return {results[0], results[1]};
-  }
   if (is_quantized(scheme)) return activated(down, project(gate_up, y), tap_name);
   // Real weights: both products in one pass.
   std::vector<ValueId> operands{y.x, {}, {}, {}, {}};

@@ -147,9 +147,10 @@ void integer_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t fi
   if (w.bias.present && w.bias.dtype == DType::i32)
     std::memcpy(bias, w.bias.as<const std::int32_t>() + panel * panel_columns,
                 static_cast<std::size_t>(std::min(panel_columns, p.columns - panel * panel_columns)) * sizeof(std::int32_t));
-  const auto* const sums = reinterpret_cast<const std::int32_t*>(at + panel_element_bytes(p.type, p.length));
+  const std::byte* const sums =
+      p.blocks() > 1 ? w.panels + block_sums_offset(p.columns, p.length, panel) + kb * panel_columns * 4 : at + panel_element_bytes(p.type, p.length);
   const std::int32_t offset = p.bytes ? 128 : 0;
-  correct_integers(tile, rows, sums + (p.blocks() > 1 ? (1 + kb) * panel_columns : 0), bias, [&](std::int64_t r) {
+  correct_integers(tile, rows, reinterpret_cast<const std::int32_t*>(sums), bias, [&](std::int64_t r) {
     const std::uint32_t zero_point = p.zero_points ? static_cast<std::uint32_t>(p.zero_points[(first + r) * p.zero_point_step]) : 0u;
     return static_cast<std::int32_t>(zero_point + static_cast<std::uint32_t>(offset));
   });
@@ -159,7 +160,11 @@ void integer_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t fi
 void scale_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows, std::int64_t panel, std::int64_t kb, const float* tile,
                 float* sum) {
   alignas(64) float right[panel_columns];
-  for (std::int64_t c = 0; c < panel_columns; ++c) right[c] = w.scales.at(std::min(panel * panel_columns + c, p.columns - 1), kb);
+  const std::int64_t column = panel * panel_columns;
+  if (w.scales.group == 1 && w.scales.step == 1 && column + panel_columns <= p.columns)  // one for each column: nothing to look up
+    std::memcpy(right, w.scales.data + column + kb * w.scales.block_step, sizeof right);
+  else
+    for (std::int64_t c = 0; c < panel_columns; ++c) right[c] = w.scales.at(std::min(column + c, p.columns - 1), kb);
   for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes())) {
     const auto left = hn::Set(FloatTag(), p.left.at(first + i / panel_columns, kb));
     const auto term = hn::Mul(left, hn::Mul(load(right + i % panel_columns), load(tile + i)));

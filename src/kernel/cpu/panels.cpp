@@ -9,6 +9,8 @@
 namespace cermet::cpu {
 namespace {
 
+constexpr std::int64_t sums_bytes = panel_columns * static_cast<std::int64_t>(sizeof(std::int32_t));
+
 /// Packs the panel that starts at weight row `first`: [units][32] of `Unit`, each holding sizeof(Unit) / element_bytes reduction steps.
 template <class Unit>
 void pack_units(const TensorView& matrix, std::int64_t first, std::byte* destination) {
@@ -25,15 +27,19 @@ void pack_units(const TensorView& matrix, std::int64_t first, std::byte* destina
     for (std::int64_t c = 0; c < columns; ++c) std::memcpy(target(c, whole), source(c, whole), static_cast<std::size_t>(rest));
 }
 
-/// Sums of the columns of an int8 panel: over everything, then over blocks of 128.
-void sum_columns(const TensorView& matrix, std::int64_t first, std::int32_t* sums) {
-  const std::int64_t columns = std::min(panel_columns, matrix.shape[0] - first);
-  for (std::int64_t c = 0; c < columns; ++c) {
-    const std::int8_t* const row = matrix.as<const std::int8_t>() + (first + c) * matrix.strides[0];
-    for (std::int64_t k = 0; k < matrix.shape[1]; ++k) {
-      sums[c] += row[k];
-      sums[(1 + k / sum_block) * panel_columns + c] += row[k];
+/// Sums of the columns of an int8 panel: over everything, and over blocks of 128.
+void sum_columns(const TensorView& matrix, std::int64_t first, std::int32_t* sums, std::int32_t* block_sums) {
+  const std::int64_t columns = std::min(panel_columns, matrix.shape[0] - first), length = matrix.shape[1];
+  for (std::int64_t c = 0; c < panel_columns; ++c) {
+    const std::int64_t used = c < columns ? length : 0;  // columns of padding have none
+    std::int32_t all = 0;
+    for (std::int64_t k = 0; k < length; k += sum_block) {
+      std::int32_t sum = 0;
+      for (std::int64_t i = k; i < std::min(used, k + sum_block); ++i) sum += matrix.as<const std::int8_t>()[(first + c) * matrix.strides[0] + i];
+      block_sums[k / sum_block * panel_columns + c] = sum;
+      all += sum;
     }
+    sums[c] = all;
   }
 }
 
@@ -48,8 +54,10 @@ void pack_fp8(const TensorView& matrix, std::int64_t first, std::byte* destinati
   }
 }
 
-void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* destination) {
+/// Writes a panel of the packed matrix at `packed`.
+void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* packed) {
   const std::int64_t first = panel * panel_columns;
+  std::byte* const destination = packed + panel * panel_bytes(matrix.dtype, matrix.shape[1]);
   std::fill_n(destination, panel_bytes(matrix.dtype, matrix.shape[1]), std::byte{0});  // memset would not take the null of an empty one
   switch (matrix.dtype) {
     case DType::f32:
@@ -57,7 +65,8 @@ void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* destina
     case DType::f16: return pack_units<std::uint16_t>(matrix, first, destination);
     case DType::i8:
       pack_units<std::uint32_t>(matrix, first, destination);
-      return sum_columns(matrix, first, reinterpret_cast<std::int32_t*>(destination + panel_element_bytes(DType::i8, matrix.shape[1])));
+      return sum_columns(matrix, first, reinterpret_cast<std::int32_t*>(destination + panel_element_bytes(DType::i8, matrix.shape[1])),
+                         reinterpret_cast<std::int32_t*>(packed + block_sums_offset(matrix.shape[0], matrix.shape[1], panel)));
     case DType::f8_e4m3:
     case DType::f8_e5m2: return pack_fp8(matrix, first, destination);
     default: assertion_failed("a type with a panel layout", __FILE__, __LINE__);
@@ -65,9 +74,8 @@ void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* destina
 }
 
 void pack(const TensorView& matrix, std::byte* destination, ThreadPool& pool) {
-  const std::int64_t step = panel_bytes(matrix.dtype, matrix.shape[1]);
   pool.parallel_for(panel_count(matrix.shape[0]), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t panel = begin; panel < end; ++panel) pack_panel(matrix, panel, destination + panel * step);
+    for (std::int64_t panel = begin; panel < end; ++panel) pack_panel(matrix, panel, destination);
   });
 }
 
@@ -106,12 +114,16 @@ std::int64_t panel_element_bytes(DType dtype, std::int64_t length) {
   return round_up(length, panel_unit(dtype)) * panel_columns * static_cast<std::int64_t>(size_of(panel_type(dtype)));
 }
 
-std::int64_t panel_bytes(DType dtype, std::int64_t length) {
-  const std::int64_t sums = dtype == DType::i8 ? (1 + div_up(length, sum_block)) * panel_columns * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
-  return panel_element_bytes(dtype, length) + sums;
+std::int64_t panel_bytes(DType dtype, std::int64_t length) { return panel_element_bytes(dtype, length) + (dtype == DType::i8 ? sums_bytes : 0); }
+
+std::int64_t block_sums_offset(std::int64_t columns, std::int64_t length, std::int64_t panel) {
+  return panel_count(columns) * panel_bytes(DType::i8, length) + panel * div_up(length, sum_block) * sums_bytes;
 }
 
-std::int64_t panels_bytes(DType dtype, std::int64_t columns, std::int64_t length) { return panel_count(columns) * panel_bytes(dtype, length); }
+std::int64_t panels_bytes(DType dtype, std::int64_t columns, std::int64_t length) {
+  const std::int64_t panels = panel_count(columns);
+  return dtype == DType::i8 ? block_sums_offset(columns, length, panels) : panels * panel_bytes(dtype, length);
+}
 
 const float* fp8_values(DType dtype) {
   static const std::array<float, 256> e4m3 = decode_all(DType::f8_e4m3), e5m2 = decode_all(DType::f8_e5m2);

@@ -16,8 +16,8 @@ inline constexpr std::int64_t sum_block = 128;
 /// Layout of a packed weight by the type it is stored in; null where there is none.
 ///   f32, f16: [N/32][K][32]
 ///   bf16:     [N/32][K/2][32][2], pairs of reduction steps, which widen by a shift and a mask
-///   i8:       [N/32][K/4][32][4], quads as byte dot products take them; each panel is followed by int32 sums of its columns:
-///             [32] over all of K, then [K/128][32] over blocks of 128
+///   i8:       [N/32][K/4][32][4], quads as byte dot products take them; each panel is followed by the int32 sums of its columns, and the last one by
+///             those over blocks of 128, [N/32][K/128][32], which few products need
 ///   fp8:      as bf16, which holds every value of both formats
 const WeightLayout* panel_layout(DType dtype);
 
@@ -30,6 +30,8 @@ constexpr std::int64_t panel_count(std::int64_t columns) { return div_up(columns
 std::int64_t panel_element_bytes(DType dtype, std::int64_t length);
 /// Bytes from one panel to the next.
 std::int64_t panel_bytes(DType dtype, std::int64_t length);
+/// Where the sums over blocks of panel `panel` of an int8 matrix begin.
+std::int64_t block_sums_offset(std::int64_t columns, std::int64_t length, std::int64_t panel);
 /// Bytes of a packed matrix.
 std::int64_t panels_bytes(DType dtype, std::int64_t columns, std::int64_t length);
 
