@@ -21,7 +21,12 @@ BoundOp bind_product(OpKind op, std::vector<std::optional<TensorType>> inputs, T
 }  // namespace
 
 RealProduct::RealProduct(const TensorView& weight, std::int64_t rows, ThreadPool& pool)
-    : op_(bind_product(OpKind::linear, {TensorType{DType::f32, {rows, weight.shape[1]}}, type_of(weight)}, pool)), weight_(weight) {
+    : op_(bind_product(OpKind::linear, {TensorType{DType::f32, {rows, weight.shape[1]}}, type_of(weight)}, pool)) {
+  set_weight(weight);
+}
+
+void RealProduct::set_weight(const TensorView& weight) {
+  weight_ = weight;
   op_.prepack(1, weight);
 }
 
@@ -34,9 +39,13 @@ Int8Product::Int8Product(const QuantizedWeight& weight, std::int64_t rows, Threa
     : op_(bind_product(OpKind::scaled_mm,
                        {TensorType{DType::i8, {rows, weight.codes.view.shape[1]}}, type_of(weight.codes.view), TensorType{DType::f32, {rows}},
                         TensorType{DType::f32, {weight.codes.view.shape[0]}}},
-                       pool)),
-      codes_(weight.codes.view),
-      scales_(const_cast<float*>(weight.scales.data()), DType::f32, {weight.codes.view.shape[0]}) {
+                       pool)) {
+  set_weight(weight);
+}
+
+void Int8Product::set_weight(const QuantizedWeight& weight) {
+  codes_ = weight.codes.view;
+  scales_ = TensorView(const_cast<float*>(weight.scales.data()), DType::f32, {codes_.shape[0]});
   op_.prepack(1, codes_);
 }
 
@@ -55,31 +64,57 @@ TensorView ProductScratch::view(AlignedBuffer& buffer, DType dtype, const Shape&
   return {buffer.data(), dtype, shape};
 }
 
-QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch)
-    : weight_(weight), rows_(rows), pool_(pool), scratch_(scratch) {}
+QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module)
+    : weight_(weight), rows_(rows), pool_(pool), scratch_(scratch), module_(module), owner_(++scratch.owners) {}
 
 TensorView QuantizedProduct::result() const { return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.codes.view.shape[0]}); }
 
-TensorView QuantizedProduct::run_real(const TensorView& x) {
-  if (!real_) {  // codes as bf16, which holds them exactly
-    const TensorView& codes = weight_.codes.view;
-    const TensorView values = ProductScratch::view(scratch_.values, DType::bf16, codes.shape);
-    pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
-      auto* to = values.as<format::bf16>();
-      if (codes.dtype == DType::i8)
-        for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
-      else
-        for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
-    });
-    real_.emplace(values, rows_, pool_);
-    if (!real_->has_copy()) {
-      values_ = OwnedTensor(values.dtype, values.shape);
-      std::memcpy(values_.memory.data(), values.data, static_cast<std::size_t>(values_.memory.size()));
-      real_.emplace(values_.view, rows_, pool_);
-    }
+/// The module's products, bound for this many rows.
+ProductScratch::Slot& QuantizedProduct::slot() {
+  if (scratch_.slots.size() <= module_) scratch_.slots.resize(module_ + 1);
+  ProductScratch::Slot& slot = scratch_.slots[module_];
+  if (slot.rows != rows_) slot = ProductScratch::Slot{};
+  slot.rows = rows_;
+  return slot;
+}
+
+/// Codes as bf16, which holds them exactly.
+RealProduct& QuantizedProduct::real() {
+  ProductScratch::Slot& s = slot();
+  if (s.real_owner == owner_) return *s.real;
+  const TensorView& codes = weight_.codes.view;
+  TensorView values = ProductScratch::view(scratch_.values, DType::bf16, codes.shape);
+  pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    auto* to = values.as<format::bf16>();
+    if (codes.dtype == DType::i8)
+      for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
+    else
+      for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
+  });
+  if (s.real) s.real->set_weight(values);
+  else s.real.emplace(values, rows_, pool_);
+  if (!s.real->has_copy()) {
+    s.values = OwnedTensor(values.dtype, values.shape);
+    std::memcpy(s.values.memory.data(), values.data, static_cast<std::size_t>(s.values.memory.size()));
+    s.real->set_weight(s.values.view);
   }
+  s.real_owner = owner_;
+  return *s.real;
+}
+
+Int8Product& QuantizedProduct::int8() {
+  ProductScratch::Slot& s = slot();
+  if (s.int8_owner == owner_) return *s.int8;
+  if (s.int8) s.int8->set_weight(weight_);
+  else s.int8.emplace(weight_, rows_, pool_);
+  s.int8_owner = owner_;
+  return *s.int8;
+}
+
+TensorView QuantizedProduct::run_real(const TensorView& x) {
+  RealProduct& product = real();
   const TensorView y = result();
-  real_->run(x, y);
+  product.run(x, y);
   const std::int64_t columns = y.shape[1];
   pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
@@ -107,9 +142,8 @@ TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& 
     }
   });
   if (!is_int8) return run_real(operand);
-  if (!int8_) int8_.emplace(weight_, rows_, pool_);
   const TensorView y = result();
-  int8_->run(operand, scales, y);
+  int8().run(operand, scales, y);
   return y;
 }
 

@@ -16,6 +16,8 @@ namespace cermet {
 class RealProduct {
  public:
   RealProduct(const TensorView& weight, std::int64_t rows, ThreadPool& pool);
+  /// Another weight of the same type and shape takes the place of the first.
+  void set_weight(const TensorView& weight);
   void run(const TensorView& x, const TensorView& y);
   /// Whether the product holds a packed copy, so that the weight's memory may be used for other things.
   bool has_copy() const { return op_.kernel().weight_layout(op_.problem(), 1) != nullptr; }
@@ -29,6 +31,7 @@ class RealProduct {
 class Int8Product {
  public:
   Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool);
+  void set_weight(const QuantizedWeight& weight);
   void run(const TensorView& x, std::span<const float> row_scales, const TensorView& y);
 
  private:
@@ -36,33 +39,47 @@ class Int8Product {
   TensorView codes_, scales_;
 };
 
-/// Memory that products share one after the other: fresh memory costs more than many of them.
+/// Memory that the products of a unit's modules use one after the other: fresh memory costs more than the products themselves.
 struct ProductScratch {
   AlignedBuffer result, operand, values;
+  /// Bound products of one module, and whose weights they hold.
+  struct Slot {
+    std::int64_t rows = 0;
+    std::optional<RealProduct> real;
+    std::optional<Int8Product> int8;
+    std::uint64_t real_owner = 0, int8_owner = 0;
+    OwnedTensor values;  ///< where the kernel takes weights as they lie
+  };
+  std::vector<Slot> slots;
+  std::uint64_t owners = 0;  ///< products so far
+
   /// A tensor in one of the buffers, which grows where it must.
   static TensorView view(AlignedBuffer& buffer, DType dtype, const Shape& shape);
 };
 
-/// A product with any quantized weight and an input that is real, or quantized with given scales of rows. Results, float32 [rows, N], are valid until the
-/// scratch is used again.
+/// A product of one of a unit's modules with any quantized weight and an input that is real, or quantized with given scales of rows. Results, float32 [rows,
+/// N], are valid until the scratch is used again.
 class QuantizedProduct {
  public:
   /// The weight and the scratch must outlive the object.
-  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch);
+  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module);
   /// With a real input.
   TensorView run_real(const TensorView& x);
   /// With the input quantized on `grid`, whose type is the weight's. One scale counts for all rows.
   TensorView run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales);
 
  private:
+  ProductScratch::Slot& slot();
+  RealProduct& real();
+  Int8Product& int8();
+  TensorView result() const;
+
   const QuantizedWeight& weight_;
   std::int64_t rows_;
   ThreadPool& pool_;
   ProductScratch& scratch_;
-  OwnedTensor values_;  ///< where the kernel takes weights as they lie
-  std::optional<RealProduct> real_;
-  std::optional<Int8Product> int8_;
-  TensorView result() const;
+  std::size_t module_;
+  std::uint64_t owner_;
 };
 
 /// Scales of rows that are quantized as they come, in float32 and as operators make them: absmax / 127, or of fp8 absmax / 448; a row of zeros has the scale 1.

@@ -55,7 +55,7 @@ UnitTrial::UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const C
   for (std::size_t i = 0; i < unit.modules().size(); ++i)
     weights_.push_back(quantize_weight(unit.weight(i), {smoothing.factors, {}}, grid, unit.weight(i).dtype, importance, unit.pool()));
   for (std::size_t i = 0; i < weights_.size() && count > 0; ++i)
-    products_.push_back(std::make_unique<QuantizedProduct>(weights_[i], count, unit.pool(), unit.scratch()));
+    products_.push_back(std::make_unique<QuantizedProduct>(weights_[i], count, unit.pool(), unit.scratch(), i));
 }
 
 std::vector<SplitDistance> UnitTrial::with_real_input() {

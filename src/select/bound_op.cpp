@@ -39,7 +39,8 @@ BoundOp::BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool, const 
 void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
   const WeightLayout* layout = kernel_->weight_layout(problem_, operand);
   if (!layout) return;
-  AlignedBuffer packed(packed_bytes(*layout, weight.type()));
+  const std::int64_t bytes = packed_bytes(*layout, weight.type());
+  AlignedBuffer packed = packed_[operand].size() == bytes ? std::move(packed_[operand]) : AlignedBuffer(bytes);
   pack_weight(*layout, weight, packed.data(), *pool_);
   if (kernel_->programs) {
     packed_on_device_[operand] = queue_.device->allocate(packed.size());

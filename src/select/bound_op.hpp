@@ -17,8 +17,8 @@ class BoundOp {
   const Problem& problem() const { return problem_; }
   const Kernel& kernel() const { return *kernel_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// Packs a constant operand, in host memory, into the layout that the kernel wants, on the device where the kernel runs; later runs use the copy.
-  /// Operands without a layout are left alone.
+  /// Packs a constant operand, in host memory, into the layout that the kernel wants, on the device where the kernel runs; later runs use the copy. Another
+  /// operand may be packed into its place later, on the CPU into the same memory. Operands without a layout are left alone.
   void prepack(std::size_t operand, const TensorView& weight);
   /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the problem; views may be strided in leading
   /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
