@@ -109,6 +109,7 @@ LayerQuantizer::Siblings LayerQuantizer::siblings_of(Role role, std::int64_t exp
 /// many, one after the other for the search and again for the result.
 void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& place) {
   const LinearScheme scheme = options_.policy.scheme_of(group.front().modules.front()->name);
+  const bool measured = scheme.weight != Weight::real || options_.every_scheme;
   std::unique_ptr<SearchUnit> unit;
   const auto load = [&](const Siblings& siblings) {
     check_cancelled();
@@ -116,37 +117,41 @@ void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStat
     unit = std::make_unique<SearchUnit>(siblings.modules, checkpoint_, siblings.rows, siblings.importance, pool_);
   };
   OutlierChoice choice;
-  const std::vector<Smoothing> tried = smoothings(group, statistics, place, scheme);
+  if (group.size() == 1 && measured) load(group.front());
+  const std::vector<Smoothing> tried = smoothings(group, unit.get(), statistics, place, scheme);
   if (scheme.input == Input::fixed || tried.size() > 1) {
     OutlierSearch search(options_, scheme, statistics, tried);
     for (const Siblings& siblings : group) {
       if (siblings.fallback) continue;
-      load(siblings);
+      if (group.size() > 1) load(siblings);
       search.add(*unit);
     }
     choice = search.choose();
     fold(choice.smoothing, place);
   }
-  const bool measured = scheme.weight != Weight::real || options_.every_scheme;
   for (const Siblings& siblings : group) {
-    if (measured && (!unit || group.size() > 1)) load(siblings);
+    if (measured && group.size() > 1) load(siblings);
     finish(siblings, unit.get(), scheme, choice, statistics);
   }
 }
 
 /// The smoothings that are worth trying, none first; only that one where inputs stay real, or where the options rule smoothing out.
-std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const InputStatistics& statistics, const Fold& place,
-                                                  const LinearScheme& scheme) const {
+std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics,
+                                                  const Fold& place, const LinearScheme& scheme) const {
   std::vector<Smoothing> list(1);
   const bool wanted =
       options_.anti_outlier == AntiOutlier::smooth || options_.anti_outlier == AntiOutlier::both || options_.anti_outlier == AntiOutlier::automatic;
   const bool known = std::ranges::any_of(group, [](const Siblings& siblings) { return !siblings.fallback; });
   if (!wanted || scheme.input == Input::real || !known) return list;
   std::vector<float> inputs = channel_absmax(statistics), weights(inputs.size());
+  const auto take = [&](const TensorView& weight) {
+    const std::vector<float> absmax = column_absmax(weight, pool_);
+    for (std::size_t k = 0; k < weights.size(); ++k) weights[k] = std::max(weights[k], absmax[k]);
+  };
   for (const Siblings& siblings : group) {
-    for (const LinearModule* module : siblings.modules) {
-      const std::vector<float> absmax = column_absmax(read_tensor(checkpoint_, module->name + ".weight").view, pool_);
-      for (std::size_t k = 0; k < weights.size(); ++k) weights[k] = std::max(weights[k], absmax[k]);
+    for (std::size_t i = 0; i < siblings.modules.size(); ++i) {
+      if (loaded) take(loaded->weight(i));
+      else take(read_tensor(checkpoint_, siblings.modules[i]->name + ".weight", pool_).view);
     }
   }
   if (!place.source.empty()) {
@@ -155,7 +160,7 @@ std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& g
     weights = absmax_by_source(weights, place.source, sources);
   }
   OwnedTensor norm;
-  if (!place.norm.empty()) norm = read_tensor(checkpoint_, place.norm);
+  if (!place.norm.empty()) norm = read_tensor(checkpoint_, place.norm, pool_);
   for (const double alpha : smoothing_exponents) {
     std::vector<float> factors = smoothing_factors(inputs, weights, alpha);
     // Weights that stay in 16 bits are multiplied by powers of two, so that they are not rounded; else factors are those that the norm's rounding leaves.
@@ -243,20 +248,22 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
   const std::string module = unit.modules()[i]->name, tensor = module + ".weight";
   result.clip_ratio = weight.clip_ratio;
   const auto put = [&](const QuantizedWeight& final) {
-    writer_->put(tensor, bytes_of(final.codes));
-    writer_->put_scales(tensor + "_scale", final.scales);
+    writer_->put(tensor, bytes_of(final.codes), pool_);
+    writer_->put_scales(tensor + "_scale", final.scales, pool_);
   };
   const std::vector<float>& rows = factors_[tensor].rows;
   if (rows.empty()) put(weight);
   else put(quantize_weight(unit.weight(i), {choice.smoothing.factors, rows}, grid, unit.weight(i).dtype, unit.importance(choice.smoothing), pool_));
-  if (result.scheme.input == Input::fixed) writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1});
+  if (result.scheme.input == Input::fixed) writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1}, pool_);
 }
 
 /// The error with a fixed scale that nobody asked for: the best of the largest value, the percentile, and the middle between them.
 std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
                                                       const CodeGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
-  const double percentile = percentile_of({trial.x().as<float>(), static_cast<std::size_t>(trial.x().elements())}, options_.clamp_percentile);
+  InputStatistics smoothed(trial.x().shape[1]);
+  smoothed.add(trial.x().as<float>(), trial.x().shape[0], &pool_);
+  const double percentile = smoothed.percentile(options_.clamp_percentile);
   std::vector<SplitDistance> best;
   double least = 0;
   for (const double threshold : {absmax, std::sqrt(absmax * percentile), percentile}) {
@@ -275,10 +282,10 @@ std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const Se
 /// Tensors that stay real: as they are, or times what smoothing left to them.
 void LayerQuantizer::write_rest() {
   for (const std::string& tensor : writer_->unwritten()) {
-    const OwnedTensor stored = read_tensor(checkpoint_, tensor);
+    const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);
     const auto factors = factors_.find(tensor);
-    if (factors == factors_.end()) writer_->put(tensor, bytes_of(stored));
-    else writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)));
+    if (factors == factors_.end()) writer_->put(tensor, bytes_of(stored), pool_);
+    else writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)), pool_);
   }
 }
 

@@ -46,7 +46,8 @@ class LayerQuantizer {
   Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows, const InputStatistics& statistics) const;
   void quantize_experts();
   void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& fold);
-  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const InputStatistics& statistics, const Fold& fold, const LinearScheme& scheme) const;
+  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics, const Fold& fold,
+                                    const LinearScheme& scheme) const;
   void fold(const Smoothing& smoothing, const Fold& fold);
   void finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics);
   void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics,

@@ -54,6 +54,7 @@ struct LayerRunner::State {
   };
   std::map<std::string, Input> inputs;
   DeviceBuffer keys, values;
+  DeviceBuffer downloaded;  ///< of a device: where results come to
 
   State(const ModelConfig& model, DType dtype, const CalibrationSet& prompts, const std::string& device_name, ThreadPool& threads)
       : config(model),
@@ -134,7 +135,8 @@ namespace {
 
 class Results : public PassResults {
  public:
-  Results(Executable& executable, Device& device, Stream* stream) : executable_(executable), device_(device), stream_(stream) {}
+  Results(Executable& executable, Device& device, Stream* stream, DeviceBuffer& host)
+      : executable_(executable), device_(device), stream_(stream), host_(host) {}
 
   TensorView output(const char* name) override {
     const TensorView view = executable_.output(name);
@@ -153,7 +155,7 @@ class Results : public PassResults {
   Executable& executable_;
   Device& device_;
   Stream* stream_;
-  DeviceBuffer host_;
+  DeviceBuffer& host_;
 };
 
 }  // namespace
@@ -177,7 +179,7 @@ void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&,
   options.maximum.set(symbol_id("B"), s.sizes.sequences);
   Executable executable = compile(std::move(decoder.graph), *s.device, weights, s.pool, options);
   s.bind(executable, work.layer);
-  Results results(executable, *s.device, s.stream.get());
+  Results results(executable, *s.device, s.stream.get(), s.downloaded);
   for (const CalibrationPass& pass : s.set.passes) {
     if (work.cancelled && *work.cancelled) fail(Status::cancelled, "quantize: stopped");
     s.fill(pass, work.hidden);

@@ -42,18 +42,20 @@ std::vector<std::string> LayerWriter::unwritten() const {
   return names;
 }
 
-void LayerWriter::put(const std::string& name, std::span<const std::byte> bytes) {
+void LayerWriter::put(const std::string& name, std::span<const std::byte> bytes, ThreadPool& pool) {
   const std::size_t i = index_.at(name);
   CERMET_ASSERT(!written_[i] && static_cast<std::int64_t>(bytes.size()) == writer_->bytes_of(i));
-  writer_->write(i, 0, bytes);
+  pool.parallel_for(static_cast<std::int64_t>(bytes.size()), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+    writer_->write(i, begin, bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+  });
   written_[i] = true;
 }
 
-void LayerWriter::put_scales(const std::string& name, std::span<const float> scales) {
+void LayerWriter::put_scales(const std::string& name, std::span<const float> scales, ThreadPool& pool) {
   const DType dtype = specs_[index_.at(name)].dtype;
   std::vector<std::byte> bytes(scales.size() * size_of(dtype));
   for (std::size_t i = 0; i < scales.size(); ++i) format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), static_cast<double>(scales[i]));
-  put(name, bytes);
+  put(name, bytes, pool);
 }
 
 }  // namespace cermet

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/thread_pool.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
 #include "quant/policy.hpp"
@@ -21,9 +22,9 @@ class LayerWriter {
 
   /// Checkpoint tensors of the layer that nothing was written for yet, in their order.
   std::vector<std::string> unwritten() const;
-  void put(const std::string& name, std::span<const std::byte> bytes);
+  void put(const std::string& name, std::span<const std::byte> bytes, ThreadPool& pool);
   /// Values in the tensor's own real type, to which they are rounded.
-  void put_scales(const std::string& name, std::span<const float> scales);
+  void put_scales(const std::string& name, std::span<const float> scales, ThreadPool& pool);
   void commit() { writer_->commit(); }
 
  private:

@@ -147,14 +147,16 @@ TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& 
   return y;
 }
 
-std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid) {
+std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool) {
   const float range = grid.is_fp8() ? grid.range : 127.0f;
   const std::int64_t columns = x.shape[1];
   std::vector<float> scales(static_cast<std::size_t>(x.shape[0]));
-  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
-    const float largest = format::float_from_bits(row_loops::largest_bits({x.as<float>() + r * columns, static_cast<std::size_t>(columns)}));
-    scales[static_cast<std::size_t>(r)] = largest > 0 ? largest / range : 1.0f;
-  }
+  pool.parallel_for(x.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float largest = format::float_from_bits(row_loops::largest_bits({x.as<float>() + r * columns, static_cast<std::size_t>(columns)}));
+      scales[static_cast<std::size_t>(r)] = largest > 0 ? largest / range : 1.0f;
+    }
+  });
   return scales;
 }
 

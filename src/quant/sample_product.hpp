@@ -83,7 +83,7 @@ class QuantizedProduct {
 };
 
 /// Scales of rows that are quantized as they come, in float32 and as operators make them: absmax / 127, or of fp8 absmax / 448; a row of zeros has the scale 1.
-std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid);
+std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool);
 
 /// Distances of rows [begin, end) of two results in float32 [rows, N], in the order of rows.
 row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin, std::int64_t end, ThreadPool& pool);

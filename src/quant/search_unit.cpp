@@ -22,7 +22,7 @@ SearchUnit::SearchUnit(std::vector<const LinearModule*> modules, const Checkpoin
                        ThreadPool& pool)
     : modules_(std::move(modules)), rows_(&rows), importance_(importance), pool_(&pool) {
   for (const LinearModule* module : modules_) {
-    weights_.push_back(read_tensor(checkpoint, module->name + ".weight"));
+    weights_.push_back(read_tensor(checkpoint, module->name + ".weight", pool));
     expected_.emplace_back(DType::f32, Shape{rows.count(), module->rows});
     if (rows.count() > 0) RealProduct(weights_.back().view, rows.count(), pool).run(rows.x.view, expected_.back().view);
   }
@@ -66,7 +66,7 @@ std::vector<SplitDistance> UnitTrial::with_real_input() {
 
 std::vector<SplitDistance> UnitTrial::with_dynamic_input() {
   if (products_.empty()) return std::vector<SplitDistance>(weights_.size());
-  return with_scales(dynamic_scales(x_.view, grid_));
+  return with_scales(dynamic_scales(x_.view, grid_, unit_.pool()));
 }
 
 std::vector<SplitDistance> UnitTrial::with_fixed_input(float scale) { return with_scales({&scale, 1}); }

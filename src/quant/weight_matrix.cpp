@@ -84,13 +84,15 @@ const StoredTensor& existing(const Checkpoint& checkpoint, const std::string& na
 
 }  // namespace
 
-OwnedTensor read_tensor(const Checkpoint& checkpoint, const std::string& name) {
+OwnedTensor read_tensor(const Checkpoint& checkpoint, const std::string& name, ThreadPool& pool) {
   const StoredTensor& stored = existing(checkpoint, name);
   CERMET_ASSERT(stored.shape.size() <= Shape::max_rank);
   Shape shape;
   for (const std::int64_t dim : stored.shape) shape.push_back(dim);
   OwnedTensor tensor(stored.dtype, shape);
-  checkpoint.read(stored, 0, {tensor.memory.data(), static_cast<std::size_t>(stored.bytes())});
+  pool.parallel_for(stored.bytes(), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+    checkpoint.read(stored, begin, {tensor.memory.data() + begin, static_cast<std::size_t>(end - begin)});
+  });
   return tensor;
 }
 

@@ -12,8 +12,8 @@
 
 namespace cermet {
 
-/// Reads a tensor as it is stored.
-OwnedTensor read_tensor(const Checkpoint& checkpoint, const std::string& name);
+/// Reads a tensor as it is stored, on all threads.
+OwnedTensor read_tensor(const Checkpoint& checkpoint, const std::string& name, ThreadPool& pool);
 
 /// Throws Error(invalid_file) naming file and tensor where it holds a value that is not finite. Reads it piece by piece.
 void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadPool& pool);
