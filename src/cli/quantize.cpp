@@ -19,7 +19,7 @@ namespace cermet::cli {
 namespace {
 
 struct Options {
-  std::string model, calibration, out, policy, scheme, heldout, check, target;
+  std::string model, calibration, out, policy, scheme, heldout, check, target, tokenizer;
   std::string anti_outlier = "auto", format = "compressed-tensors";
   std::string device = "cpu";
   double clamp_percentile = 99.9;
@@ -106,10 +106,12 @@ void Run::read_inputs(const Policy& policy) {
   const std::vector<LinearModule> modules = linear_modules(config_);
   const SchemeMap schemes = scheme_map(policy, modules);  // mistakes in a policy are told before anything is read
   if (format_ == ExportFormat::modelslim) require_modelslim_schemes(modules, schemes);
-  const Tokenizer tokenizer = load_tokenizer(options_.model, "prompts");
-  prompts_ = read_prompts(options_.calibration, tokenizer, options_.prompts);
+  const std::optional<Tokenizer> tokenizer = find_tokenizer(options_.tokenizer.empty() ? options_.model : options_.tokenizer);
+  prompts_ = read_prompts(options_.calibration, tokenizer ? &*tokenizer : nullptr, options_.prompts);
+  for (const auto& prompt : prompts_) check_ids(prompt, config_.vocab_size);
   if (options_.heldout.empty()) return;
-  heldout_ = tokenizer.encode(first_characters(read_text_file(options_.heldout), options_.heldout_characters), false);
+  require(tokenizer.has_value(), "--heldout: expected a tokenizer.json beside the model or --tokenizer, found none");
+  heldout_ = tokenizer->encode(first_characters(read_text_file(options_.heldout), options_.heldout_characters), false);
   require(heldout_.size() >= 2, "{}: expected at least 2 tokens, found {}", options_.heldout, heldout_.size());
   check_ids(heldout_, config_.vocab_size);
 }
@@ -287,8 +289,10 @@ void check_folder(const Options& options, Console& console) {
 Action declare(CLI::App& app) {
   const auto o = std::make_shared<Options>();
   app.add_option("MODEL", o->model, "folder of a checkpoint in f32, bf16 or f16, with its tokenizer.json");
-  app.add_option("--calib", o->calibration,
-                 "prompts to calibrate on: .jsonl with \"text\", \"prompt\" or \"messages\" in every line, or text, cut into pieces of --length tokens");
+  app.add_option(
+      "--calib", o->calibration,
+      "prompts to calibrate on: .jsonl with \"text\", \"prompt\", \"messages\" or \"ids\" in every line, or text, cut into pieces of --length tokens");
+  app.add_option("--tokenizer", o->tokenizer, "folder of another model whose tokenizer.json reads prompts and --heldout");
   app.add_option("--out", o->out, "folder to create; an interrupted run is resumed from OUT.partial beside it");
   app.add_option("--policy", o->policy, "rules `PATTERN = SCHEME` by module name, the first that matches decides; see --print-policy for the default");
   app.add_option("--scheme", o->scheme, "one scheme for everything but routers and head, in place of a policy");

@@ -27,8 +27,8 @@ class List {
     }
     scale(name + ".input_scale", {1}, dtypes::real, true);
     scale(name + ".input_offset", {1}, dtypes::real, true);
-    scale(name + ".deq_scale", {rows}, {DType::f32}, false);   // input_scale * weight_scale
-    scale(name + ".quant_bias", {rows}, {DType::i32}, false);  // bias / deq_scale - input_offset * the row's sum
+    scale(name + ".deq_scale", {rows}, {DType::f32, DType::i64}, false);  // input_scale * weight_scale
+    scale(name + ".quant_bias", {rows}, {DType::i32}, false);             // bias / deq_scale - input_offset * the row's sum
   }
   void feed_forward(const FeedForwardNames& names, std::int64_t hidden, std::int64_t intermediate, bool bias = false) {
     linear(names.gate, intermediate, hidden, bias);

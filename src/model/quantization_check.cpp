@@ -15,7 +15,11 @@ std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& 
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
   checkpoint.read(tensor, 0, bytes);
   std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) values.push_back(format::load_element(bytes.data(), tensor.dtype, i));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const double value = format::load_element(bytes.data(), tensor.dtype, i);
+    values.push_back(tensor.dtype == DType::i64 ? format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))
+                                                : value);  // a packed scale
+  }
   return values;
 }
 

@@ -74,7 +74,7 @@ class WeightLoader {
   /// Part of a tensor, from element `begin` on, as another type.
   void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t count, DType dtype, std::byte* destination) const {
     if (tensor.dtype == dtype) return reader_.read(tensor, bytes_of(dtype, begin), {destination, static_cast<std::size_t>(bytes_of(dtype, count))});
-    if (!dtypes::real.contains(tensor.dtype))
+    if (!dtypes::real.contains(tensor.dtype) && !(tensor.dtype == DType::i64 && tensor.name.ends_with(".deq_scale")))
       fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name, stored_name_of(tensor.dtype));
     AlignedBuffer stored(bytes_of(tensor.dtype, count));
     reader_.read(tensor, bytes_of(tensor.dtype, begin), {stored.data(), static_cast<std::size_t>(stored.size())});

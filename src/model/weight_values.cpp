@@ -40,8 +40,16 @@ Convert converter_from(DType to) {
   }
 }
 
+/// Scales as an NPU's products read them: the bits of a float in the low half of an int64.
+void unpack_scales(const std::byte* from, std::byte* to, std::int64_t count) {
+  const auto* source = reinterpret_cast<const std::int64_t*>(from);
+  float* destination = reinterpret_cast<float*>(to);
+  for (std::int64_t i = 0; i < count; ++i) destination[i] = format::float_from_bits(static_cast<std::uint32_t>(source[i]));
+}
+
 Convert converter(DType from, DType to) {
   switch (from) {
+    case DType::i64: return to == DType::f32 ? unpack_scales : nullptr;
     case DType::f32: return converter_from<float>(to);
     case DType::bf16: return converter_from<format::bf16>(to);
     case DType::f16: return converter_from<format::f16>(to);

@@ -9,7 +9,7 @@
 
 namespace cermet {
 
-/// `count` elements of `from` as `to`; both f32, bf16 or f16. Rounds to nearest even.
+/// `count` elements of `from` as `to`; both f32, bf16 or f16. Rounds to nearest even. From i64 to f32: scales packed as an NPU reads them.
 void convert_elements(DType from, const std::byte* source, DType to, std::byte* destination, std::int64_t count);
 
 /// A row as codes of one scale, i8 (absmax / 127) or f8_e4m3 (absmax / 448), rounded to nearest even. Returns the scale, 0 for zeros; NaN where a

@@ -136,7 +136,8 @@ class Check {
     }
     if (positive) {
       for (std::int64_t i = 0; i < elements; ++i) {
-        const double value = format::load_element(data.data(), tensor.dtype, i);
+        double value = format::load_element(data.data(), tensor.dtype, i);
+        if (tensor.dtype == DType::i64) value = format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)));  // a packed deq_scale
         if (!std::isfinite(value) || !(value > 0)) return fmt::format("expected finite scales above 0, found {}", value);
       }
       return "";

@@ -194,13 +194,15 @@ const LinearScheme* scheme_in(const SchemeMap& schemes, const std::string& modul
   return found == schemes.end() || found->second == LinearScheme{} ? nullptr : &found->second;
 }
 
+const char* kind_of(const LinearScheme& scheme) { return scheme.input == Input::fixed ? "W8A8" : scheme.input == Input::dynamic ? "W8A8_DYNAMIC" : "W8A16"; }
+
 }  // namespace
 
 void require_modelslim_schemes(std::span<const LinearModule> modules, const SchemeMap& schemes) {
   for (const LinearModule& module : modules) {
     const LinearScheme* scheme = scheme_in(schemes, module.name);
-    if (scheme && (scheme->weight != LinearScheme::Weight::int8 || scheme->input == Input::real))
-      fail(Status::unsupported, "{}: expected 16bit, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can say, found {}", module.name,
+    if (scheme && scheme->weight != LinearScheme::Weight::int8)
+      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can say, found {}", module.name,
            name_of(*scheme));
   }
 }
@@ -243,15 +245,15 @@ std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensor
 
 nlohmann::ordered_json modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes) {
   nlohmann::ordered_json description{{"model_quant_type", ""}};
-  bool fixed = false;
+  const char* whole = "W8A16";  // the model's kind: that of its most quantized module
   for (const OutputTensor& tensor : tensors) {
     const std::string& name = tensor.spec.name;
     const LinearScheme* scheme = scheme_in(schemes, name.substr(0, name.rfind('.')));
-    const bool plain = !scheme || name.ends_with(".bias");
-    fixed |= !plain && scheme->input == Input::fixed;
-    description[name] = plain ? "FLOAT" : scheme->input == Input::fixed ? "W8A8" : "W8A8_DYNAMIC";
+    const char* kind = !scheme || name.ends_with(".bias") ? "FLOAT" : kind_of(*scheme);
+    if (scheme && (scheme->input == Input::fixed || (scheme->input == Input::dynamic && std::string_view(whole) == "W8A16"))) whole = kind_of(*scheme);
+    description[name] = kind;
   }
-  description["model_quant_type"] = fixed ? "W8A8" : "W8A8_DYNAMIC";
+  description["model_quant_type"] = whole;
   return description;
 }
 

@@ -15,7 +15,7 @@ namespace cermet {
 inline constexpr const char* modelslim_description_file = "quant_model_description.json";
 inline constexpr const char* modelslim_stem = "quant_model_weights";
 
-/// Throws Error(unsupported) naming the first module whose scheme the descriptor has no word for: fp8 and quantized weights alone.
+/// Throws Error(unsupported) naming the first module whose scheme the descriptor has no word for: fp8.
 void require_modelslim_schemes(std::span<const LinearModule> modules, const SchemeMap& schemes);
 
 /// Tensors as compressed-tensors names them, turned into ModelSlim's. Codes and scales stay as they are; of a fixed input scale, deq_scale is the product of
@@ -28,7 +28,7 @@ std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors,
 std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
                                          DType dtype);
 
-/// quant_model_description.json: FLOAT, W8A8 or W8A8_DYNAMIC for every tensor.
+/// quant_model_description.json: FLOAT, W8A8, W8A8_DYNAMIC or W8A16 for every tensor.
 nlohmann::ordered_json modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes);
 
 }  // namespace cermet

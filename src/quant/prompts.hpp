@@ -16,8 +16,9 @@ struct PromptOptions {
 };
 
 /// Reads prompts: of a file called *.jsonl every line is an object with "text", "prompt" or "messages" (a list of objects with "content", joined by line
-/// breaks); any other file is text in UTF-8. Blank lines are skipped. Every prompt begins as the tokenizer begins a text (with its first special token, where
-/// it has one). Throws Error naming file and line where one is broken, or the file where it holds no prompt.
-std::vector<std::vector<std::int32_t>> read_prompts(const std::filesystem::path& file, const Tokenizer& tokenizer, const PromptOptions& options);
+/// breaks), or "ids", token ids that need no tokenizer; any other file is text in UTF-8. Blank lines are skipped. Every prompt of text begins as the tokenizer
+/// begins a text (with its first special token, where it has one). `tokenizer` may be null: text is refused then. Throws Error naming file and line where one
+/// is broken, or the file where it holds no prompt.
+std::vector<std::vector<std::int32_t>> read_prompts(const std::filesystem::path& file, const Tokenizer* tokenizer, const PromptOptions& options);
 
 }  // namespace cermet

@@ -80,8 +80,12 @@ Section layers(const QuantizationRecord& record) {
                   .head = {"layer", "output error", "largest module error", "of"},
                   .rows = {},
                   .plot = {}};
-  BarPlot plot{
-      .title = "Output error of each layer", .unit = "", .labels = {}, .series = {{"output error", {}}, {"largest module error", {}}}, .logarithmic = true};
+  BarPlot plot{.title = "Output error of each layer",
+               .unit = "",
+               .labels = {},
+               .ticks = {},
+               .series = {{"output error", {}}, {"largest module error", {}}},
+               .logarithmic = true};
   for (const LayerResult& layer : record.layers) {
     const auto worst = std::max_element(layer.modules.begin(), layer.modules.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
     const double error = worst == layer.modules.end() ? 0 : worst->error;
@@ -108,7 +112,12 @@ Section ranges(const QuantizationRecord& record) {
     double before = 0, after = 0, percentile = 0, threshold = 0, alpha = 0;
     std::set<std::string> steps;
   };
-  BarPlot plot{.title = "Largest activation of each input", .unit = "", .labels = {}, .series = {{"before", {}}, {"after", {}}}, .logarithmic = true};
+  BarPlot plot{.title = "Largest activation of each input, by layer",
+               .unit = "",
+               .labels = {},
+               .ticks = {},
+               .series = {{"before", {}}, {"after", {}}},
+               .logarithmic = true};
   for (const LayerResult& layer : record.layers) {
     std::vector<std::pair<std::string, Row>> rows;
     for (const ModuleResult& module : layer.modules) {
@@ -133,6 +142,7 @@ Section ranges(const QuantizationRecord& record) {
       section.rows.push_back(
           {name, figure(r.before), figure(r.after), figure(r.percentile), figure(r.threshold), fmt::format("{}", fmt::join(r.steps, ", ")), figure(r.alpha)});
       plot.labels.push_back(name);
+      plot.ticks.push_back(name == rows.front().first ? fmt::format("{}", layer.layer) : "");
       plot.series[0].values.push_back(r.before);
       plot.series[1].values.push_back(r.after);
     }

@@ -104,8 +104,8 @@ std::string to_svg(const BarPlot& plot) {
                          x + bar * static_cast<double>(s), base - tall, bar - 1, tall, colours[s % colours.size()], html_text(plot.labels[i]), value,
                          html_text(plot.unit));
     }
-    if (i % every == 0 && plot.labels[i].size() <= 6)
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, base + 14, html_text(plot.labels[i]));
+    const std::string tick = !plot.ticks.empty() ? plot.ticks.at(i) : i % every == 0 ? plot.labels[i] : "";
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, base + 14, html_text(tick));
   }
   return svg + "</svg>\n";
 }

@@ -16,6 +16,7 @@ struct PlotSeries {
 struct BarPlot {
   std::string title, unit;
   std::vector<std::string> labels;
+  std::vector<std::string> ticks;  ///< short words under bars, empty for none; the labels where none are given
   std::vector<PlotSeries> series;
   bool logarithmic = false;
 };

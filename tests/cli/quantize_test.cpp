@@ -90,6 +90,28 @@ TEST(Quantize, ChoosesSchemesForATarget) {
   EXPECT_EQ(run_cermet("quantize --check " + (scratch / "out").string()).code, 0);
 }
 
+TEST(Quantize, EveryArchitectureFromTokenIds) {
+  const ScratchFolder scratch;
+  std::string lines;
+  for (int prompt = 0; prompt < 6; ++prompt) {
+    lines += "{\"ids\": [3";
+    for (int i = 1; i < 24; ++i) lines += fmt::format(", {}", (prompt * 53 + i * i * 7) % 320);
+    lines += "]}\n";
+  }
+  const std::string calibration = scratch.file("ids.jsonl", lines).string();
+  for (const char* model :
+       {"llama-bias-mha-f16", "llama-gqa-f32", "mistral-window-bf16", "mixtral-bf16", "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-mixed-f32"})
+    for (const char* format : {"compressed-tensors", "modelslim"}) {
+      const std::string out = (scratch / fmt::format("{}-{}", model, format)).string();
+      const CommandResult result =
+          run_cermet(fmt::format("quantize tests/model/data/reference/{} --calib {} --format {} --no-speed --out {}", model, calibration, format, out));
+      ASSERT_EQ(result.code, 0) << model << "\n" << result.err;
+      const CommandResult check = run_cermet("quantize --check " + out);
+      EXPECT_EQ(check.code, 0) << model << " " << format << "\n" << check.out;
+      EXPECT_EQ(run_cermet("run " + out + " --ids 5,6,7 -n 3 --json").code, 0) << model << " " << format;
+    }
+}
+
 TEST(Quantize, PrintsThePolicy) {
   EXPECT_NE(run_cermet("quantize --print-policy").out.find("*.experts.*             = w8a8_dynamic"), std::string::npos);
   EXPECT_NE(run_cermet("quantize --print-policy --scheme w8a16").out.find("= w8a16"), std::string::npos);
@@ -115,9 +137,10 @@ TEST(Quantize, Mistakes) {
   expect_mistake("quantize models/demo --target-ppl 0.5" + both, {"--target-ppl", "+0.5%", "0.5"});
   expect_mistake("quantize models/demo --target-ppl +0.5%" + both, {"--target-ppl", "--heldout"});
   expect_mistake("quantize models/demo" + calib + " --out " + scratch.path().string(), {"new or empty folder"});
-  expect_mistake("quantize models/demo --format modelslim --scheme w8a16" + both, {"ModelSlim", "w8a16"});
+  expect_mistake("quantize models/demo --format modelslim --scheme fp8_dynamic" + both, {"ModelSlim", "fp8_dynamic"});
   expect_mistake("quantize --check models/demo", {"models/demo", "expected a quantized checkpoint"});
-  expect_mistake("quantize tests/model/data/reference/llama-gqa-f32" + both, {"tokenizer.json", "prompts"});
+  expect_mistake("quantize tests/model/data/reference/llama-gqa-f32" + both, {"tokenizer.json", "--tokenizer"});
+  expect_mistake("quantize tests/model/data/reference/llama-gqa-f32 --calib " + file("ids.jsonl", "{\"ids\": [1, 320]}\n") + out, {"token id", "319", "320"});
   expect_mistake("convert models/demo --to modelslim" + out, {"expected a quantized checkpoint"});
   expect_mistake("convert models/demo --to gguf" + out, {"--to", "gguf"});
   EXPECT_FALSE(std::filesystem::exists(scratch / "out"));

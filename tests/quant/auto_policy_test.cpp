@@ -168,7 +168,8 @@ TEST(Report, HasFiguresAndPlots) {
 }
 
 TEST(Plot, LogarithmicBarsAreInProportionToExponents) {
-  const std::string svg = to_svg(BarPlot{.title = "t", .unit = "", .labels = {"a", "b", "c"}, .series = {{"s", {1e-4, 1e-2, 0}}}, .logarithmic = true});
+  const std::string svg =
+      to_svg(BarPlot{.title = "t", .unit = "", .labels = {"a", "b", "c"}, .ticks = {}, .series = {{"s", {1e-4, 1e-2, 0}}}, .logarithmic = true});
   EXPECT_NE(svg.find("a: 0.0001"), std::string::npos);
   EXPECT_NE(svg.find("height=\"0.0\" fill"), std::string::npos);  // nothing to draw for 0
   EXPECT_EQ(svg.find("nan"), std::string::npos);

@@ -88,6 +88,15 @@ TEST(ModelSlim, TensorsOfAFixedInput) {
   EXPECT_EQ(description.size(), slim.size() + 1);
 }
 
+TEST(ModelSlim, WeightsAlone) {
+  Rounded rounded("qwen3-qknorm-bf16", Policy::uniform(*scheme_named("w8a16")));
+  const std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes);
+  const nlohmann::json description = modelslim_description(slim, rounded.schemes);
+  EXPECT_EQ(description["model_quant_type"], "W8A16");
+  EXPECT_EQ(description["model.layers.0.mlp.up_proj.weight_offset"], "W8A16");
+  EXPECT_EQ(content(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)), content(rounded.tensors));
+}
+
 TEST(ModelSlim, RefusesBiases) {
   Rounded rounded("qwen2-bias-f16", Policy::standard());
   expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"}, [&] { to_modelslim(rounded.tensors, rounded.modules, rounded.schemes); });
@@ -100,7 +109,7 @@ TEST(ModelSlim, RefusesBiases) {
 }
 
 TEST(ModelSlim, RefusesWhatItHasNoWordFor) {
-  for (const char* scheme : {"w8a16", "fp8_dynamic"}) {
+  for (const char* scheme : {"fp8_weight_only", "fp8_dynamic"}) {
     Rounded rounded("qwen3-qknorm-bf16", Policy::uniform(*scheme_named(scheme)));
     expect_error(Status::unsupported, {"model.layers.0.self_attn.q_proj", "w8a8_static", scheme},
                  [&] { to_modelslim(rounded.tensors, rounded.modules, rounded.schemes); });
