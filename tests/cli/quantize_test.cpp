@@ -87,6 +87,10 @@ TEST(Quantize, ChoosesSchemesForATarget) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("model.layers.0.self_attn.qkv: "), std::string::npos) << result.out;
   EXPECT_NE(content_of(scratch / "out/report.md").find("## Attempts"), std::string::npos);
+  const nlohmann::json again =
+      run_cermet(small + (scratch / "json").string() + " --heldout models/demo/heldout.txt --heldout-chars 9000 --target-ppl +1% --json").json();
+  EXPECT_EQ(again["choices"].size(), 18u);  // q, k, v; o; experts of six layers
+  EXPECT_TRUE(again["choices"][0]["errors"].contains("16bit"));
   EXPECT_EQ(run_cermet("quantize --check " + (scratch / "out").string()).code, 0);
 }
 
