@@ -53,6 +53,7 @@ Json report_json(const Checkpoint& checkpoint, const CheckpointReport& report) {
   for (const StoredTensor& t : checkpoint.tensors())
     json["tensors"].push_back(
         {{"name", t.name}, {"dtype", name_of(t.dtype)}, {"shape", t.shape}, {"bytes", t.bytes()}, {"file", checkpoint.file_of(t).path().filename().string()}});
+  for (const auto& [scheme, modules] : report.schemes) json["schemes"][scheme] = modules;
   json["problems"] = report.problems;
   json["warnings"] = report.warnings;
   return json;
@@ -105,16 +106,18 @@ void print_lines(Console& console, std::string_view title, const std::vector<std
 }
 
 void print_report(Console& console, const Checkpoint& checkpoint, const CheckpointReport& report, bool every_tensor) {
-  Table architecture, storage, files;
+  Table architecture, storage, schemes, files;
   const Json facts = architecture_json(checkpoint.config());
   for (const auto& [name, value] : facts.items()) architecture.row({name, value.is_string() ? value.get<std::string>() : value.dump()});
   architecture.row({"parameters", fmt::format("{} ({} meet one token)", count_text(static_cast<double>(report.parameters)),
                                               count_text(static_cast<double>(report.active_parameters)))});
   for (const StorageTotal& s : report.storage)
     storage.row({std::string(name_of(s.dtype)), fmt::format("{} tensors", s.tensors), bytes_text(static_cast<double>(s.bytes))});
+  for (const auto& [scheme, modules] : report.schemes) schemes.row({scheme, fmt::format("{} linear modules", modules)});
   for (const FileTotal& f : report.files) files.row({f.name, fmt::format("{} tensors", f.tensors), bytes_text(static_cast<double>(f.bytes))});
   console.print("architecture\n{}tensors\n{}storage formats\n{}files\n{}", architecture.to_string(),
                 (every_tensor ? all_tensors(checkpoint) : grouped_tensors(checkpoint)).to_string(), storage.to_string(), files.to_string());
+  if (!report.schemes.empty()) console.print("schemes\n{}", schemes.to_string());
   print_lines(console, "problems", report.problems);
   print_lines(console, "warnings", report.warnings);
 }
@@ -141,9 +144,9 @@ CheckpointCheck check_data(const Checkpoint& checkpoint, int threads) {
 void inspect(Console& console, const Options& options) {
   const bool has_tokenizer = options.check && find_tokenizer(options.model).has_value();
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  const CheckpointReport found = report(checkpoint);
   std::optional<CheckpointCheck> checked;
   if (options.check) checked = check_data(checkpoint, options.threads);
+  const CheckpointReport found = checked ? checked->report : report(checkpoint);
   if (options.check && !found.problems.empty())
     fail(Status::invalid_file, "{}: expected every tensor of {}, found {} problems, the first: {}", options.model, found.architecture, found.problems.size(),
          found.problems.front());

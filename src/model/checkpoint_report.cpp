@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/decoder.hpp"
+#include "model/quantization_check.hpp"
 
 namespace cermet {
 namespace {
@@ -102,6 +105,24 @@ std::vector<Piece> pieces_of(const Checkpoint& checkpoint) {
   return pieces;
 }
 
+std::vector<std::pair<std::string, std::int64_t>> schemes_of(const Checkpoint& checkpoint) {
+  std::map<std::string, std::int64_t> counts;
+  if (!checkpoint.quantization().stored()) return {};
+  for (const std::string& module : linear_module_names(checkpoint.config())) ++counts[std::string(name_of(checkpoint.quantization().of(module)))];
+  return {counts.begin(), counts.end()};
+}
+
+/// What an engine would refuse beyond absent and misshapen tensors: scales, and schemes that do not go together.
+void check_quantization(const Checkpoint& checkpoint, CheckpointReport& report) {
+  if (!checkpoint.quantization().stored() || !report.problems.empty()) return;
+  try {
+    const Quantization quantization = checked_quantization(checkpoint);
+    build_decoder(checkpoint.config(), {}, quantization, {.blocks = 1, .pages_per_sequence = 1, .table_positions = 16});
+  } catch (const Error& error) {
+    report.problems.emplace_back(error.what());
+  }
+}
+
 }  // namespace
 
 NonFiniteCount count_non_finite(DType dtype, std::span<const std::byte> elements) {
@@ -126,6 +147,7 @@ CheckpointReport report(const Checkpoint& checkpoint) {
   for (const SafetensorsFile& file : checkpoint.files()) {
     report.files.push_back({file.path().filename().string(), static_cast<std::int64_t>(file.tensors().size()), file.file_bytes()});
   }
+  report.schemes = schemes_of(checkpoint);
   compare(checkpoint, report);
   return report;
 }
@@ -133,6 +155,7 @@ CheckpointReport report(const Checkpoint& checkpoint) {
 CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const CheckOptions& options) {
   CheckpointCheck result;
   result.report = report(checkpoint);
+  check_quantization(checkpoint, result.report);
   const std::span<const StoredTensor> tensors = checkpoint.tensors();
   const std::vector<Piece> pieces = pieces_of(checkpoint);
   std::vector<NonFiniteCount> counts(pieces.size());

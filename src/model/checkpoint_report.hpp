@@ -28,7 +28,8 @@ struct CheckpointReport {
   std::int64_t tensors = 0, parameters = 0, bytes = 0;  ///< parameters: elements of all tensors; bytes: of tensor data
   std::int64_t active_parameters = 0;                   ///< expected elements that one token meets: of the experts only those it is sent to
   std::vector<FileTotal> files;
-  std::vector<StorageTotal> storage;  ///< largest first
+  std::vector<StorageTotal> storage;                          ///< largest first
+  std::vector<std::pair<std::string, std::int64_t>> schemes;  ///< of a quantized checkpoint: linear modules by the name of their scheme
   std::vector<std::string> problems;  ///< tensors that are absent, misshapen or of a type that cannot be computed with; the model would not load
   std::vector<std::string> warnings;  ///< tensors that nothing reads, types unlike the configuration's
 };
@@ -54,7 +55,7 @@ struct CheckOptions {
   std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in all; called by the calling thread
 };
 
-/// Reads every byte of every tensor and counts NaN and infinity. Throws Error where a file cannot be read.
+/// Reads every byte of every tensor, counts NaN and infinity, and checks what a quantized checkpoint's scales say. Throws Error where a file cannot be read.
 CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const CheckOptions& options = {});
 
 /// Counts of NaN and infinity among dense elements; zero for types that have none.

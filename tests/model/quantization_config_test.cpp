@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "model/checkpoint_report.hpp"
 #include "model/engine.hpp"
 #include "model/json_file.hpp"
 #include "model/quantization_formats.hpp"
@@ -176,6 +177,23 @@ TEST_F(Broken, ModulesThatShareAnInputMustShareTheirScheme) {
   write("w8a8_static", PlainDecoder::Format::compressed_tensors,
         [](PlainDecoder& decoder) { decoder.quantize("model.layers.0.mlp.up_proj", *scheme_named("w8a8_dynamic")); });
   expect_refused(Status::unsupported, {"model.layers.0.mlp.up_proj: expected w8a8_static, the scheme of model.layers.0.mlp.gate_proj"});
+}
+
+TEST_F(Broken, ChecksSayWhatAnEngineWouldRefuse) {
+  ThreadPool pool(2);
+  const auto problems = [&] { return check(Checkpoint::open(scratch_ / "model"), pool).report.problems; };
+  write("w8a8_static", PlainDecoder::Format::compressed_tensors);
+  EXPECT_TRUE(problems().empty());
+  const CheckpointReport sound = report(Checkpoint::open(scratch_ / "model"));
+  EXPECT_EQ(sound.schemes, (std::vector<std::pair<std::string, std::int64_t>>{{"16bit", 1}, {"w8a8_static", 21}}));
+  EXPECT_TRUE(sound.warnings.empty());
+  overwrite("model.safetensors", "model.layers.1.mlp.down_proj.weight_scale", -1);
+  ASSERT_EQ(problems().size(), 1u);
+  EXPECT_NE(problems()[0].find("expected finite scales above 0"), std::string::npos);
+  write("w8a8_static", PlainDecoder::Format::compressed_tensors,
+        [](PlainDecoder& decoder) { decoder.quantize("model.layers.0.mlp.up_proj", *scheme_named("w8a8_dynamic")); });
+  ASSERT_EQ(problems().size(), 1u);
+  EXPECT_NE(problems()[0].find("model.layers.0.mlp.up_proj: expected w8a8_static"), std::string::npos);
 }
 
 TEST_F(Broken, OffsetsOfWeightsMustBeZero) {
