@@ -87,6 +87,7 @@ __device__ __forceinline__ void collect_slots(const void* list, int64_t first, i
   }
   __syncthreads();
   if (first + 1 >= tokens) return;
+#pragma unroll 4
   for (int64_t t = first + 1 + threadIdx.x; t < tokens; t += Threads) {
     const int64_t later = slot_of(t);
     const int before = static_cast<int>(min_of(static_cast<int64_t>(count), t - first));

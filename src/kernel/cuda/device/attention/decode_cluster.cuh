@@ -114,21 +114,21 @@ struct DecodeClusterTask {
       if (++stage == stages) stage = 0;
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
     }
-    const int rows = at.tile.rows, all = rows * (C.value_size / 4), each = (all + ranks - 1) / ranks, own = min_of(each, all - rank * each);
+    const int rows = at.tile.rows, own = (rows * (C.value_size / 4) - rank + ranks - 1) / ranks;  // groups of elements are dealt out in turn, too
     if (threadIdx.x == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
     Block::add_warps(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
-      const auto owner = static_cast<uint32_t>(i / each);
+      const auto owner = static_cast<uint32_t>(i % ranks);
       const uint32_t full = ptx::cluster_address(inbox.full, owner);
-      ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i % each], owner),
+      ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i / ranks], owner),
                                Vector<float, 4>{part.output[0], part.output[1], part.output[2], part.output[3]}, full);
-      ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i % each], owner), Vector<float, 2>{part.maximum, part.sum}, full);
+      ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i / ranks], owner), Vector<float, 2>{part.maximum, part.sum}, full);
     });
     if (static_cast<int>(threadIdx.x) >= own) return;
     ptx::mbarrier_wait_cluster(inbox.full, 0);  // then nobody writes here any more, and the block may end
     for (int j = static_cast<int>(threadIdx.x); j < own; j += threads) {
-      const int i = rank * each + j, r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
+      const int i = j * ranks + rank, r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
       float top = -infinity();
 #pragma unroll
       for (int from = 0; from < ranks; ++from) top = fmaxf(top, inbox.sums[from][j][0]);

@@ -188,7 +188,7 @@ struct HopperPrefillTask {
     const Sequence s = sequence_of(p, place.sequence, C.block);
     const int all_rows = (s.end - s.begin) * C.group, first_row = place.index * rows, used = min_of(rows, all_rows - first_row);
     const int position = s.keys - (s.end - s.begin), own_first = first_row + 64 * warpgroup, own_used = min_of(64, all_rows - own_first);
-    char *queries = smem, *key_tiles = queries + (split_queries ? 2 : 1) * Q::bytes, *value_tiles = key_tiles + 2 * K::bytes;
+    char *queries = smem, *key_tiles = queries + (split_queries ? 2 : 1) * Q::bytes, *value_tiles = key_tiles + hopper_stages * K::bytes;
     // Both ends of the keys that a row sees rise with the row.
     const auto seen_by = [&](int row) { return visible_keys(p, position + row / C.group, s.keys); };
     const Visible seen{seen_by(first_row).first, seen_by(first_row + used - 1).last};
@@ -200,15 +200,15 @@ struct HopperPrefillTask {
 #pragma unroll
     for (int d = 0; d < C.value_size / 2; ++d) state.output[d] = 0.0f;
     bool broken = false;
-    const auto copy_key_tile = [&](int first, int slot) {
-      if (first < seen.last) copy_keys<T, K, C.head_size, keys, threads, C.block>(p, p.k, s, kv_head, first, seen, key_tiles + slot * K::bytes, broken);
-    };
-    const auto copy_value_tile = [&](int first, int slot) {
-      if (first < seen.last) copy_keys<T, V, C.value_size, keys, threads, C.block>(p, p.v, s, kv_head, first, seen, value_tiles + slot * V::bytes, broken);
+    // One group of copies: keys from key_first on and values from value_first on, in these slots.
+    const auto copy_tiles = [&](int key_first, int key_slot, int value_first, int value_slot) {
+      if (key_first < seen.last)
+        copy_keys<T, K, C.head_size, keys, threads, C.block>(p, p.k, s, kv_head, key_first, seen, key_tiles + key_slot * K::bytes, broken);
+      if (value_first < seen.last)
+        copy_keys<T, V, C.value_size, keys, threads, C.block>(p, p.v, s, kv_head, value_first, seen, value_tiles + value_slot * V::bytes, broken);
       ptx::cp_async_commit();
     };
-    const auto arrive = [&] {  // all copies so far are there for every warpgroup
-      ptx::cp_async_wait<0>();
+    const auto arrived = [&] {  // what this thread waited for is there for every warpgroup
       ptx::fence_before_bulk();
       __syncthreads();
     };
@@ -224,11 +224,11 @@ struct HopperPrefillTask {
       const char* own_queries = queries + warpgroup * 64 * 128;
       float scores[keys / 2];
       Weights weights;
-      copy_key_tile(first, 0);
-      ptx::cp_async_commit();
-      arrive();
-      copy_key_tile(first + keys, 1);
-      copy_value_tile(first, 0);
+      copy_tiles(first, 0, seen.last, 0);
+      copy_tiles(first + keys, 1, first, 0);
+      copy_tiles(first + 2 * keys, 2, first + keys, 1);
+      ptx::cp_async_wait<2>();
+      arrived();
       multiply_keys(own_queries, key_tiles, scores);
       ptx::wgmma_wait<0>();
 #pragma unroll
@@ -236,13 +236,15 @@ struct HopperPrefillTask {
       update(state, finish_scores(params, own, kv_head, first, scores), scores);
       pack_weights(scores, weights);
 #pragma unroll 1
-      for (; first < seen.last; first += keys, slot ^= 1) {
+      for (; first < seen.last; first += keys) {
         // Tile `first` has its weights. Next: its values, and the scores of the tile behind it; behind the last one they are of no use.
-        arrive();
-        multiply_keys(own_queries, key_tiles + (slot ^ 1) * K::bytes, scores);
+        const int next_slot = slot == hopper_stages - 1 ? 0 : slot + 1, last_slot = slot == 0 ? hopper_stages - 1 : slot - 1;
+        ptx::cp_async_wait<1>();
+        arrived();
+        multiply_keys(own_queries, key_tiles + next_slot * K::bytes, scores);
         multiply_values(weights, value_tiles + slot * V::bytes, state.output);
-        copy_key_tile(first + 2 * keys, slot);
-        copy_value_tile(first + keys, slot ^ 1);
+        copy_tiles(first + 3 * keys, slot, first + 2 * keys, last_slot);
+        slot = next_slot;
         ptx::wgmma_wait<1>();
 #pragma unroll
         for (float& score : scores) ptx::wgmma_touch(score);
