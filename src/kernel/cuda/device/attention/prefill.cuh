@@ -29,8 +29,8 @@ struct PrefillTask {
 
   static __device__ __forceinline__ void copy_stage(const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
                                                     bool& broken) {
-    copy_keys<T, K, C.head_size, keys, threads, C.block>(p, p.k, s, head, first, seen, stage, broken);
-    copy_keys<T, V, C.value_size, keys, threads, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
+    copy_keys<K, C.head_size, keys, threads, C.block>(p, p.k, s, head, first, seen, stage, broken);
+    copy_keys<V, C.value_size, keys, threads, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
     ptx::cp_async_commit();
   }
 

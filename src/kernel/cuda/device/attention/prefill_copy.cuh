@@ -51,39 +51,63 @@ __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&
   }
 }
 
-/// Copies keys (or values) first .. first + Count of a sequence and head. Those outside `seen` become zeros, because a weight of 0 does not silence a NaN,
-/// and those of a page that does not exist, which `broken` tells. `Block`: tokens of a page, 0 where keys are not paged.
-template <class T, class Rows, int Size, int Count, int Threads, int Block>
-__device__ __forceinline__ void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen, char* to, bool& broken) {
-  constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Threads)), step = Threads / chunks;
-  constexpr bool even = Threads % chunks == 0 && Count % step == 0;  // a thread has the same chunk of rows that are `step` apart
-  const int32_t* table = Block != 0 ? p.block_tables + s.index * p.table_stride : nullptr;
-  const char* base = static_cast<const char*>(list.data) + 2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
-  const int thread = static_cast<int>(threadIdx.x), own_row = thread / chunks, own_chunk = thread % chunks;
-  const auto row_of = [&](int i) { return even ? own_row + i * step : (i * Threads + thread) / chunks; };
-  const auto chunk_of = [&](int i) { return even ? own_chunk : (i * Threads + thread) % chunks; };
-  const char* from[passes];
-  bool copies[passes];
+/// How `Threads` threads copy `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys are not paged.
+template <int Size, int Count, int Threads, int Block>
+struct KeyCopy {
+  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Threads)), step = Threads / chunks;
+  static constexpr bool even = Threads % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
+  static __device__ __forceinline__ int row(int pass) {
+    const int thread = static_cast<int>(threadIdx.x);
+    return even ? thread / chunks + pass * step : (pass * Threads + thread) / chunks;
+  }
+  static __device__ __forceinline__ int chunk(int pass) {
+    const int thread = static_cast<int>(threadIdx.x);
+    return even ? thread % chunks : (pass * Threads + thread) % chunks;
+  }
+
+  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become zeros: outside `seen`, because a weight
+  /// of 0 does not silence a NaN, and of a page that does not exist, which `broken` tells.
+  static __device__ __forceinline__ void find_pages(const Params& p, const Sequence& s, int first, Visible seen, int (&pages)[passes], bool& broken) {
 #pragma unroll
-  for (int i = 0; i < passes; ++i) {
-    const int key = first + row_of(i);
-    copies[i] = key >= seen.first && key < seen.last;
+    for (int i = 0; i < passes; ++i) {
+      const int key = first + row(i);
+      const bool wanted = key >= seen.first && key < seen.last && (even || row(i) < Count);
+      pages[i] = wanted ? 0 : -1;
+      if constexpr (Block != 0) {
+        if (wanted) pages[i] = p.block_tables[s.index * p.table_stride + key / Block];
+      }
+    }
     if constexpr (Block != 0) {
-      const int page = copies[i] ? table[key / Block] : 0;
-      const bool exists = page >= 0 && page < p.blocks;
-      broken |= !exists;
-      copies[i] = copies[i] && exists;
-      from[i] = base + 2 * (page * list.page_stride + key % Block * list.row_stride);
-    } else {
-      from[i] = base + 2 * key * list.row_stride;
+#pragma unroll
+      for (int i = 0; i < passes; ++i) {
+        const int key = first + row(i);
+        const bool wanted = key >= seen.first && key < seen.last, exists = pages[i] >= 0 && pages[i] < p.blocks;
+        broken |= wanted && !exists;
+        if (!exists) pages[i] = -1;
+      }
     }
   }
+
+  template <class Rows>
+  static __device__ __forceinline__ void copy(const KeyList& list, const Sequence& s, int head, int first, const int (&pages)[passes], char* to) {
+    const char* base = static_cast<const char*>(list.data) + 2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
 #pragma unroll
-  for (int i = 0; i < passes; ++i) {
-    const int r = row_of(i), chunk = chunk_of(i);
-    if (!even && r >= Count) continue;
-    ptx::cp_async<16>(to + Rows::offset(r, chunk), copies[i] ? from[i] + 16 * chunk : base, copies[i] ? 16 : 0);
+    for (int i = 0; i < passes; ++i) {
+      const int key = first + row(i);
+      if (!even && row(i) >= Count) continue;
+      const int64_t offset = Block != 0 ? pages[i] * list.page_stride + key % (Block != 0 ? Block : 1) * list.row_stride : key * list.row_stride;
+      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)), pages[i] >= 0 ? base + 2 * offset + 16 * chunk(i) : base, pages[i] >= 0 ? 16 : 0);
+    }
   }
+};
+
+/// Copies them, pages and all.
+template <class Rows, int Size, int Count, int Threads, int Block>
+__device__ __forceinline__ void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen, char* to, bool& broken) {
+  using Copy = KeyCopy<Size, Count, Threads, Block>;
+  int pages[Copy::passes];
+  Copy::find_pages(p, s, first, seen, pages, broken);
+  Copy::template copy<Rows>(list, s, head, first, pages, to);
 }
 
 }  // namespace cermet::attention

@@ -200,12 +200,19 @@ struct HopperPrefillTask {
 #pragma unroll
     for (int d = 0; d < C.value_size / 2; ++d) state.output[d] = 0.0f;
     bool broken = false;
-    // One group of copies: keys from key_first on and values from value_first on, in these slots.
-    const auto copy_tiles = [&](int key_first, int key_slot, int value_first, int value_slot) {
-      if (key_first < seen.last)
-        copy_keys<T, K, C.head_size, keys, threads, C.block>(p, p.k, s, kv_head, key_first, seen, key_tiles + key_slot * K::bytes, broken);
-      if (value_first < seen.last)
-        copy_keys<T, V, C.value_size, keys, threads, C.block>(p, p.v, s, kv_head, value_first, seen, value_tiles + value_slot * V::bytes, broken);
+    using KeyCopies = KeyCopy<C.head_size, keys, threads, C.block>;
+    int pages[KeyCopies::passes];  // of the keys that were copied last, which are those of the values that are copied next
+    // One group of copies: values from value_first on and keys from key_first on, in these slots.
+    const auto copy_tiles = [&](int value_first, int value_slot, int key_first, int key_slot) {
+      if (value_first < seen.last) {
+        char* to = value_tiles + value_slot * V::bytes;
+        if constexpr (C.head_size == C.value_size) KeyCopies::template copy<V>(p.v, s, kv_head, value_first, pages, to);
+        else copy_keys<V, C.value_size, keys, threads, C.block>(p, p.v, s, kv_head, value_first, seen, to, broken);
+      }
+      if (key_first < seen.last) {
+        KeyCopies::find_pages(p, s, key_first, seen, pages, broken);
+        KeyCopies::template copy<K>(p.k, s, kv_head, key_first, pages, key_tiles + key_slot * K::bytes);
+      }
       ptx::cp_async_commit();
     };
     const auto arrived = [&] {  // what this thread waited for is there for every warpgroup
@@ -224,9 +231,9 @@ struct HopperPrefillTask {
       const char* own_queries = queries + warpgroup * 64 * 128;
       float scores[keys / 2];
       Weights weights;
-      copy_tiles(first, 0, seen.last, 0);
-      copy_tiles(first + keys, 1, first, 0);
-      copy_tiles(first + 2 * keys, 2, first + keys, 1);
+      copy_tiles(seen.last, 0, first, 0);
+      copy_tiles(first, 0, first + keys, 1);
+      copy_tiles(first + keys, 1, first + 2 * keys, 2);
       ptx::cp_async_wait<2>();
       arrived();
       multiply_keys(own_queries, key_tiles, scores);
@@ -243,7 +250,7 @@ struct HopperPrefillTask {
         arrived();
         multiply_keys(own_queries, key_tiles + next_slot * K::bytes, scores);
         multiply_values(weights, value_tiles + slot * V::bytes, state.output);
-        copy_tiles(first + 3 * keys, slot, first + 2 * keys, last_slot);
+        copy_tiles(first + 2 * keys, last_slot, first + 3 * keys, slot);
         slot = next_slot;
         ptx::wgmma_wait<1>();
 #pragma unroll
