@@ -23,7 +23,7 @@ std::vector<Program> programs(const Problem& p) {
                            p.size(k, 2), p.size(v, 2), p.size(k_cache, axes.block), device_name(p.input(k).dtype), device_name(p.input(k_cache).dtype),
                            device_name(p.input(slots).dtype), scales_name(p, k_scale), threads),
        .threads = threads,
-       .shared_bytes = kv_cache::most_item_tokens * 8}};
+       .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)}};
 }
 
 kv_cache::Stream stream_of(const LaunchArgs& args, std::size_t which, const KvCacheAxes& axes) {

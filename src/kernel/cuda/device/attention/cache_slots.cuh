@@ -75,26 +75,32 @@ __device__ __forceinline__ void write_vector(const From* from, const SlotPlace<T
   }
 }
 
-/// Slots of tokens first .. first + count for the whole block, -1 where nothing is to be written: the slot is negative or outside the cache, or a later
-/// token of the launch overwrites it.
+/// Slots of tokens first .. first + count (at most most_item_tokens) for the whole block, -1 where nothing is to be written: the slot is negative or outside
+/// the cache, or a later token of the launch overwrites it. `memory`: slot_memory_bytes(count); the slots lie behind its first element.
 template <class Slot, int Threads>
-__device__ __forceinline__ void collect_slots(const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots, int64_t* slots) {
+__device__ __forceinline__ const int64_t* collect_slots(const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots, int64_t* memory) {
   const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };
+  auto* overwritten = reinterpret_cast<uint32_t*>(memory);  // bit i: token first + i
+  int64_t* slots = memory + 1;
   __syncthreads();  // an earlier item may still be reading
+  if (threadIdx.x == 0) *overwritten = 0;
   if (static_cast<int>(threadIdx.x) < count) {
     const int64_t slot = slot_of(first + threadIdx.x);
     slots[threadIdx.x] = slot < all_slots ? slot : -1;
   }
   __syncthreads();
-  if (first + 1 >= tokens) return;
+  if (first + 1 >= tokens) return slots;
 #pragma unroll 4
   for (int64_t t = first + 1 + threadIdx.x; t < tokens; t += Threads) {
     const int64_t later = slot_of(t);
     const int before = static_cast<int>(min_of(static_cast<int64_t>(count), t - first));
     for (int i = 0; i < before; ++i)
-      if (slots[i] == later) slots[i] = -1;
+      if (slots[i] == later) atomicOr(overwritten, 1u << i);
   }
   __syncthreads();
+  if (static_cast<int>(threadIdx.x) < count && (*overwritten >> threadIdx.x & 1u) != 0) slots[threadIdx.x] = -1;
+  __syncthreads();
+  return slots;
 }
 
 }  // namespace cermet::kv_cache

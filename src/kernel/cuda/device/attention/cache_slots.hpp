@@ -16,5 +16,7 @@ struct Cache {
 
 /// Most tokens of a work item.
 inline constexpr int most_item_tokens = 32;
+/// Shared memory in which their slots are collected.
+constexpr int64_t slot_memory_bytes(int64_t tokens) { return 8 * (tokens + 1); }
 
 }  // namespace cermet::kv_cache

@@ -30,10 +30,9 @@ struct WriteTask {
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    auto* slots = reinterpret_cast<int64_t*>(smem);  // [item_tokens]
     const int64_t first = static_cast<int64_t>(item) * p.item_tokens;
     const int count = static_cast<int>(min_of(static_cast<int64_t>(p.item_tokens), p.tokens - first));
-    collect_slots<Element<C.slot>, C.threads>(p.slots, first, count, p.tokens, p.blocks * C.block, slots);
+    const int64_t* slots = collect_slots<Element<C.slot>, C.threads>(p.slots, first, count, p.tokens, p.blocks * C.block, reinterpret_cast<int64_t*>(smem));
     const int units = count * p.heads * 2;
     for (int unit = static_cast<int>(threadIdx.x / 32); unit < units; unit += C.threads / 32) {
       const int i = unit / 2 / p.heads, head = unit / 2 % p.heads;

@@ -80,7 +80,6 @@ struct Task {
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    auto* slots = reinterpret_cast<int64_t*>(smem);  // [heads_each]
     const int64_t first_unit = static_cast<int64_t>(item) * heads_each, unit = first_unit + threadIdx.x / shape.lanes, first = first_unit / all_heads;
     const int64_t last = min_of(p.tokens, (first_unit + heads_each - 1) / all_heads + 1), token = unit / all_heads;
     const int first_head = static_cast<int>(first_unit - first * all_heads);
@@ -88,7 +87,8 @@ struct Task {
     if (!only_q && token < p.tokens) ptx::touch(static_cast<const Element<C.slot>*>(p.slots) + token);
     const auto collect = [&]() -> int64_t {
       if (only_q) return -1;
-      kv_cache::collect_slots<Element<C.slot>, C.threads>(p.slots, first, static_cast<int>(last - first), p.tokens, p.blocks * C.block, slots);
+      const int64_t* slots = kv_cache::collect_slots<Element<C.slot>, C.threads>(p.slots, first, static_cast<int>(last - first), p.tokens, p.blocks * C.block,
+                                                                                 reinterpret_cast<int64_t*>(smem));
       return token < last ? slots[token - first] : -1;
     };
     const int head = static_cast<int>(unit - token * all_heads);

@@ -22,9 +22,9 @@ struct Params {
   bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of 16 bytes
 };
 
-/// Pairs that a lane rotates where addresses allow: at most four, whose registers leave room for many warps, and 16 bytes of an operand in one access.
+/// Pairs that a lane rotates where addresses allow: 16 bytes of an operand of this element size in one access.
 constexpr int rope_width(int64_t half, int element_bytes, bool neox) {
-  int width = neox && element_bytes <= 4 ? 4 : 8 / element_bytes;
+  int width = 16 / element_bytes / (neox ? 1 : 2);
   while (width > 1 && half % width != 0) width /= 2;
   return width;
 }
