@@ -10,7 +10,7 @@ namespace cermet::cuda {
 namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
-constexpr int threads = 256;
+constexpr int threads = 128;
 
 struct Settings {
   KvCacheAxes axes;

@@ -90,7 +90,6 @@ __device__ __forceinline__ const int64_t* collect_slots(const void* list, int64_
   }
   __syncthreads();
   if (first + 1 >= tokens) return slots;
-#pragma unroll 4
   for (int64_t t = first + 1 + threadIdx.x; t < tokens; t += Threads) {
     const int64_t later = slot_of(t);
     const int before = static_cast<int>(min_of(static_cast<int64_t>(count), t - first));

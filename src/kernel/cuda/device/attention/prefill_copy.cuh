@@ -68,21 +68,22 @@ struct KeyCopy {
   /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become zeros: outside `seen`, because a weight
   /// of 0 does not silence a NaN, and of a page that does not exist, which `broken` tells.
   static __device__ __forceinline__ void find_pages(const Params& p, const Sequence& s, int first, Visible seen, int (&pages)[passes], bool& broken) {
+    const auto wanted = [&](int i) {
+      const int key = first + row(i);
+      return key >= seen.first && key < seen.last && (even || row(i) < Count);
+    };
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
-      const int key = first + row(i);
-      const bool wanted = key >= seen.first && key < seen.last && (even || row(i) < Count);
-      pages[i] = wanted ? 0 : -1;
+      pages[i] = wanted(i) ? 0 : -1;
       if constexpr (Block != 0) {
-        if (wanted) pages[i] = p.block_tables[s.index * p.table_stride + key / Block];
+        if (wanted(i)) pages[i] = p.block_tables[s.index * p.table_stride + (first + row(i)) / Block];
       }
     }
     if constexpr (Block != 0) {
 #pragma unroll
       for (int i = 0; i < passes; ++i) {
-        const int key = first + row(i);
-        const bool wanted = key >= seen.first && key < seen.last, exists = pages[i] >= 0 && pages[i] < p.blocks;
-        broken |= wanted && !exists;
+        const bool exists = pages[i] >= 0 && pages[i] < p.blocks;
+        broken |= wanted(i) && !exists;
         if (!exists) pages[i] = -1;
       }
     }

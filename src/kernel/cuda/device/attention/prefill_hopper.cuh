@@ -248,9 +248,9 @@ struct HopperPrefillTask {
         const int next_slot = slot == hopper_stages - 1 ? 0 : slot + 1, last_slot = slot == 0 ? hopper_stages - 1 : slot - 1;
         ptx::cp_async_wait<1>();
         arrived();
+        copy_tiles(first + 2 * keys, last_slot, first + 3 * keys, slot);
         multiply_keys(own_queries, key_tiles + next_slot * K::bytes, scores);
         multiply_values(weights, value_tiles + slot * V::bytes, state.output);
-        copy_tiles(first + 2 * keys, last_slot, first + 3 * keys, slot);
         slot = next_slot;
         ptx::wgmma_wait<1>();
 #pragma unroll
