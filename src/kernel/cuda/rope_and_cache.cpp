@@ -10,6 +10,7 @@ namespace cermet::cuda {
 namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
+enum Programs : std::size_t { aligned, unaligned };
 constexpr int threads = 128;
 
 struct Settings {
@@ -32,16 +33,20 @@ struct Settings {
 std::vector<Program> programs(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));
   const auto weight = [&](std::size_t operand) { return device_name(p.has(operand) ? p.input(operand).dtype : DType::f32); };
-  return {{.header = "kernel/cuda/device/attention/rope_and_cache.cuh",
-           .task = fmt::format("cermet::rope_and_cache::Task<cermet::rope_and_cache::Config{{.head_size = {}, .half = {}, .value_size = {}, .q_heads = {}, "
-                               ".kv_heads = {}, .block = {}, .x = {}, .out = {}, .cache = {}, .table = {}, .q_weight = {}, .k_weight = {}, .position = {}, "
-                               ".slot = {}, .neox = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}}}>",
-                               p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes.block),
-                               device_name(p.input(q).dtype), device_name(p.outputs[0].dtype), device_name(p.input(k_cache).dtype),
-                               device_name(p.input(cos).dtype), weight(q_weight), weight(k_weight), device_name(p.input(positions).dtype),
-                               device_name(p.input(slots).dtype), device_name(p.attributes.text("style") == "neox"), scales_name(p, k_scale), threads),
-           .threads = threads,
-           .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)}};  // an item has at least three heads of each token, but for two
+  const auto program = [&](bool aligned) -> Program {
+    return {
+        .header = "kernel/cuda/device/attention/rope_and_cache.cuh",
+        .task = fmt::format("cermet::rope_and_cache::Task<cermet::rope_and_cache::Config{{.head_size = {}, .half = {}, .value_size = {}, .q_heads = {}, "
+                            ".kv_heads = {}, .block = {}, .x = {}, .out = {}, .cache = {}, .table = {}, .q_weight = {}, .k_weight = {}, .position = {}, "
+                            ".slot = {}, .neox = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}, .aligned = {}}}>",
+                            p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes.block), device_name(p.input(q).dtype),
+                            device_name(p.outputs[0].dtype), device_name(p.input(k_cache).dtype), device_name(p.input(cos).dtype), weight(q_weight),
+                            weight(k_weight), device_name(p.input(positions).dtype), device_name(p.input(slots).dtype),
+                            device_name(p.attributes.text("style") == "neox"), scales_name(p, k_scale), threads, device_name(aligned)),
+        .threads = threads,
+        .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)};  // an item has at least three heads of each token, but for two
+  };
+  return {program(true), program(false)};
 }
 
 bool Settings::aligned(const LaunchArgs& args) const {
@@ -85,8 +90,7 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.blocks = args.outputs[1].shape[0];
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
-  p.aligned = settings.aligned(args);
-  args.queue->run(0, div_up(tokens * heads, settings.heads_each), p);
+  args.queue->run(settings.aligned(args) ? aligned : unaligned, div_up(tokens * heads, settings.heads_each), p);
 }
 
 }  // namespace

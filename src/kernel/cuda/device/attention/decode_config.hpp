@@ -27,7 +27,7 @@ constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
 constexpr int decode_inbox_each(int rows, int value_size, int ranks) { return (rows * (value_size / 4) + ranks - 1) / ranks; }
 constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) { return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16; }
 /// Keys and values that a block of a cluster asks the L2 for before it may read them.
-inline constexpr int decode_prefetch_bytes = 256 << 10;
+inline constexpr int decode_prefetch_bytes = 64 << 10;
 
 struct DecodeParams {
   Params a;

@@ -15,6 +15,7 @@ struct Config {
   bool neox;
   Scales scales;
   int threads;
+  bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of 16 bytes
 };
 
 template <Config C>
@@ -92,8 +93,7 @@ struct Task {
       return token < last ? slots[token - first] : -1;
     };
     const int head = static_cast<int>(unit - token * all_heads);
-    if (p.aligned) run_head<pairs, elements>(p, token, head, collect);
-    else run_head<1, 1>(p, token, head, collect);
+    run_head<C.aligned ? pairs : 1, C.aligned ? elements : 1>(p, token, head, collect);
   }
 };
 

@@ -19,7 +19,6 @@ struct Params {
   const void *cos, *sin, *positions, *slots;
   int64_t out_token_stride, out_head_stride, cos_stride, sin_stride, table_rows, tokens, blocks;
   float eps, weight_offset;
-  bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of 16 bytes
 };
 
 /// Pairs that a lane rotates where addresses allow: 16 bytes of an operand of this element size in one access.
