@@ -21,11 +21,12 @@ RowNeeds needs_of(const Problem& p) {
   const Norm op(p);
   RowNeeds needs{.columns = constant_columns(p, op.trailing(p)),
                  .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype, p.outputs[0].dtype}),
+                 .few_cluster = few_cluster(p.target),
                  .target = p.target};
   needs.short_rows.registers = needs.long_rows.registers = needs.width == 8 ? 72 : 96;
   if (!op.add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
     const bool narrow_weight = !p.has(op.weight) || size_of(p.input(op.weight).dtype) == 2;
-    needs.short_rows = {.elements = 16, .registers = op.layer || !narrow_weight ? 56 : 40};
+    needs.short_rows = {.elements = 16, .registers = op.layer || !narrow_weight ? 56 : 48};
     needs.long_rows = {.elements = 56, .registers = op.layer ? 128 : 80};
   }
   return needs;

@@ -30,11 +30,12 @@ RowNeeds needs_of(const Problem& p) {
                  .width = vector_width({p.input(0).dtype, p.input(op.add ? 1 : 0).dtype}),
                  .group = op.codes.group(p, columns),
                  .keep = true,
+                 .few_cluster = op.at_once(p) ? few_cluster(p.target) : 1,
                  .target = p.target};
   needs.short_rows.registers = needs.long_rows.registers = 96;
   if (needs.width == 8 && !p.has(op.operands.smooth)) {
-    needs.short_rows = {.elements = 64, .registers = op.add || !op.at_once(p) ? 160 : 100};
-    needs.long_rows = {.elements = 32, .registers = 72};
+    needs.short_rows = op.at_once(p) ? RowTuning{.elements = 32, .registers = op.add ? 80 : 72} : RowTuning{.elements = 64, .registers = 160};
+    needs.long_rows = op.add || !op.at_once(p) ? RowTuning{.elements = 32, .registers = 72} : RowTuning{.elements = 56, .registers = 80};
   }
   return needs;
 }

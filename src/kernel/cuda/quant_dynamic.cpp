@@ -19,10 +19,12 @@ struct DynamicQuant {
 };
 
 RowNeeds needs_of(const Problem& p) {
+  const DynamicQuant op(p);
   const std::int64_t columns = constant_columns(p);
-  RowNeeds needs{.columns = columns, .width = vector_width({p.input(0).dtype}), .group = DynamicQuant(p).codes.group(p, columns), .target = p.target};
+  RowNeeds needs{.columns = columns, .width = vector_width({p.input(0).dtype}), .group = op.codes.group(p, columns), .target = p.target};
+  if (!op.codes.groups && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
   if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
-    needs.short_rows = {.elements = 64, .registers = 80};
+    needs.short_rows = {.elements = 32, .registers = 64};
     needs.long_rows = {.elements = 56, .registers = 64};
   }
   return needs;

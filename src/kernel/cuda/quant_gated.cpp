@@ -45,7 +45,7 @@ RowNeeds needs_of(const Problem& p) {
           .group = GatedQuant(p).codes.group(p, features_of(p)),
           .short_rows = tuning,
           .long_rows = tuning,
-          .few_cluster = p.target && p.target->compute_capability >= 90 ? 7 : 1,
+          .few_cluster = few_cluster(p.target),
           .target = p.target};
 }
 

@@ -101,6 +101,8 @@ constexpr int most_values = 64;
 
 }  // namespace
 
+int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
+
 std::string RowGeometry::text() const {
   return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}, .uniform = {}}}", columns,
                      lanes, threads, width, cluster, early, keep, uniform);

@@ -76,6 +76,9 @@ struct RowNeeds {
   const Target* target = nullptr;
 };
 
+/// Blocks that share a long row on this target where rows are few.
+int few_cluster(const Target* target);
+
 /// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal ones are listed once.
 class RowPrograms {
  public:

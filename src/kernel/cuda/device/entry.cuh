@@ -1,7 +1,7 @@
 // What every compiled task has around it: the entry function of a generated source is one call of run_items.
 #pragma once
 
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 
 namespace cermet {
 
@@ -18,6 +18,7 @@ concept TwoHalves = requires(const typename Task::Params& p, char* smem) {
 template <class Task>
 __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
 #if CERMET_ARCH >= 900
+  if constexpr (overlap_of<Task>() == Overlap::late) return run_items_late<Task>(p, items, smem);
   asm volatile("griddepcontrol.launch_dependents;");
   if (blockIdx.x < items) {
     if constexpr (TwoHalves<Task>) Task::start(p, blockIdx.x, smem);

@@ -103,6 +103,7 @@ __device__ __forceinline__ Element<To> convert(Element<From> x) {
 template <Config C>
 struct Task {
   using Params = cast::Params;
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
     using Place = TilePlace<C.width, C.tiling>;

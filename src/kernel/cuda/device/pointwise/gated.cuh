@@ -20,6 +20,7 @@ struct Task {
   using Params = gated::Params;
   using X = Element<C.x>;
   using Y = Element<C.y>;
+  static constexpr Overlap overlap = Overlap::late;
 
   struct Raw {
     Vector<X, C.width> first, second;  ///< of the halves, or of interleaved pairs

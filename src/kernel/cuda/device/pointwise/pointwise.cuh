@@ -43,6 +43,7 @@ struct Task {
   using Params = pointwise::Params;
   using In = Element<C.in>;
   using Out = Element<C.out>;
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ __forceinline__ Out apply(In a, In b, const Params& p) {
     if constexpr (is_real<In>) {

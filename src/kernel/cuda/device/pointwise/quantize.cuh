@@ -47,6 +47,7 @@ __device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width,
 template <Config C>
 struct QuantizeTask {
   using Params = quantize::Params;
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
     using Place = TilePlace<C.width, C.tiling>;
@@ -69,6 +70,7 @@ struct QuantizeTask {
 template <Config C>
 struct DequantizeTask {
   using Params = quantize::Params;
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char*) {
     using Place = TilePlace<C.width, C.tiling>;

@@ -1,6 +1,7 @@
 // The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads before it uses one.
 #pragma once
 
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/pointwise/tile.hpp"
 #include "kernel/cuda/device/rowwise/row.cuh"
 

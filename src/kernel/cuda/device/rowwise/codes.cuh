@@ -103,12 +103,20 @@ class Quantizer {
     if constexpr (Exact) residue_ = fmaf(-scale_, reciprocal_, 1.0f) * reciprocal_;
   }
 
+  /// Whether the scale is far enough from the ends of float32 that values may be used as they are.
+  __device__ __forceinline__ bool ordinary() const { return ordinary_; }
+
   template <int Width>
   __device__ __forceinline__ Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
+    return unlikely(!ordinary_) ? scaled_codes<false>(values) : scaled_codes<true>(values);
+  }
+  /// Ordinary: what ordinary() says.
+  template <bool Ordinary, int Width>
+  __device__ __forceinline__ Vector<Element<F.dtype>, Width> scaled_codes(const float (&values)[Width]) const {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
-    if (unlikely(!ordinary_)) {
+    if constexpr (!Ordinary) {
 #pragma unroll
       for (int k = 0; k < Width; ++k) q[k] = integers && !finite_ ? 0 : q[k] * factor_;
     }

@@ -29,6 +29,7 @@ struct Task {
   using Map = RowMap<C.shape>;
   using Smooth = Element<C.smooth>;
   using Values = float[C.shape.width];
+  static constexpr Overlap overlap = Overlap::late;
 
   /// The row's factors; null where its index names no row of them.
   static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
@@ -55,7 +56,7 @@ struct Task {
       if constexpr (C.smooths == Along::none) return PlainSource<Element<C.x>, C.shape.width>{x};
       else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
-    RawRow raw(map, source);
+    RawRow raw(map, source, place.active);
     auto row = make_row(map, source, raw);
     if constexpr (C.indexed == Index::none) {
       quantize(p, row, place, reduce);
@@ -88,7 +89,7 @@ struct Task {
       const CodeScale scale = code_scale<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
       const Quantizer<C.out.format, C.out.exact> quantizer(scale);
       const QuantizedRow<C.out> out(p.out, place);
-      if (place.active) row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
+      if (place.active) row.each([&](int, int64_t column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
       if (p.first_row + place.number == 0 && row.map.lane == 0) out.store_scale(0, scale);
     }
   }

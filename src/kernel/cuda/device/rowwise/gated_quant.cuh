@@ -34,13 +34,13 @@ struct Source {
   const Element<C.smooth>* smooth;  // [length]
   float act_scale;
 
-  __device__ __forceinline__ Raw fetch(int column) const {
+  __device__ __forceinline__ Raw fetch(int64_t column) const {
     if constexpr (C.layout.interleaved) return {load_vector<width>(x + 2 * column), load_vector<width>(x + 2 * column + width)};
     else return {load_vector<width>(x + column), load_vector<width>(x + length + column)};
   }
 
   /// Accumulators of elements [column, column + width) of the row of 2 * length.
-  __device__ __forceinline__ void dequantise(const Vector<X, width>& raw, int column, float (&v)[width]) const {
+  __device__ __forceinline__ void dequantise(const Vector<X, width>& raw, int64_t column, float (&v)[width]) const {
     Vector<float, width> scale;
     if constexpr (C.weight_scales == Along::each) scale = load_vector<width>(weight_scale + column);
     Vector<Element<C.bias>, width> added;
@@ -57,7 +57,7 @@ struct Source {
     }
   }
 
-  __device__ __forceinline__ void values(const Raw& raw, int column, float (&v)[width]) const {
+  __device__ __forceinline__ void values(const Raw& raw, int64_t column, float (&v)[width]) const {
     float first[width], second[width];
     if constexpr (C.weight_scales != Along::none) {
       dequantise(raw.first, column, first);
@@ -87,6 +87,7 @@ template <Config C>
 struct Task {
   using Params = gated_quant::Params;
   using Map = RowMap<C.shape>;
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
     RowReducer<Map> reduce(smem);
@@ -99,7 +100,7 @@ struct Task {
                      .smooth = static_cast<const Element<C.smooth>*>(p.smooth),
                      .act_scale = 1};
     if constexpr (C.weight_scales != Along::none) source.act_scale = *place.template of<const float>(p.act_scale);
-    RawRow raw(map, source);
+    RawRow raw(map, source, place.active);
     auto row = make_row(map, source, raw);
     quantize_row<C.out>(row, p.out, place, reduce);
     reduce.finish();

@@ -25,12 +25,12 @@ struct Task {
     const int64_t length = p.group_channels * p.positions, begin = group * length;
     const Map map(static_cast<int>(length));
     const PlainSource<Element<C.x>, 1> source{row_of<const Element<C.x>>(p.x, index) + begin};
-    RawRow raw(map, source);
+    RawRow raw(map, source, true);
     auto row = make_row(map, source, raw);
     const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(map.length);
     const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), map.length, p.eps);
     Element<C.y>* y = row_of<Element<C.y>>(p.y, index) + begin;  // [group_channels, positions]
-    row.each([&](int, int column, float(&v)[1]) {
+    row.each([&](int, int64_t column, float(&v)[1]) {
       const int64_t channel = group * p.group_channels + static_cast<uint32_t>(column) / static_cast<uint32_t>(p.positions);
       float value = (v[0] - mean) * scale;
       if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);

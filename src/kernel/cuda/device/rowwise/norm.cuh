@@ -48,7 +48,7 @@ struct Task {
   using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
 
-  static __device__ void prefetch(const Params& p, uint32_t) { prefetch_along<C.weights, Element<C.weight>>(Map(p.length), p.weight, p.rows); }
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
     RowReducer<Map> reduce(smem);
@@ -60,9 +60,9 @@ struct Task {
         return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, C.round_sum>{x, place.template of<const Element<C.residual>>(p.residual)};
       else return PlainSource<Element<C.x>, C.shape.width>{x};
     }();
-    RawRow raw(map, source);
-    const AlongRow<C.weights, Element<C.weight>, Map> weight(map, p.weight);
-    const AlongRow<C.biases, Element<C.bias>, Map> bias(map, p.bias);
+    RawRow raw(map, source, place.active);
+    const AlongRow<C.weights, Element<C.weight>, Map> weight(map, p.weight, place.active);
+    const AlongRow<C.biases, Element<C.bias>, Map> bias(map, p.bias, place.active);
     auto row = make_row(map, source, raw);
     const float mean = C.kind == Kind::layer ? reduce.template operator()<Sum>(value_sum(row)) / static_cast<float>(map.length) : 0.0f;
     const float scale = inverse_root(reduce.template operator()<Sum>(square_sum(row, mean)), map.length, p.eps);
@@ -70,7 +70,7 @@ struct Task {
       row.forget_values();
       Element<C.y>* y = place.template of<Element<C.y>>(p.y);
       Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
-      row.each([&](int i, int column, Values& v) {
+      row.each([&](int i, int64_t column, Values& v) {
         if constexpr (C.add) store_vector(sum + column, from_floats<Element<C.residual>>(v));
         Values w, b;
         if constexpr (C.weights != Along::none) weight.get(i, column, w);

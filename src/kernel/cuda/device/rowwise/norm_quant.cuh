@@ -24,12 +24,11 @@ struct Task {
   using Values = float[C.shape.width];
   /// The factor of the norm is the same for all codes of a row, so it is left out of them and enters the scale: both statistics take one reduction.
   static constexpr bool at_once = C.out.scale == Along::none && C.out.format.group == 0 && !C.out.format.asymmetric;
-
-  static __device__ void prefetch(const Params& p, uint32_t) { prefetch_along<C.weights, Element<C.weight>>(Map(p.length), p.weight, p.rows); }
+  static constexpr Overlap overlap = Overlap::late;
 
   /// v * (weight + offset) * smooth.
   template <class Weight, class Smooth>
-  static __device__ __forceinline__ void scale_by(const Weight& weight, const Smooth& smooth, float weight_offset, int i, int column, Values& v) {
+  static __device__ __forceinline__ void scale_by(const Weight& weight, const Smooth& smooth, float weight_offset, int i, int64_t column, Values& v) {
     Values w, s;
     if constexpr (C.weights != Along::none) weight.get(i, column, w);
     if constexpr (C.smooths != Along::none) smooth.get(i, column, s);
@@ -43,7 +42,7 @@ struct Task {
   template <class Row>
   static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowPlace<Map>& place) {
     Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
-    if (place.active) row.each([&](int, int column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
+    if (place.active) row.each([&](int, int64_t column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
@@ -56,19 +55,19 @@ struct Task {
         return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, false>{x, place.template of<const Element<C.residual>>(p.residual)};
       else return PlainSource<Element<C.x>, C.shape.width>{x};
     }();
-    RawRow raw(map, source);
-    const AlongRow<C.weights, Element<C.weight>, Map> weight(map, p.weight);
-    const AlongRow<C.smooths, Element<C.smooth>, Map> smooth(map, p.smooth);
+    RawRow raw(map, source, place.active);
+    const AlongRow<C.weights, Element<C.weight>, Map> weight(map, p.weight, place.active);
+    const AlongRow<C.smooths, Element<C.smooth>, Map> smooth(map, p.smooth, place.active);
     auto row = make_row(map, source, raw);
     if constexpr (C.add && Map::held) store_sum(p, row, place);
     const float weight_offset = p.weight_offset;
-    const auto scaled = [weight, smooth, weight_offset](int i, int column, Values& v) { scale_by(weight, smooth, weight_offset, i, column, v); };
+    const auto scaled = [weight, smooth, weight_offset](int i, int64_t column, Values& v) { scale_by(weight, smooth, weight_offset, i, column, v); };
     if constexpr (at_once) {
       const float squares = norm::square_sum(row);
       quantize_at_once(p, row.then(scaled), squares, place, reduce);
     } else {
       const float norm = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row)), map.length, p.eps);
-      auto&& normalised = row.then([scaled, norm](int i, int column, Values& v) {
+      auto&& normalised = row.then([scaled, norm](int i, int64_t column, Values& v) {
 #pragma unroll
         for (int k = 0; k < C.shape.width; ++k) v[k] *= norm;
         scaled(i, column, v);
@@ -96,7 +95,7 @@ struct Task {
     if (!place.active) return;
     row.forget_values();
     const QuantizedRow<C.out> out(p.out, place);
-    row.each([&](int, int column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
+    store_codes(row, out, quantizer);
     if (row.map.lane == 0) out.store_scale(0, {row.map.length == 0 ? 0.0f : scale.scale * norm, 0});
   }
 };

@@ -33,19 +33,31 @@ struct QuantizedRow {
   }
 };
 
+/// The codes of a row. Scales near the ends of float32 have a loop of their own, which costs others nothing.
+template <Quantization Q, class Row, class Quantizer>
+__device__ __forceinline__ void store_codes(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
+  if (__builtin_expect(quantizer.ordinary(), true))
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<true>(v)); });
+  else row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<false>(v)); });
+}
+
 /// One scale for the row.
 template <Quantization Q, class Row, class Reducer>
 __device__ __forceinline__ void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
   ValueRange range;
-  row.each([&](int, int, const float(&v)[Row::width]) {
+  if constexpr (Row::plain && !Q.format.asymmetric) {
+    range.high = row.raw->magnitude(row.map);
+  } else {
+    row.each([&](int, int, const float(&v)[Row::width]) {
 #pragma unroll
-    for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
-  });
+      for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
+    });
+  }
   const CodeScale scale = code_scale<Q.format>(row_range<Q.format>(range, reduce));
   const Quantizer<Q.format, Q.exact> quantizer(scale);
   if (!active) return;
   row.forget_values();
-  row.each([&](int, int column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.codes(v)); });
+  store_codes(row, out, quantizer);
   if (row.map.lane == 0) out.store_scale(0, scale);
 }
 
@@ -57,7 +69,7 @@ __device__ __forceinline__ void quantize_held_groups(Row& row, const QuantizedRo
 #pragma unroll
   for (int i = 0; i < Row::Map::vectors; ++i) {
     const bool inside = row.map.inside(i);
-    const int column = row.map.column(i);
+    const int column = static_cast<int>(row.map.column(i));
     float v[width];
     ValueRange range;
     if (inside) {
@@ -82,14 +94,14 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
     const int begin = group * Q.format.group, end = min_of(begin + Q.format.group, row.map.length);
     ValueRange range;
     float v[width];
-    for (int column = begin + lane * width; column < end; column += 32 * width) {
+    for (int64_t column = begin + lane * width; column < end; column += 32 * width) {
       row.load(0, column, v);
 #pragma unroll
       for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
     }
     const CodeScale scale = code_scale<Q.format>(lanes_range<Q.format, 32>(range));
     const Quantizer<Q.format, Q.exact> quantizer(scale);
-    for (int column = begin + lane * width; column < end; column += 32 * width) {
+    for (int64_t column = begin + lane * width; column < end; column += 32 * width) {
       row.load(0, column, v);
       store_vector(out.codes + column, quantizer.codes(v));
     }
@@ -100,9 +112,9 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
 /// Given scales: value / scale + offset or value * scale + offset, each operation rounded.
 template <Quantization Q, class Row>
 __device__ __forceinline__ void quantize_static(Row& row, const QuantizedRows& rows, const QuantizedRow<Q>& out) {
-  const AlongRow<Q.scale, float, typename Row::Map> scales(row.map, rows.static_scale);
-  const AlongRow<Q.offset, float, typename Row::Map> offsets(row.map, rows.static_offset);
-  row.each([&](int i, int column, const float(&v)[Row::width]) {
+  const AlongRow<Q.scale, float, typename Row::Map> scales(row.map, rows.static_scale, true);
+  const AlongRow<Q.offset, float, typename Row::Map> offsets(row.map, rows.static_offset, true);
+  row.each([&](int i, int64_t column, const float(&v)[Row::width]) {
     float s[Row::width], o[Row::width];
     scales.get(i, column, s);
     if constexpr (Q.offset != Along::none) offsets.get(i, column, o);

@@ -1,6 +1,7 @@
 // The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read again for each pass.
 #pragma once
 
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/rowwise/rows.hpp"
 #include "kernel/cuda/device/rowwise/vectors.cuh"
@@ -46,10 +47,12 @@ struct RowMap {
 
   int lane, length;
 
-  __device__ __forceinline__ RowMap(int run_time_length) : lane(static_cast<int>(threadIdx.x) % S.lanes), length(held ? S.columns : run_time_length) {
+  __device__ __forceinline__ RowMap(int run_time_length)
+      : lane(static_cast<int>(threadIdx.x % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
     if constexpr (cluster > 1) lane += static_cast<int>(ptx::cluster_rank()) * S.lanes;
   }
-  __device__ __forceinline__ int column(int i) const { return (i * S.lanes * S.cluster + lane) * S.width; }
+  /// In 64 bits, so that the vectors of a thread are constants away from its first.
+  __device__ __forceinline__ int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
   /// Whether vector i lies in the row; known to the compiler for all but the last.
   __device__ __forceinline__ bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
 };
@@ -63,7 +66,7 @@ struct RowPlace {
 
   __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
     number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + threadIdx.x / Map::lanes;
-    active = Map::rows_per_block == 1 || number < rows;
+    active = (Map::rows_per_block == 1 && !Map::uniform) || number < rows;
     number = active ? number : rows - 1;
     index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);
   }
@@ -79,6 +82,7 @@ template <class Map_>
 struct HeldRow {
   using Map = Map_;
   static constexpr int width = Map::width;
+  static constexpr bool plain = false;
   Map map;
   float value[Map::vectors][Map::width];
 
@@ -103,10 +107,11 @@ struct HeldRow {
 };
 
 /// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load: load(vector number, column, v).
-template <class Map_, class Load, class Raw>
+template <class Map_, class Load, class Raw, bool Plain = false>
 struct LazyRow {
   using Map = Map_;
   static constexpr int width = Map::width;
+  static constexpr bool plain = Plain;  ///< its values are the elements that `raw` holds
   Map map;
   Load load;
   Raw* raw = nullptr;
@@ -126,7 +131,7 @@ struct LazyRow {
         body(i, map.column(i), v);
       }
     } else {
-      for (int column = map.lane * width; column < map.length; column += Map::lanes * width) {
+      for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * width) {
         float v[width];
         load(0, column, v);
         body(0, column, v);
@@ -135,13 +140,41 @@ struct LazyRow {
   }
   template <class Body>
   __device__ __forceinline__ auto then(Body body) {
-    const auto composed = [load = load, body](int i, int column, float(&v)[width]) {
+    const auto composed = [load = load, body](int i, int64_t column, float(&v)[width]) {
       load(i, column, v);
       body(i, column, v);
     };
     return LazyRow<Map, decltype(composed), Raw>{map, composed, raw};
   }
 };
+
+/// Keeps the compiler from knowing where words come from.
+template <int Count>
+__device__ __forceinline__ void hide(Words<Count>& words) {
+#pragma unroll
+  for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
+}
+
+/// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always holds, and their words hidden: the
+/// assembler moves others to their uses, behind reductions, to save registers that nobody wants, and each then waits for memory on its own.
+template <class Map, class Raw, class Load>
+__device__ __forceinline__ void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
+  if constexpr (Map::uniform && sizeof(Raw) % 4 == 0) {
+    Words<sizeof(Raw) / 4> words[Map::vectors]{};
+#pragma unroll
+    for (int i = 0; i < Map::vectors; ++i)
+      if (active && map.inside(i)) words[i] = __builtin_bit_cast(Words<sizeof(Raw) / 4>, load(i));
+#pragma unroll
+    for (int i = 0; i < Map::vectors; ++i) {
+      hide(words[i]);
+      raw[i] = __builtin_bit_cast(Raw, words[i]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < Map::vectors; ++i)
+      if (map.inside(i)) raw[i] = load(i);
+  }
+}
 
 /// What a thread loads of a row that is held: every load is issued before the first use.
 /// Source: `Raw fetch(column)` loads, `values(raw, column, v)` converts.
@@ -151,12 +184,26 @@ struct RawRow {
   /// Whether the elements take fewer registers than their values, so that they are converted again rather than kept.
   static constexpr bool narrow = Map::held && !Map::keep && sizeof(Raw) < Map::width * sizeof(float);
   Raw raw[Map::vectors];
-  __device__ __forceinline__ RawRow(const Map& map, const Source& source) {
-    if constexpr (Map::held) {
+  /// Active: whether there is a row.
+  __device__ __forceinline__ RawRow(const Map& map, const Source& source, [[maybe_unused]] bool active) {
+    if constexpr (Map::held) load_now(map, active, raw, [&](int i) { return source.fetch(map.column(i)); });
+  }
+  /// The largest magnitude of the thread's elements, which are of a type that pairs up; NaN where one is.
+  __device__ __forceinline__ float magnitude(const Map& map) const {
+    using T = typename Source::Plain;
+    uint32_t most = 0;
 #pragma unroll
-      for (int i = 0; i < Map::vectors; ++i)
-        if (map.inside(i)) raw[i] = source.fetch(map.column(i));
+    for (int i = 0; i < Map::vectors; ++i) {
+      if (!map.inside(i)) continue;
+      const auto words = __builtin_bit_cast(Words<sizeof(Raw) / 4>, raw[i]);
+#pragma unroll
+      for (const uint32_t word : words.at) most = raise_to_magnitudes<T>(most, word);
     }
+    struct Pair {
+      T low, high;
+    };
+    const auto pair = __builtin_bit_cast(Pair, most);
+    return __uint_as_float(max_of(__float_as_uint(to_float(pair.low)), __float_as_uint(to_float(pair.high))));
   }
   /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would keep the values of all.
   __device__ __forceinline__ void forget_values() {
@@ -164,8 +211,7 @@ struct RawRow {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i) {
         auto words = __builtin_bit_cast(Words<sizeof(Raw) / 4>, raw[i]);
-#pragma unroll
-        for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
+        hide(words);
         raw[i] = __builtin_bit_cast(Raw, words);
       }
     }
@@ -176,14 +222,18 @@ struct RawRow {
 template <class Map, class Source>
 __device__ __forceinline__ auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
   if constexpr (!Map::held) {
-    const auto load = [source](int, int column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
+    const auto load = [source](int, int64_t column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
     return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
   } else if constexpr (RawRow<Map, Source>::narrow) {
-    const auto load = [source, &raw](int i, int column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); };
-    return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
+    const auto load = [source, &raw](int i, int64_t column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); };
+    constexpr bool plain = [] {
+      if constexpr (requires { typename Source::Plain; }) return pairs_up<typename Source::Plain>;
+      else return false;
+    }();
+    return LazyRow<Map, decltype(load), RawRow<Map, Source>, plain>{map, load, &raw};
   } else {
     HeldRow<Map> row{map};
-    row.each([&](int i, int column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); });
+    row.each([&](int i, int64_t column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); });
     return row;
   }
 }
@@ -197,16 +247,12 @@ struct AlongRow {
   const T* data;
   Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
-  __device__ __forceinline__ AlongRow(const Map& map, const void* memory) : data(static_cast<const T*>(memory)) {
+  __device__ __forceinline__ AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
     if constexpr (Kind == Along::one) raw[0][0] = data[0];
-    if constexpr (Kind == Along::each && Map::early) {
-#pragma unroll
-      for (int i = 0; i < Map::vectors; ++i)
-        if (map.inside(i)) raw[i] = load_vector<Map::width>(data + map.column(i));
-    }
+    if constexpr (Kind == Along::each && Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
   }
   /// Elements [column, column + width), which are vector i of this thread.
-  __device__ __forceinline__ void get(int i, int column, float (&v)[Map::width]) const {
+  __device__ __forceinline__ void get(int i, int64_t column, float (&v)[Map::width]) const {
     if constexpr (Kind == Along::one) {
 #pragma unroll
       for (int k = 0; k < Map::width; ++k) v[k] = to_float(raw[0][0]);

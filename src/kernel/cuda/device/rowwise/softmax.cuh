@@ -18,13 +18,14 @@ struct Task {
   using Params = softmax::Params;
   using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
+  static constexpr Overlap overlap = Overlap::late;
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
     const PlainSource<Element<C.x>, C.shape.width> source{place.template of<const Element<C.x>>(p.x)};
-    RawRow raw(map, source);
+    RawRow raw(map, source, place.active);
     auto row = make_row(map, source, raw);
     float largest = -infinity();
     row.each([&](int, int, const Values& v) {
@@ -49,7 +50,7 @@ struct Task {
     const float factor = 1.0f / total, logarithm = logf(total);
     if (place.active) {
       Element<C.y>* y = place.template of<Element<C.y>>(p.y);
-      shifted.each([&](int, int column, Values& v) {
+      shifted.each([&](int, int64_t column, Values& v) {
 #pragma unroll
         for (int k = 0; k < C.shape.width; ++k) v[k] = C.logarithm ? v[k] - logarithm : v[k] * factor;
         store_vector(y + column, from_floats<Element<C.y>>(v));

@@ -9,9 +9,10 @@ namespace cermet {
 template <class T, int Width>
 struct PlainSource {
   using Raw = Vector<T, Width>;
-  const T* x;  // [length]
+  using Plain = T;  ///< type of the elements, which are the values
+  const T* x;       // [length]
 
-  __device__ __forceinline__ Raw fetch(int column) const { return load_vector<Width>(x + column); }
+  __device__ __forceinline__ Raw fetch(int64_t column) const { return load_vector<Width>(x + column); }
   __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const { to_floats(raw, v); }
 };
 
@@ -25,7 +26,7 @@ struct SumSource {
   const X* x;                // [length]
   const Residual* residual;  // [length]
 
-  __device__ __forceinline__ Raw fetch(int column) const { return {load_vector<Width>(x + column), load_vector<Width>(residual + column)}; }
+  __device__ __forceinline__ Raw fetch(int64_t column) const { return {load_vector<Width>(x + column), load_vector<Width>(residual + column)}; }
   __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const {
 #pragma unroll
     for (int k = 0; k < Width; ++k) {
@@ -45,26 +46,12 @@ struct SmoothedSource {
   const X* x;            // [length]
   const Smooth* smooth;  // [length]
 
-  __device__ __forceinline__ Raw fetch(int column) const { return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)}; }
+  __device__ __forceinline__ Raw fetch(int64_t column) const { return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)}; }
   __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const {
     to_floats(raw.x, v);
 #pragma unroll
     for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
   }
 };
-
-/// Brings the line that holds `address` into the L2.
-__device__ __forceinline__ void prefetch_l2(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
-
-/// Brings a thread's part of a parameter along the rows into the L2, where rows are few; many rows would only repeat it.
-template <Along Kind, class T, class Map>
-__device__ __forceinline__ void prefetch_along(const Map& map, const void* data, uint32_t rows) {
-  if constexpr (Kind == Along::each && Map::held) {
-    if (rows > 32) return;
-#pragma unroll
-    for (int i = 0; i < Map::vectors; ++i)
-      if (map.inside(i)) prefetch_l2(static_cast<const T*>(data) + map.column(i));
-  }
-}
 
 }  // namespace cermet

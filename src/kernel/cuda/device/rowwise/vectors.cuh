@@ -13,7 +13,12 @@ __device__ __forceinline__ Vector<T, Width> load_vector(const T* from) {
 
 template <class T, int Width>
 __device__ __forceinline__ void store_vector(T* to, const Vector<T, Width>& v) {
-  *reinterpret_cast<Vector<T, Width>*>(to) = v;
+  if constexpr (sizeof(T) == 1 && Width % 4 == 0) {  // bytes that were made as words: apart, each would be taken out and put back
+    using Words = Vector<uint32_t, Width / 4>;
+    *reinterpret_cast<Words*>(to) = __builtin_bit_cast(Words, v);
+  } else {
+    *reinterpret_cast<Vector<T, Width>*>(to) = v;
+  }
 }
 
 template <class T>
@@ -25,11 +30,35 @@ struct IsBf16<bf16> {
   static constexpr bool value = true;
 };
 
+template <class T>
+struct IsF16 {
+  static constexpr bool value = false;
+};
+template <>
+struct IsF16<f16> {
+  static constexpr bool value = true;
+};
+
 /// A vector as 32-bit words.
 template <int Count>
 struct Words {
   uint32_t at[Count];
 };
+
+/// Whether pairs of elements have instructions of their own.
+template <class T>
+inline constexpr bool pairs_up = CERMET_ARCH >= 800 && (IsBf16<T>::value || IsF16<T>::value);
+
+/// Both elements of `most` raised to the magnitudes of those of `pair`; NaN stays.
+template <class T>
+__device__ __forceinline__ uint32_t raise_to_magnitudes(uint32_t most, uint32_t pair) {
+#if CERMET_ARCH >= 800
+  const uint32_t magnitudes = pair & 0x7fff7fffu;
+  if constexpr (IsBf16<T>::value) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(most) : "r"(magnitudes));
+  else asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(most) : "r"(magnitudes));
+#endif
+  return most;
+}
 
 template <class T, int Width>
 __device__ __forceinline__ void to_floats(const Vector<T, Width>& raw, float (&v)[Width]) {

@@ -1,0 +1,40 @@
+// When the launch after a task's may start (sm_90 and later, where launches overlap).
+#pragma once
+
+#include "kernel/cuda/device/types.cuh"
+
+namespace cermet {
+
+/// Task::overlap.
+enum class Overlap : uint8_t {
+  early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same multiprocessors
+  late,   ///< when the launches before the task's have ended, so that one launch waits and no more
+};
+
+/// Task::overlap; early where a task has none.
+template <class Task>
+__host__ __device__ constexpr Overlap overlap_of() {
+  if constexpr (requires { Task::overlap; }) return Task::overlap;
+  else return Overlap::early;
+}
+
+#if CERMET_ARCH >= 900
+/// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the compiler takes what no item changes
+/// (parameters, which are far away at first, and what follows from them) out of the loop and before the wait.
+template <class Task>
+__device__ __forceinline__ void run_items_late(const typename Task::Params& p, uint32_t items, char* smem) {
+  uint32_t item = blockIdx.x;
+#pragma unroll 1
+  while (true) {
+    if (item == blockIdx.x) {
+      asm volatile("griddepcontrol.wait;" ::: "memory");
+      asm volatile("griddepcontrol.launch_dependents;");
+    }
+    if (item >= items) return;
+    Task::run(p, item, smem);
+    item += gridDim.x;
+  }
+}
+#endif
+
+}  // namespace cermet
