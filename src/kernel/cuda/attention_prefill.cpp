@@ -52,8 +52,11 @@ Decline hopper_declines(const Problem& p) {
   return declines(p, 64, 128);  // swizzled rows of 128 bytes; registers
 }
 
-/// Warpgroups of 64 rows.
-int hopper_warpgroups(const AttentionProblem& a) { return a.tokens * a.group() <= 64 ? 1 : 2; }
+/// Warpgroups of 64 rows: two share keys, one has less to do before a launch with few blocks ends.
+int hopper_warpgroups(const Problem& p) {
+  const AttentionProblem a(p);
+  return div_up(a.tokens * a.group(), 128) * a.kv_heads <= 2 * std::int64_t{p.target->multiprocessors} ? 1 : 2;
+}
 
 Program tile_program(const Problem& p) {
   const PrefillShape s(p);
@@ -69,7 +72,7 @@ Program tile_program(const Problem& p) {
 
 Program hopper_program(const Problem& p) {
   const AttentionProblem a(p);
-  const int warpgroups = hopper_warpgroups(a);
+  const int warpgroups = hopper_warpgroups(p);
   return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
           .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, "
                               ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
@@ -100,7 +103,7 @@ Launcher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
 }
 
 Launcher bind_tile(const Problem& p) { return bind_tiles(p, 0, PrefillShape(p).rows()); }
-Launcher bind_hopper(const Problem& p) { return bind_tiles(p, 0, 64 * hopper_warpgroups(AttentionProblem(p))); }
+Launcher bind_hopper(const Problem& p) { return bind_tiles(p, 0, 64 * hopper_warpgroups(p)); }
 std::vector<Program> tile_programs(const Problem& p) { return with_general(tile_program(p), p); }
 std::vector<Program> hopper_programs(const Problem& p) { return with_general(hopper_program(p), p); }
 
@@ -113,7 +116,7 @@ std::vector<Program> many_query_programs(const Problem& p) {
 }
 
 Launcher bind_many_queries(const Problem& p, std::size_t first) {
-  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(AttentionProblem(p)));
+  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p));
   if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
   return bind_general_attention(p, first);
 }

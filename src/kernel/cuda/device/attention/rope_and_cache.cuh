@@ -88,6 +88,10 @@ struct Task {
     if (!only_q && token < p.tokens) ptx::touch(static_cast<const Element<C.slot>*>(p.slots) + token);
     const auto collect = [&]() -> int64_t {
       if (only_q) return -1;
+      if (p.tokens == 1) {  // nothing can overwrite it
+        const int64_t slot = static_cast<const Element<C.slot>*>(p.slots)[0];
+        return slot < p.blocks * C.block ? slot : -1;
+      }
       const int64_t* slots = kv_cache::collect_slots<Element<C.slot>, C.threads>(p.slots, first, static_cast<int>(last - first), p.tokens, p.blocks * C.block,
                                                                                  reinterpret_cast<int64_t*>(smem));
       return token < last ? slots[token - first] : -1;
