@@ -52,10 +52,10 @@ Decline hopper_declines(const Problem& p) {
   return declines(p, 64, 128);  // swizzled rows of 128 bytes; registers
 }
 
-/// Warpgroups of 64 rows: two share keys, one has less to do before a launch with few blocks ends.
+/// Warpgroups of 64 rows: two share keys, one has less to do where every block would have a multiprocessor of its own.
 int hopper_warpgroups(const Problem& p) {
   const AttentionProblem a(p);
-  return div_up(a.tokens * a.group(), 128) * a.kv_heads <= 2 * std::int64_t{p.target->multiprocessors} ? 1 : 2;
+  return div_up(a.tokens * a.group(), 128) * a.kv_heads <= p.target->multiprocessors ? 1 : 2;
 }
 
 Program tile_program(const Problem& p) {
