@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/log.hpp"
 #include "fuse/prologue.hpp"
@@ -81,6 +82,7 @@ class Compiler {
   std::vector<FusionGroup> groups_;              ///< step i runs groups_[i]
   std::vector<std::int32_t> views_;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices_;                  ///< by step
+  bool takes_half_ = false;                      ///< the next launch whose programs alternate
   std::vector<std::vector<TensorView>> loaded_;  ///< by step and operand: weights in the layout that the kernel wants
 };
 
@@ -317,6 +319,7 @@ void Compiler::bind_step(std::size_t step) {
     ExecutableStep& bound = s.steps.back();
     bound.programs = options_.queue.programs->get(choice.kernel->programs(choice.problem));
     bound.queue.emplace(device_, *options_.queue.stream, bound.programs);
+    if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
   }
   const int dense_dims = dense_dims_of(choice.problem);
   std::vector<std::string_view> layouts;

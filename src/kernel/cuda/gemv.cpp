@@ -54,15 +54,6 @@ bool FewRows::takes_prologue(const Problem& p) {
   return p.outputs[0].dtype == DType::f32 && p.has(weight) && p.input(weight).rank() == 1 && (!adds || !p.attributes.flag("round_sum"));
 }
 
-/// Shared memory of a block. Products overlap by two, and the order in which multiprocessors become free must not put two blocks of one product on one of
-/// them and none on another: an idle multiprocessor is not made up for, because none takes more than 1/86 of the memory's stream. So every second product
-/// asks for more than half of the memory, and leaves room for one that does not: those that normalise first, between which there is always one that does not.
-std::int64_t FewRows::shared_bytes(const Problem& p, const gemv::RowShape& shape) const {
-  constexpr std::int64_t reserved = 1024;  // of each block
-  const std::int64_t half = (p.target->shared_bytes + reserved) / 2;
-  return stream_ && !p.prologue ? std::max<std::int64_t>(shape.shared_bytes(), round_up(half, 1024)) : shape.shared_bytes();
-}
-
 FewRows::FewRows(const Problem& p)
     : op_(p.op->kind),
       operands_(operands_of(op_)),
@@ -89,10 +80,11 @@ FewRows::FewRows(const Problem& p)
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
                        .task = row_task(p, stream_),
                        .threads = shape.threads(),
-                       .shared_bytes = shared_bytes(p, shape),
+                       .shared_bytes = shape.shared_bytes(),
                        .min_blocks = shape.threads() > 512 || held > 56 ? 1
                                      : !stream_ && held <= 8            ? 3
-                                                                        : 2});
+                                                                        : 2,
+                       .alternates = stream_});
 }
 
 std::string FewRows::row_task(const Problem& p, bool stream) const {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "kernel/cuda/device/gemv/params.hpp"
-#include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/scales.hpp"
@@ -34,7 +33,6 @@ class FewRows {
   std::string prologue_config(const Problem& prologue) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
-  std::int64_t shared_bytes(const Problem& problem, const gemv::RowShape& shape) const;
   std::string row_task(const Problem& problem, bool stream) const;
 
   OpKind op_;

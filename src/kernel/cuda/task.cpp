@@ -15,7 +15,12 @@ void TaskQueue::enqueue(std::size_t program, std::int64_t items, std::int64_t bl
   wanted = round_up(wanted, p.cluster);
   auto count = static_cast<std::uint32_t>(items);
   void* parameters[] = {params, &count};
-  const LaunchShape shape{static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(p.shared_bytes),
+  constexpr std::int64_t reserved = 1024;  // of each block
+  const std::int64_t half = round_up((target().shared_bytes + reserved) / 2, reserved);
+  constexpr std::int64_t always_allowed = 48 << 10;  // more needs a permission, which programs that use more have
+  const bool takes_half = takes_half_ && p.alternates && p.shared_bytes > always_allowed;
+  const std::int64_t shared = takes_half ? std::max(p.shared_bytes, half) : p.shared_bytes;
+  const LaunchShape shape{static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(shared),
                           static_cast<std::uint32_t>(p.cluster), target().compute_capability >= 90};
   stream_->launch(shape, p.loaded.function, parameters);
 }

@@ -24,6 +24,10 @@ struct Program {
   int min_blocks = 1;             ///< blocks that must fit on a multiprocessor: caps registers
   int cluster = 1;
   bool may_spill = false;  ///< tests refuse spills otherwise
+  /// A block for each multiprocessor, which fetches weights while earlier launches run. In a graph every second launch of such programs takes more than
+  /// half of a multiprocessor's shared memory: so two of them overlap, but never two blocks of one, whatever the order in which multiprocessors become
+  /// free. A multiprocessor without a block is not made up for: none takes more than 1/86 of the memory's stream.
+  bool alternates = false;
 
   friend bool operator==(const Program&, const Program&) = default;
   friend auto operator<=>(const Program&, const Program&) = default;
@@ -34,6 +38,7 @@ struct LoadedProgram {
   LoadedFunction loaded;
   int threads = 0, cluster = 1;
   std::int64_t shared_bytes = 0;
+  bool alternates = false;
 };
 
 /// Where a bound kernel enqueues its tasks: a stream and the kernel's loaded programs.
@@ -47,7 +52,13 @@ class TaskQueue {
     enqueue(program, items, blocks, const_cast<Params*>(&params));
   }
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
-  TaskQueue part(std::size_t first, std::size_t count) const { return {*device_, *stream_, programs_.subspan(first, count)}; }
+  TaskQueue part(std::size_t first, std::size_t count) const {
+    TaskQueue inner(*device_, *stream_, programs_.subspan(first, count));
+    inner.takes_half_ = takes_half_;
+    return inner;
+  }
+  /// Launches of programs that alternate take more than half of a multiprocessor's shared memory from now on.
+  void take_half() { takes_half_ = true; }
   /// Thread blocks that are resident at once.
   std::int64_t resident_blocks(std::size_t program) const;
   Stream& stream() const { return *stream_; }
@@ -60,6 +71,7 @@ class TaskQueue {
   Device* device_;
   Stream* stream_;
   std::span<const LoadedProgram> programs_;
+  bool takes_half_ = false;
 };
 
 /// "Config{.x = DType::bf16}" is spelled with these.
