@@ -2,7 +2,7 @@
 
 usage: python3 make_quantized_reference.py OUT      needs torch, transformers, compressed-tensors
 
-Its layers have a scheme each: int8 with fixed inputs, int8 weights alone, fp8 with fixed inputs, with inputs as they come, and weights alone. int8 with
+Its layers have a scheme each: int8 with fixed inputs, int8 weights alone, fp8 with fixed inputs, with inputs as they come, and weights alone, and int8 weights alone four to an int32. int8 with
 inputs as they come is left out, because this package divides by absmax / 127.5 where runtimes take 127.
 """
 import json
@@ -15,15 +15,16 @@ from compressed_tensors.quantization.utils import calculate_qparams
 from transformers import LlamaConfig, LlamaForCausalLM
 
 SHARED_INPUTS = {'k_proj': 'q_proj', 'v_proj': 'q_proj', 'up_proj': 'gate_proj'}
-SCHEMES = [('int', 'tensor'), ('int', None), ('float', 'tensor'), ('float', 'token'), ('float', None)]
+SCHEMES = [('int', 'tensor', 'int-quantized'), ('int', None, 'int-quantized'), ('float', 'tensor', 'float-quantized'), ('float', 'token', 'float-quantized'),
+           ('float', None, 'float-quantized'), ('int', None, 'pack-quantized')]
 
 
-def scheme(layer, kind, inputs):
+def scheme(layer, kind, inputs, stored):
     common = dict(num_bits=8, type=kind, symmetric=True)
     return QuantizationScheme(
         targets=[rf're:model\.layers\.{layer}\..*_proj'], weights=QuantizationArgs(**common, strategy='channel'),
         input_activations=QuantizationArgs(**common, strategy=inputs, dynamic=inputs == 'token') if inputs else None,
-        format='int-quantized' if kind == 'int' else 'float-quantized')
+        format=stored)
 
 
 def largest_inputs(model, ids):
@@ -42,7 +43,7 @@ def largest_inputs(model, ids):
 def main():
     out = sys.argv[1]
     torch.manual_seed(8)
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_layers=len(SCHEMES), num_attention_heads=3,
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=96, hidden_size=48, intermediate_size=78, num_hidden_layers=len(SCHEMES), num_attention_heads=3,
                                          num_key_value_heads=1, max_position_embeddings=128, initializer_range=0.2, tie_word_embeddings=False)).eval()
     ids = torch.randint(0, 96, (1, 20))
     largest = largest_inputs(model, ids)

@@ -118,21 +118,27 @@ std::optional<int> best_rank(const std::vector<Target>& targets, std::string_vie
 struct Group {
   std::vector<Target> targets;
   LinearScheme scheme;
+  bool packed = false;
 };
 
-/// The type of codes that a format stores must be that of the weights.
-void check_format(Json format, LinearScheme::Weight weight) {
-  const std::size_t which = one_of(format, {"int-quantized", "float-quantized", "naive-quantized"});
+/// The type of codes that a format stores must be that of the weights. Returns whether they are packed.
+bool check_format(Json format, LinearScheme::Weight weight) {
+  const std::size_t which = one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "pack-quantized"});
+  if (which == 3 && weight == LinearScheme::Weight::fp8) format.unexpected("\"float-quantized\" for weights of type float");
   if (which == (weight == LinearScheme::Weight::fp8 ? 0u : 1u))
     format.unexpected(weight == LinearScheme::Weight::fp8 ? "\"float-quantized\" for weights of type float" : "\"int-quantized\" for weights of type int");
+  return which == 3;
 }
 
 Group parse_group(Json group, Json format) {
   check_fields(group, {"targets", "weights", "input_activations", "output_activations"});
   Group parsed{parse_targets(group.at("targets")), {}};
   parsed.scheme.weight = parse_weights(group.at("weights"));
-  check_format(group.find("format").value_or(format), parsed.scheme.weight);
-  if (const std::optional<Json> inputs = group.find("input_activations")) parsed.scheme.input = parse_inputs(*inputs, parsed.scheme.weight);
+  parsed.packed = check_format(group.find("format").value_or(format), parsed.scheme.weight);
+  if (const std::optional<Json> inputs = group.find("input_activations")) {
+    if (parsed.packed) inputs->unexpected("null with packed weights", Status::unsupported);
+    parsed.scheme.input = parse_inputs(*inputs, parsed.scheme.weight);
+  }
   if (const std::optional<Json> outputs = group.find("output_activations")) outputs->unexpected("null", Status::unsupported);
   return parsed;
 }
@@ -154,7 +160,7 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
   if (const std::optional<Json> cache = root.find("kv_cache_scheme")) cache->unexpected("null", Status::unsupported);
   check_sparsity(root);
   const Json format = root.at("format");
-  one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "mixed-precision"});
+  one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "pack-quantized", "mixed-precision"});
   std::vector<Group> groups;
   for (Json group : root.at("config_groups").as_object()) groups.push_back(parse_group(group, format));
   std::vector<Target> ignored;
@@ -170,6 +176,8 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
       if (!rank || (best && *best <= *rank)) continue;
       best = rank;
       quantization.modules[module] = group.scheme;
+      if (group.packed) quantization.packed.insert(module);
+      else quantization.packed.erase(module);
     }
   }
   return quantization;

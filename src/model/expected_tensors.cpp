@@ -17,7 +17,10 @@ class List {
     const LinearScheme scheme = quantization_.stored() ? quantization_.of(name) : LinearScheme{};
     const bool fixed = scheme.input == LinearScheme::Input::fixed, modelslim = quantization_.format == Quantization::Format::modelslim;
     if (scheme.weight == LinearScheme::Weight::real) tensors.push_back({name + ".weight", {rows, columns}});
-    else tensors.push_back({name + ".weight", {rows, columns}, {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
+    else if (quantization_.packed.contains(name)) {
+      tensors.push_back({name + ".weight_packed", {rows, (columns + 3) / 4}, {DType::i32}});
+      scale(name + ".weight_shape", {2}, {DType::i64}, false);
+    } else tensors.push_back({name + ".weight", {rows, columns}, {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
     if (scheme.weight == LinearScheme::Weight::real || !modelslim || !fixed) {
       if (scheme.weight != LinearScheme::Weight::real) scale(name + ".weight_scale", {rows, 1}, dtypes::real, true);
       if (scheme.weight != LinearScheme::Weight::real && modelslim) scale(name + ".weight_offset", {rows, 1}, dtypes::real, true);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "model/config.hpp"
@@ -21,6 +22,8 @@ struct Quantization {
   /// int8 codes of inputs that are quantized as they come: absmax / range is the scale. 127, as in other runtimes; with 127.5 the largest value lies
   /// between two codes, and the last bit of a float decides.
   double range = 127;
+  /// Modules whose int8 codes are stored four to an int32, "X.weight_packed" [N, K / 4], as code + 128.
+  std::unordered_set<std::string> packed = {};
   /// Fixed inputs whose code of 0 is not 0, by module: code = x / scale + offset. What the checkpoint states; filled by checked_quantization().
   std::unordered_map<std::string, float> input_offsets = {};
 

@@ -17,8 +17,9 @@ std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& 
   std::vector<double> values;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     const double value = format::load_element(bytes.data(), tensor.dtype, i);
-    values.push_back(tensor.dtype == DType::i64 ? format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))
-                                                : value);  // a packed scale
+    values.push_back(tensor.dtype == DType::i64 && tensor.name.ends_with("_scale")
+                         ? format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))
+                         : value);  // a packed scale
   }
   return values;
 }
@@ -39,8 +40,20 @@ void check_extra_tensors(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : checkpoint.tensors()) {
     const bool zero_point = tensor.name.ends_with(".weight_zero_point") || tensor.name.ends_with(".input_zero_point");
     if (zero_point || tensor.name.ends_with("norm.bias")) expect_zeros(checkpoint, tensor);
-    if (tensor.name.ends_with(".weight_g_idx") || tensor.name.ends_with(".weight_packed"))
+    if (tensor.name.ends_with(".weight_g_idx"))
       fail(Status::unsupported, "{}: {}: expected no such tensor", checkpoint.file_of(tensor).path().string(), quote(tensor.name));
+  }
+}
+
+/// "X.weight_shape" must be that of the module, which "X.weight_packed" has but for the padding of its rows.
+void check_packed_shapes(const Checkpoint& checkpoint, const Quantization& quantization) {
+  if (quantization.packed.empty()) return;
+  for (const ExpectedTensor& expected : expected_tensors(checkpoint.config())) {
+    if (!expected.name.ends_with(".weight") || !quantization.packed.contains(expected.name.substr(0, expected.name.rfind('.')))) continue;
+    const StoredTensor& tensor = *checkpoint.find(expected.name + "_shape");
+    const std::vector<double> found = values_of(checkpoint, tensor);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i] != static_cast<double>(expected.shape[i])) bad_value(checkpoint, tensor, shape_to_string(expected.shape), found[i]);
   }
 }
 
@@ -114,6 +127,7 @@ Quantization checked_quantization(const Checkpoint& checkpoint) {
       if (const double offset = values_of(checkpoint, tensor).front(); !(std::abs(offset) <= 128))
         bad_value(checkpoint, tensor, "an offset from -128 to 128", offset);
   }
+  check_packed_shapes(checkpoint, quantization);
   check_extra_tensors(checkpoint);
   read_inputs(checkpoint, quantization);
   return quantization;

@@ -40,6 +40,9 @@ class WeightLoader {
   /// One tensor, or what is made of it. Returns the elements written.
   std::int64_t load_part(const WeightSource& source, const std::string& part, DType dtype, std::byte* at) {
     const WeightSource::Form form = source.form;
+    if (reader_.find(part) == nullptr) {
+      if (const StoredTensor* packed = reader_.find(part + "_packed")) return load_packed(*packed, part, dtype, at);
+    }
     const StoredTensor& tensor = existing(part);
     const auto write_scales = [&](const std::vector<float>& scales) {
       CERMET_ASSERT(dtype == DType::f32);
@@ -56,6 +59,26 @@ class WeightLoader {
     else convert(tensor, dtype, at);
     if (on_bytes_) on_bytes_(tensor.bytes());
     return tensor.elements();
+  }
+
+  /// Codes of 8 bits, code + 128, four to an int32; rows are padded to whole ones. Returns the elements written.
+  std::int64_t load_packed(const StoredTensor& packed, const std::string& name, DType dtype, std::byte* destination) const {
+    std::int64_t shape[2];
+    read(existing(name + "_shape"), 0, 2, DType::i64, reinterpret_cast<std::byte*>(shape));
+    const std::int64_t rows = packed.shape.at(0), row_bytes = 4 * packed.shape.at(1), columns = shape[1];
+    CERMET_ASSERT(shape[0] == rows && columns <= row_bytes && dtypes::real.contains(dtype));
+    const std::vector<float> scales = scales_of_rows(existing(name + "_scale"), rows);
+    for_pieces(rows, columns, [&](std::int64_t begin, std::int64_t count) {
+      std::vector<std::byte> codes(static_cast<std::size_t>(count * row_bytes));
+      reader_.read(packed, begin * row_bytes, codes);
+      for (std::byte& code : codes) code ^= std::byte{0x80};
+      for (std::int64_t r = 0; r < count; ++r) {
+        const auto row = std::span(codes).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
+        dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, destination + bytes_of(dtype, (begin + r) * columns));
+      }
+    });
+    if (on_bytes_) on_bytes_(packed.bytes());
+    return rows * columns;
   }
 
   const StoredTensor& existing(std::string_view name) const {
@@ -87,12 +110,13 @@ class WeightLoader {
 
   /// Stored scales of the rows of "X.weight", "X.weight_scale" or of another name: as many as rows, or one for all.
   std::vector<float> channel_scales(const std::string& name) const {
-    const StoredTensor& weight = existing(fmt::format("{}.weight", module_of(name)));
-    const StoredTensor& tensor = existing(name);
-    CERMET_ASSERT(!weight.shape.empty() && (tensor.elements() == 1 || tensor.elements() == weight.shape[0]));
+    return scales_of_rows(existing(name), existing(fmt::format("{}.weight", module_of(name))).shape.at(0));
+  }
+  std::vector<float> scales_of_rows(const StoredTensor& tensor, std::int64_t rows) const {
+    CERMET_ASSERT(tensor.elements() == 1 || tensor.elements() == rows);
     std::vector<float> scales(static_cast<std::size_t>(tensor.elements()));
     read(tensor, 0, tensor.elements(), DType::f32, reinterpret_cast<std::byte*>(scales.data()));
-    if (scales.size() == 1) scales.assign(static_cast<std::size_t>(weight.shape[0]), scales.front());
+    if (scales.size() == 1) scales.assign(static_cast<std::size_t>(rows), scales.front());
     return scales;
   }
 

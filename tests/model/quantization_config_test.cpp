@@ -80,7 +80,9 @@ TEST(QuantizationConfig, RefusesByFieldWhatItDoesNotCompute) {
   const std::string group = "config_groups.group_0.";
   const Refusal refusals[] = {
       {R"({"quant_method":"gptq"})", "quant_method", "\"compressed-tensors\", found \"gptq\""},
-      {R"({"quant_method":"compressed-tensors","format":"pack-quantized","config_groups":{}})", "format", "found \"pack-quantized\""},
+      {R"({"quant_method":"compressed-tensors","format":"marlin-24","config_groups":{}})", "format", "found \"marlin-24\""},
+      {with_group(fmt::format(R"({},"format":"pack-quantized","input_activations":{{"num_bits":8,"type":"int","strategy":"token","dynamic":true}})", weights)),
+       group + "input_activations", "null with packed weights"},
       {in_weights(R"("num_bits":4,"type":"int","strategy":"channel")"), group + "weights.num_bits", "8, found 4"},
       {in_weights(R"("num_bits":8,"type":"int","strategy":"channel","symmetric":false)"), group + "weights.symmetric", "true, found false"},
       {in_weights(R"("num_bits":8,"type":"int","strategy":"group","group_size":128)"), group + "weights.group_size", "null, found 128"},

@@ -25,9 +25,10 @@ std::vector<std::int32_t> some_ids(const ModelConfig& config, std::int64_t count
 
 /// Logits of all tokens in one pass, or token by token.
 std::vector<double> engine_logits(const std::filesystem::path& folder, const std::string& device, const std::vector<std::int32_t>& ids, bool one_by_one,
-                                  std::optional<DType> dtype = DType::f32) {
+                                  std::optional<DType> dtype = DType::f32, std::optional<DType> kv_cache = {}) {
   EngineOptions options;
   options.dtype = dtype;
+  options.kv_cache = kv_cache;
   options.device = device;
   options.max_context = 64;
   options.threads = 2;
@@ -186,6 +187,23 @@ TEST(QuantizedNull, CachesOfCodesCompileForAGpu) {
     EXPECT_NO_THROW(Engine::load(references / "qwen3-qknorm-bf16", options)) << name_of(cache);
   }
 }
+
+class Caches : public testing::TestWithParam<std::string> {};
+
+TEST_P(Caches, OfCodesGiveNearlyTheLogitsOfThe16BitOnes) {
+  if (GetParam() == "cuda" && !cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const std::filesystem::path model = references / "qwen3-qknorm-bf16";
+  const std::vector<std::int32_t> ids = some_ids(load_config(model), 40);
+  const std::vector<double> expected = engine_logits(model, GetParam(), ids, false);
+  for (const auto& [cache, bound] : {std::pair(DType::i8, 0.02), std::pair(DType::f8_e4m3, 0.08)})
+    for (const bool one_by_one : {false, true}) {
+      const double error = error_of(expected, engine_logits(model, GetParam(), ids, one_by_one, DType::f32, cache));
+      EXPECT_LT(error, bound) << name_of(cache);
+      EXPECT_GT(error, 1e-4) << name_of(cache);  // they were rounded
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Caches, testing::Values("cpu", "cuda"), [](const auto& info) { return info.param; });
 
 TEST(QuantizedWeightsAlone, GiveTheLogitsOfTheRealCheckpointThatTheyStandFor) {
   for (const char* scheme : {"w8a16", "fp8_weight_only"}) {
