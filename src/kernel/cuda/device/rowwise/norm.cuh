@@ -47,8 +47,10 @@ struct Task {
   using Params = norm::Params;
   using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
+  using Residual = Element<C.residual>;
 
   static constexpr Overlap overlap = Overlap::late;
+  static constexpr bool overwritten = Map::held && !Map::uniform;  ///< the residual, by one of many rows
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
     RowReducer<Map> reduce(smem);
@@ -56,8 +58,7 @@ struct Task {
     const Map map(p.length);
     const auto source = [&] {
       const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
-      if constexpr (C.add)
-        return SumSource<Element<C.x>, Element<C.residual>, C.shape.width, C.round_sum>{x, place.template of<const Element<C.residual>>(p.residual)};
+      if constexpr (C.add) return SumSource<Element<C.x>, Residual, C.shape.width, C.round_sum, overwritten>{x, place.template of<const Residual>(p.residual)};
       else return PlainSource<Element<C.x>, C.shape.width>{x};
     }();
     RawRow raw(map, source, place.active);
@@ -69,9 +70,9 @@ struct Task {
     if (place.active) {
       row.forget_values();
       Element<C.y>* y = place.template of<Element<C.y>>(p.y);
-      Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
+      Residual* sum = place.template of<Residual>(p.sum);
       row.each([&](int i, int64_t column, Values& v) {
-        if constexpr (C.add) store_vector(sum + column, from_floats<Element<C.residual>>(v));
+        if constexpr (C.add) store_vector(sum + column, from_floats<Residual>(v));
         Values w, b;
         if constexpr (C.weights != Along::none) weight.get(i, column, w);
         if constexpr (C.biases != Along::none) bias.get(i, column, b);
