@@ -13,7 +13,7 @@ namespace {
 using Role = LinearModule::Role;
 
 // Rows that errors are measured on: enough for a mean over thousands of outputs, few enough that a search costs less than a pass.
-constexpr std::int64_t learned_rows = 256, judged_rows = 128;
+constexpr std::int64_t learned_rows = 192, judged_rows = 128;
 constexpr std::int64_t expert_learned_rows = 128, expert_judged_rows = 64;
 
 struct Tap {

@@ -30,7 +30,7 @@ std::vector<ScalePoint> scale_points(double absmax, double percentile, const Cod
     if (!known) points.push_back(point);
   };
   const auto add_between = [&](double from, double to, int steps, bool clamped) {
-    for (int i = 0; i <= steps; i += coarse ? 2 : 1) add(from * std::pow(to / from, static_cast<double>(i) / steps), clamped);
+    for (int i = 0; i <= steps; i += coarse ? steps / 2 : 1) add(from * std::pow(to / from, static_cast<double>(i) / steps), clamped);
   };
   add_between(absmax, percentile, steps_to_percentile, false);
   add_between(percentile, percentile * least_of_percentile, steps_below, true);
@@ -78,11 +78,15 @@ void OutlierSearch::add(const SearchUnit& unit) {
   for (std::size_t s = 0; s < smoothings_.size(); ++s) {
     if (!allows(Entry{s, {}, {}}.method()) && !allows(Entry{s, {0, true}, {}}.method())) continue;
     UnitTrial trial(unit, smoothings_[s], CodeGrid::of(scheme_, options_.range));
+    SplitDistance distance;
+    float measured = -1;  // the percentile's scale ends one range and begins the next
     for (const ScalePoint& point : points(trial, unit, smoothings_[s])) {
       if (!allows(Entry{s, point, {}}.method())) continue;
-      const SplitDistance distance = sum_of(scheme_.input == Input::fixed     ? trial.with_fixed_input(point.scale)
-                                            : scheme_.input == Input::dynamic ? trial.with_dynamic_input()
-                                                                              : trial.with_real_input());
+      if (point.scale != measured)
+        distance = sum_of(scheme_.input == Input::fixed     ? trial.with_fixed_input(point.scale)
+                          : scheme_.input == Input::dynamic ? trial.with_dynamic_input()
+                                                            : trial.with_real_input());
+      measured = point.scale;
       if (first) entries_.push_back({s, point, distance});
       else entries_[next++].distance += distance;
     }

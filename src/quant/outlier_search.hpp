@@ -28,7 +28,7 @@ class OutlierSearch {
   /// `smoothings` are tried in their order; the first stands for none. Everything must outlive the search.
   OutlierSearch(const QuantizeOptions& options, const LinearScheme& scheme, const InputStatistics& statistics, std::vector<Smoothing> smoothings);
 
-  /// Measures a unit; errors of several are added up. A fixed scale takes exactly one unit; with smoothing, every other scale is tried.
+  /// Measures a unit; errors of several are added up. A fixed scale takes exactly one unit; with smoothing, fewer scales are tried.
   void add(const SearchUnit& unit);
   /// Of each method that the options allow, the smoothing and scale with the least error on the rows to learn from; of those, the one with the least error on
   /// the rows to judge by. The earlier of two that are equal.
