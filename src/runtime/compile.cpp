@@ -254,6 +254,7 @@ std::string Compiler::plan_arena() {
   for (const Choice& choice : choices_) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, pool_.size()));
   state_->arena = device_.allocate(state_->memory.bytes + workspace);
   state_->workspace = workspace ? state_->arena.data() + state_->memory.bytes : nullptr;
+  if (workspace && options_.queue.stream) options_.queue.stream->fill(state_->workspace, 0, workspace);
   const MemoryPlan& plan = state_->memory;
   return fmt::format("{} for values that take {} side by side (at least {}), {} of workspace", size_text(plan.bytes), size_text(plan.total),
                      size_text(plan.lower_bound), size_text(workspace));

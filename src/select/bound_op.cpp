@@ -57,15 +57,19 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
     if (packed_[i].data()) operands_[i].data = packed_[i].data();
     if (packed_on_device_[i].data()) operands_[i].data = packed_on_device_[i].data();
   }
-  if (!workspace && workspace_bytes_ > 0) workspace = own_workspace();
+  Stream* const used = stream ? stream : queue_.stream;
+  if (!workspace && workspace_bytes_ > 0) workspace = own_workspace(used);
   if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
-  const cuda::TaskQueue queue(*queue_.device, stream ? *stream : *queue_.stream, programs_);
+  const cuda::TaskQueue queue(*queue_.device, *used, programs_);
   launch_({operands_, outputs, workspace, pool_, &queue});
 }
 
-std::byte* BoundOp::own_workspace() {
+std::byte* BoundOp::own_workspace(Stream* stream) {
   if (kernel_->programs) {
-    if (!device_workspace_.data()) device_workspace_ = queue_.device->allocate(workspace_bytes_);
+    if (!device_workspace_.data()) {
+      device_workspace_ = queue_.device->allocate(workspace_bytes_);
+      stream->fill(device_workspace_.data(), 0, workspace_bytes_);  // once: flags of attention may hold anything, but reading what nobody wrote is a finding
+    }
     return device_workspace_.data();
   }
   if (!own_workspace_.data()) own_workspace_ = AlignedBuffer(workspace_bytes_);

@@ -26,7 +26,7 @@ class BoundOp {
   void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr, Stream* stream = nullptr);
 
  private:
-  std::byte* own_workspace();
+  std::byte* own_workspace(Stream* stream);
 
   Problem problem_;
   const Kernel* kernel_;
