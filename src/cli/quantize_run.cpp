@@ -107,6 +107,7 @@ QuantizationRecord Run::quantize(const Policy& policy, const std::filesystem::pa
   options.range = format_ == ExportFormat::modelslim ? 127 : 127.5;
   options.device = options_.device;
   options.threads = options_.threads;
+  options.every_scheme = !options_.target.empty();  // the sensitivity table is what the choice is made from
   options.restart = options_.restart;
   options.cancelled = &interrupted();
   Progress progress("quantizing");

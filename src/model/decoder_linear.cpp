@@ -22,7 +22,7 @@ std::vector<std::vector<std::string>> tensors_of(const Linear& linear, const cha
 /// What the product computes with: weights that alone are quantized are real to it. All modules of a linear must agree.
 LinearScheme DecoderBuilder::scheme_of(const Linear& linear) const {
   const auto effective = [&](const std::string& module) {
-    const LinearScheme& scheme = quantization_.of(module);
+    const LinearScheme scheme = quantization_.of(module);
     return is_quantized(scheme) ? scheme : LinearScheme{};
   };
   const std::string& first = linear.modules.front().front();

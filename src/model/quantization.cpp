@@ -7,13 +7,6 @@
 #include "model/quantization_formats.hpp"
 
 namespace cermet {
-
-const LinearScheme& Quantization::of(const std::string& module) const {
-  static constexpr LinearScheme real;
-  const auto found = modules.find(module);
-  return found == modules.end() ? real : found->second;
-}
-
 namespace {
 
 constexpr std::string_view descriptor_file = "quant_model_description.json";

@@ -28,7 +28,10 @@ struct Quantization {
   std::unordered_map<std::string, float> input_offsets = {};
 
   /// The module's scheme.
-  const LinearScheme& of(const std::string& module) const;
+  LinearScheme of(const std::string& module) const {
+    const auto found = modules.find(module);
+    return found == modules.end() ? LinearScheme{} : found->second;
+  }
   /// Codes and scales are tensors of the checkpoint.
   bool stored() const { return format != Format::none; }
 };
