@@ -172,6 +172,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix='cermet-bench-') as scratch:
         for name, config, targets in models:
             record['models'] += measure_model(name, config, targets, pathlib.Path(scratch))
+    places = (str(ROOT), scratch)
     if not args.no_peers:
         peers = measure_peers(True, models, args.seconds)
         record['peers'] = peers['versions']
@@ -186,7 +187,10 @@ def main():
     out = args.out or ROOT / 'bench/results' / args.folder / f'{args.name}.json'
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_suffix('.tmp')
-    temporary.write_text(json.dumps(record, indent=1) + '\n')
+    text = json.dumps(record, indent=1) + '\n'
+    for place in places:  # a record names no folder of the machine that it was made on
+        text = text.replace(place + '/', '')
+    temporary.write_text(text)
     temporary.rename(out)
     print(f"wrote {out} after {record['seconds']:.0f} s")
 
