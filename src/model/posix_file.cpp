@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +128,20 @@ void PosixFile::reserve(std::int64_t bytes) {
 void PosixFile::sync_and_close() {
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail_io(path_, "be brought to disk", errno);
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_io(path_, "be closed", errno);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder) : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) fail_io(folder, "be opened", errno);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  const int reason = errno;
+  ::close(descriptor_);
+  if (reason == EWOULDBLOCK) fail(Status::io, "{}: expected a folder that nobody works in, found another run at work there", folder.string());
+  if (reason == ENOLCK || reason == EOPNOTSUPP) descriptor_ = -1;  // file systems without locks
+  else fail_io(folder, "be locked", reason);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 std::filesystem::path temporary_sibling(const std::filesystem::path& target) {

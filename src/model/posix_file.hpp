@@ -48,6 +48,19 @@ class PosixFile {
   int descriptor_ = -1;
 };
 
+/// Holds an existing folder against others that ask for it, until the object or the process ends; nothing is written for it.
+class FolderLock {
+ public:
+  /// Throws Error(io) naming the folder where it is held already, or cannot be opened.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
 /// A name beside `target` that no other process uses, for content that is renamed to `target` when complete.
 std::filesystem::path temporary_sibling(const std::filesystem::path& target);
 

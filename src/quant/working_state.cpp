@@ -104,9 +104,10 @@ WorkingState::WorkingState(const QuantizeOptions& options, const Checkpoint& che
     : folder_(working_folder(options.out)), layers_(checkpoint.config().layers) {
   const std::string ours = fingerprint(options, checkpoint);
   std::error_code error;
-  if (options.restart) fs::remove_all(folder_, error);
-  if (!error) fs::create_directories(folder_, error);
+  fs::create_directories(folder_, error);
   if (error) fail(Status::io, "{}: expected a folder to work in, found: {}", folder_.string(), error.message());
+  lock_.emplace(folder_);
+  if (options.restart) remove_contents();
   const fs::path state = folder_ / state_name;
   if (!is_there(state)) {
     if (!fs::is_empty(folder_, error)) {
@@ -122,6 +123,14 @@ WorkingState::WorkingState(const QuantizeOptions& options, const Checkpoint& che
 }
 
 fs::path WorkingState::hidden_file(std::int64_t layer) const { return folder_ / fmt::format("hidden-{:04}.safetensors", layer); }
+
+void WorkingState::remove_contents() const {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    if (!error) fs::remove_all(entry.path(), error);
+    if (error) fail(Status::io, "{}: cannot be removed: {}", entry.path().string(), error.message());
+  }
+}
 
 /// Temporary files of writes that were not finished.
 void WorkingState::remove_leftovers() const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/checkpoint.hpp"
+#include "model/posix_file.hpp"
 #include "quant/pipeline.hpp"
 
 namespace cermet {
@@ -17,7 +19,7 @@ std::string fingerprint(const QuantizeOptions& options, const Checkpoint& checkp
 class WorkingState {
  public:
   /// Creates the folder, or opens that of an interrupted run and removes what it left unfinished. Throws Error(invalid_argument) where the folder belongs to
-  /// another run, naming what differs, Error(io) where it cannot be written.
+  /// another run, naming what differs, Error(io) where it cannot be written or another process works in it.
   WorkingState(const QuantizeOptions& options, const Checkpoint& checkpoint);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -33,8 +35,10 @@ class WorkingState {
   std::filesystem::path hidden_file(std::int64_t layer) const;
   void read_results(std::int64_t layers);
   void remove_leftovers() const;
+  void remove_contents() const;
 
   std::filesystem::path folder_;
+  std::optional<FolderLock> lock_;
   std::vector<LayerResult> results_;
   std::int64_t layers_;
 };

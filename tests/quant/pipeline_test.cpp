@@ -249,6 +249,19 @@ TEST(Pipeline, AnotherRunsFolderIsNotTouched) {
   for (const ModuleResult& module : results[0].modules) EXPECT_EQ(module.anti_outlier, "none");
 }
 
+TEST(Pipeline, TwoRunsInOneFolder) {
+  const ScratchFolder scratch;
+  QuantizeOptions options = options_for(demo, scratch / "out"), other = options;
+  other.restart = true;  // which would take the first run's files away
+  options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
+    if (layer == 1 && phase == "calibrating")
+      expect_error(Status::io, {working_folder(options.out).string(), "nobody works in", "another run"}, [&] { run_layers(other); });
+  };
+  const std::vector<LayerResult> results = run_layers(options);
+  EXPECT_EQ(results.size(), 6u);
+  EXPECT_NO_THROW(run_layers(other));  // the first has ended
+}
+
 TEST(Pipeline, ExpertsThatNoPromptReachesAreRoundedToNearest) {
   const ScratchFolder scratch;
   QuantizeOptions options = options_for(demo, scratch / "out");
