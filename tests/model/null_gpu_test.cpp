@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "device/cuda/plugin.hpp"
 #include "model/generate.hpp"
+#include "tests/model/plugin.hpp"
 
 namespace cermet {
 namespace {
@@ -14,11 +14,7 @@ const std::filesystem::path folder = std::filesystem::path(CERMET_SOURCE_DIR) / 
 class NullGpu : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   void SetUp() override {
-    try {
-      cuda::plugin();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
 

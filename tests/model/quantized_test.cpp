@@ -6,6 +6,7 @@
 #include "device/cuda/plugin.hpp"
 #include "model/engine.hpp"
 #include "tests/model/plain_decoder.hpp"
+#include "tests/model/plugin.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet {
@@ -168,6 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, Quantized, testing::Combine(testing::ValuesIn(mi
 
 /// Every step of every scheme finds a kernel of a GPU.
 TEST(QuantizedNull, CompilesForAGpu) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   for (const Mix& mix : mixes) {
     PlainDecoder decoder(references / mix.model);
     decoder.logits(some_ids(decoder.config(), 4));
@@ -179,6 +181,7 @@ TEST(QuantizedNull, CompilesForAGpu) {
 }
 
 TEST(QuantizedNull, CachesOfCodesCompileForAGpu) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   for (const DType cache : {DType::i8, DType::f8_e4m3}) {
     EngineOptions options;
     options.device = "null:sm_90";
