@@ -15,7 +15,7 @@ class NewFolder {
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
-  /// Where to write for now.
+  /// The folder under its temporary name, which is where to write until commit().
   const std::filesystem::path& path() const { return temporary_; }
   void commit();
 

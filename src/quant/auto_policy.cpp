@@ -41,7 +41,7 @@ struct Step {
 
 double predicted_seconds(const LinearModule& module, const LinearScheme& scheme, double active) {
   const double elements = static_cast<double>(module.rows) * static_cast<double>(module.columns);
-  const double weight_bytes = elements * (scheme.weight == LinearScheme::Weight::real ? 2 : 1);
+  const double weight_bytes = elements * (scheme.input == LinearScheme::Input::real ? 2 : 1);  // weights quantized alone become real ones when they load
   const double rate = scheme.input == LinearScheme::Input::real ? products_per_second : 2 * products_per_second;
   double seconds = weight_bytes / bytes_per_second + prefilled_per_decoded * elements / rate;
   if (scheme.input == LinearScheme::Input::dynamic) seconds += (1 + prefilled_per_decoded) * 4 * static_cast<double>(module.columns) / bytes_per_second;
