@@ -13,8 +13,7 @@ enum class Scaling : uint8_t { none, rows, blocks };
 
 /// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum`.
 struct Prologue {
-  bool norm = false;      ///< rms_norm(x + delta) * (norm_weight + norm_offset)
-  bool quantize = false;  ///< to int8 with the row's own scale, as dynamic_quant does
+  bool norm = false;  ///< rms_norm(x + delta) * (norm_weight + norm_offset)
   DType delta = DType::f32, weight = DType::f32, sum = DType::f32;
 };
 

@@ -20,7 +20,7 @@ struct HeldRow<C, Held, true> {
 template <Config C, RowShape S>
 struct RowLoader {
   static constexpr int count = lane_elements<C.w>;
-  static constexpr bool changes = C.prologue.norm || C.prologue.quantize;
+  static constexpr bool changes = C.prologue.norm;
   using X = Element<C.x>;
   using Held = HeldRow<C, S.held>;
 
@@ -80,31 +80,9 @@ struct RowLoader {
     }
   }
 
-  /// Codes of the row, and its scale.
-  static __device__ __forceinline__ float quantise(const float (&v)[S.held][count], Piece (&codes)[S.held], float* scratch) {
-    float largest = 0;
-#pragma unroll
-    for (int j = 0; j < S.held; ++j)
-#pragma unroll
-      for (int i = 0; i < count; ++i) largest = Maximum::combine(largest, fabsf(v[j][i]));
-    const float scale = team_reduce<Maximum>(largest, scratch) / 127.0f;
-#pragma unroll
-    for (int j = 0; j < S.held; ++j)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        codes[j][i] = 0;
-#pragma unroll
-        for (int b = 0; b < 4 && 4 * i + b < count; ++b) {
-          const float q = scale == 0.0f ? 0.0f : v[j][4 * i + b] / scale;
-          codes[j][i] |= static_cast<uint32_t>(static_cast<uint8_t>(from_float<int8_t>(q))) << (8 * b);
-        }
-      }
-    return scale;
-  }
-
   /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp. Returns the row's scale (1 where scales cover blocks).
   static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
-    if constexpr (integer<C> && !C.prologue.quantize) {
+    if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
       const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
 #pragma unroll
@@ -113,12 +91,10 @@ struct RowLoader {
       float numbers[S.held][count];
       load_numbers(p, row, a, store_sum, numbers);
       if constexpr (C.prologue.norm) normalise(p, a, numbers, scratch);
-      if constexpr (C.prologue.quantize) return quantise(numbers, held.v, scratch + S.warps);
-      else
 #pragma unroll
-        for (int j = 0; j < S.held; ++j)
+      for (int j = 0; j < S.held; ++j)
 #pragma unroll
-          for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
+        for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
     }
     if constexpr (C.scaling == Scaling::rows) return p.x_scale == nullptr ? 1.0f : p.x_scale[row * p.x_scale_stride];
     return 1.0f;
