@@ -174,17 +174,17 @@ void bench(const Options& options, Console& console) {
   if (!options.trace.empty()) write_trace(options.trace, engine, {options.prompt_tokens, std::min<std::int64_t>(options.new_tokens, 4)});
 }
 
-Action declare(CLI::App& app) {
+Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(app, options->model);
-  app.add_option("--prompt-tokens", options->prompt_tokens, "tokens of the prefill")->check(CLI::Range(1, 1 << 24))->capture_default_str();
-  app.add_option("--gen-tokens", options->new_tokens, "decode steps; 0: none")->check(CLI::Range(0, 1 << 24))->capture_default_str();
-  app.add_option("--repeat", options->repeat, "rounds after a warm-up; medians count")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
-  app.add_flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
-  app.add_option("--trace", options->trace,
-                 "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
-                 "limit (JSON for chrome://tracing or Perfetto)");
+  declare_model_options(parser, options->model);
+  parser.option("--prompt-tokens", options->prompt_tokens, "tokens of the prefill").range(1, 1 << 24).show_default();
+  parser.option("--gen-tokens", options->new_tokens, "decode steps; 0: none").range(0, 1 << 24).show_default();
+  parser.option("--repeat", options->repeat, "rounds after a warm-up; medians count").range(1, 1000).show_default();
+  parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
+  parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
+  parser.option("--trace", options->trace,
+                "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
+                "limit (JSON for chrome://tracing or Perfetto)");
   return [options](Console& console) { bench(*options, console); };
 }
 

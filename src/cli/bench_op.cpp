@@ -58,23 +58,24 @@ Verb bench_op_verb() {
   return {"bench op", "measures one operator on random operands",
           "  cermet bench op linear --shape 'x=bf16[1,2048] w=bf16[8192,2048]' --cold --limits\n"
           "  cermet bench op rms_norm --shape 'bf16[512,2048] bf16[2048]' --device cuda --cold --json",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("NAME", options->call.op, "an operator")->required();
-            app.add_option("--shape", options->call.shape, "operand types by name or in order, attributes as name=value")->required();
-            app.add_option("--constant", options->call.constants, "operands known before the first run, or none; by default those that a kernel would prepack");
-            app.add_option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed")->capture_default_str();
-            app.add_option("--kernel", options->call.kernel, "the kernel to run in place of the chosen one");
-            app.add_option("--tokens", options->call.tokens, "value of a symbolic dimension")->check(CLI::Range(1, 1 << 30))->capture_default_str();
-            app.add_option("--paging", options->paging,
-                           "pages of a cache: contiguous, scattered, or uneven: scattered, with contexts of all lengths up to what the pages hold")
-                ->capture_default_str();
-            app.add_flag("--cold", options->call.cold,
-                         "use copies of the operands in turn, a gigabyte in all or on a GPU four times its L2, so that no cache holds them");
-            app.add_flag("--limits", options->limits, "measure the machine's limits too and print the parts of them that were reached");
-            app.add_option("--seconds", options->call.seconds, "how long to measure")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
-            app.add_option("--seed", options->call.values.seed, "of the operands' values")->capture_default_str();
+            parser.option("NAME", options->call.op, "an operator").required();
+            parser.option("--shape", options->call.shape, "operand types by name or in order, attributes as name=value").required();
+            parser.option("--constant", options->call.constants, "operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed").show_default();
+            parser.option("--kernel", options->call.kernel, "the kernel to run in place of the chosen one");
+            parser.option("--tokens", options->call.tokens, "value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser
+                .option("--paging", options->paging,
+                        "pages of a cache: contiguous, scattered, or uneven: scattered, with contexts of all lengths up to what the pages hold")
+                .show_default();
+            parser.flag("--cold", options->call.cold,
+                        "use copies of the operands in turn, a gigabyte in all or on a GPU four times its L2, so that no cache holds them");
+            parser.flag("--limits", options->limits, "measure the machine's limits too and print the parts of them that were reached");
+            parser.option("--seconds", options->call.seconds, "how long to measure").range(0.0, 3600.0).show_default();
+            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
+            parser.option("--seed", options->call.values.seed, "of the operands' values").show_default();
             return [options](Console& console) { bench(console, *options); };
           }};
 }

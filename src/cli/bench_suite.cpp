@@ -105,16 +105,17 @@ void bench(Console& console, const Options& options) {
 
 Verb bench_suite_verb() {
   return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("FILE", options->file,
-                           "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, constants, paging, cold")
-                ->required();
-            app.add_option("--device", options->device, "cpu or cuda")->capture_default_str();
-            app.add_flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
-            app.add_flag("--limits", options->limits, "measure the limits of a GPU first");
-            app.add_option("--seconds", options->seconds, "how long to measure each call")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            parser
+                .option("FILE", options->file,
+                        "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, constants, paging, cold")
+                .required();
+            parser.option("--device", options->device, "cpu or cuda").show_default();
+            parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
+            parser.flag("--limits", options->limits, "measure the limits of a GPU first");
+            parser.option("--seconds", options->seconds, "how long to measure each call").range(0.0, 3600.0).show_default();
+            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             return [options](Console& console) { bench(console, *options); };
           }};
 }

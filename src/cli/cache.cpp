@@ -121,23 +121,23 @@ void verify(Console& console, bool remove) {
 
 Verb cache_list_verb() {
   return {"cache list", "the compiled GPU kernels on disk, most recently used first", "  cermet cache list\n  cermet cache list --limit 10 --json",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto limit = std::make_shared<std::size_t>(0);
-            app.add_option("--limit", *limit, "how many to list; 0 is all");
+            parser.option("--limit", *limit, "how many to list; 0 is all");
             return [limit](Console& console) { list(console, *limit); };
           }};
 }
 
 Verb cache_clear_verb() {
   return {"cache clear", "delete them; they are compiled again when they are needed", "  cermet cache clear",
-          [](CLI::App&) -> Action { return [](Console& console) { clear(console); }; }};
+          [](Parser&) -> Action { return [](Console& console) { clear(console); }; }};
 }
 
 Verb cache_verify_verb() {
   return {"cache verify", "read every one and compare it with its checksums", "  cermet cache verify\n  cermet cache verify --remove",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto remove = std::make_shared<bool>(false);
-            app.add_flag("--remove", *remove, "delete damaged ones");
+            parser.flag("--remove", *remove, "delete damaged ones");
             return [remove](Console& console) { verify(console, *remove); };
           }};
 }

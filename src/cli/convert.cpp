@@ -41,16 +41,16 @@ Verb convert_verb() {
   return {"convert", "a quantized checkpoint in another descriptor's form, the same to the bit",
           "  cermet convert /tmp/demo-int8 --to modelslim --out /tmp/demo-slim\n"
           "  cermet convert /tmp/demo-slim --to compressed-tensors --out /tmp/demo-back",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("FOLDER", options->folder, "a quantized checkpoint, compressed-tensors or ModelSlim")->required();
-            app.add_option("--to", options->to, "compressed-tensors or modelslim")->required();
-            app.add_option("--out", options->out, "folder to create; it may exist if it is empty")->required();
-            app.add_flag("--allow-rounding", options->allow_rounding,
-                         "round what the target cannot hold exactly (biases beside fixed input scales) and list it");
-            app.add_option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
-                ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
-                ->capture_default_str();
+            parser.option("FOLDER", options->folder, "a quantized checkpoint, compressed-tensors or ModelSlim").required();
+            parser.option("--to", options->to, "compressed-tensors or modelslim").required();
+            parser.option("--out", options->out, "folder to create; it may exist if it is empty").required();
+            parser.flag("--allow-rounding", options->allow_rounding,
+                        "round what the target cannot hold exactly (biases beside fixed input scales) and list it");
+            parser.option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
+                .range(std::int64_t{1}, std::int64_t{1} << 50)
+                .show_default();
             return [options](Console& console) { convert_folder(*options, console); };
           }};
 }

@@ -119,7 +119,7 @@ void show(Console& console) {
 
 Verb env_verb() {
   return {"env", "versions, instruction sets, devices, the GPU compiler and its cache, and every environment variable with its value",
-          "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](CLI::App&) -> Action { return show; }};
+          "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](Parser&) -> Action { return show; }};
 }
 
 }  // namespace cermet::cli

@@ -40,13 +40,13 @@ void evaluate_file(const Options& options, Console& console) {
   console.note(fmt::format("{}; {:.0f} tokens/s\n", describe(engine), static_cast<double>(result.tokens) / result.seconds));
 }
 
-Action declare(CLI::App& app) {
+Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(app, options->model);
-  app.add_option("--text", options->text, "UTF-8 text file")->required();
-  app.add_option("--window", options->window, "tokens of a window; every token but a window's first is scored, and the tail that fills none is dropped")
-      ->capture_default_str();
-  app.add_option("--chars", options->characters, "use the first this many characters only; 0: all")->capture_default_str();
+  declare_model_options(parser, options->model);
+  parser.option("--text", options->text, "UTF-8 text file").required();
+  parser.option("--window", options->window, "tokens of a window; every token but a window's first is scored, and the tail that fills none is dropped")
+      .show_default();
+  parser.option("--chars", options->characters, "use the first this many characters only; 0: all").show_default();
   return [options](Console& console) { evaluate_file(*options, console); };
 }
 

@@ -165,12 +165,12 @@ Verb inspect_verb() {
   return {"inspect", "what a checkpoint is: architecture, tensors, sizes, storage formats",
           "  cermet inspect models/demo\n"
           "  cermet inspect models/demo --check --json",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("MODEL", options->model, "folder with config.json and safetensors files")->required();
-            app.add_flag("--check", options->check, "read every byte of every file; exit code 2 where the model could not be loaded");
-            app.add_flag("--tensors", options->tensors, "list every tensor, not one row for all layers");
-            app.add_option("--threads", options->threads, "threads that read; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            parser.option("MODEL", options->model, "folder with config.json and safetensors files").required();
+            parser.flag("--check", options->check, "read every byte of every file; exit code 2 where the model could not be loaded");
+            parser.flag("--tensors", options->tensors, "list every tensor, not one row for all layers");
+            parser.option("--threads", options->threads, "threads that read; 0 is one for each core").range(0, 1024).show_default();
             return [options](Console& console) { inspect(console, *options); };
           }};
 }

@@ -48,13 +48,11 @@ void measure(Console& console, const Options& options) {
 
 Verb limits_verb() {
   return {"limits", "this machine's bandwidths and peak rates, measured now",
-          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda", [](CLI::App& app) -> Action {
+          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("--device", options->device, "cpu or cuda; of a GPU also what launches cost and reads take by size")->capture_default_str();
-            app.add_option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU")
-                ->check(CLI::Range(0.01, 60.0))
-                ->capture_default_str();
-            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            parser.option("--device", options->device, "cpu or cuda; of a GPU also what launches cost and reads take by size").show_default();
+            parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU").range(0.01, 60.0).show_default();
+            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             return [options](Console& console) { measure(console, *options); };
           }};
 }

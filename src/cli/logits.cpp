@@ -62,10 +62,10 @@ void show(const Options& options, Console& console) {
   else write_text_rows(console, engine, ids);
 }
 
-Action declare(CLI::App& app) {
+Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(app, options->model);
-  app.add_option("--ids", options->ids, "token ids, separated by commas")->required();
+  declare_model_options(parser, options->model);
+  parser.option("--ids", options->ids, "token ids, separated by commas").required();
   return [options](Console& console) { show(*options, console); };
 }
 

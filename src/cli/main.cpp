@@ -1,4 +1,5 @@
 // The command line: finds the verb, runs it, and turns what it throws into one line and an exit code.
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -72,12 +73,13 @@ struct CommandLine {
   void declare(Verb verb) {
     CLI::App& parent = parent_of(verb);
     const std::string name(verb.name.substr(verb.name.find(' ') + 1));
-    CLI::App* parser = parent.add_subcommand(name, std::string(verb.summary));
-    parser->add_flag("--json", json, "print one JSON value on standard output");
-    parser->footer("Example:\n" + std::string(verb.example) + "\n\n" + std::string(exit_codes));
+    CLI::App* app_of_verb = parent.add_subcommand(name, std::string(verb.summary));
+    app_of_verb->add_flag("--json", json, "print one JSON value on standard output");
+    app_of_verb->footer("Example:\n" + std::string(verb.example) + "\n\n" + std::string(exit_codes));
     if (&parent != &app) parent.description(parent.get_description() + (parent.get_description().empty() ? "" : "; ") + std::string(verb.summary));
-    Action action = verb.options(*parser);
-    entries.push_back({std::move(verb), parser, std::move(action)});
+    Parser parser(*app_of_verb);
+    Action action = verb.options(parser);
+    entries.push_back({std::move(verb), app_of_verb, std::move(action)});
   }
 };
 

@@ -34,23 +34,25 @@ RopeFrequencies parse_rope_frequencies(const std::string& name) {
 
 }  // namespace
 
-void declare_model_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json")->required();
-  app.add_option("--device", options.device,
-                 "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")
-      ->capture_default_str();
-  app.add_option("--dtype", options.dtype,
-                 "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
-  app.add_option("--weights", options.weights,
-                 "storage of weight matrices: f32, bf16, f16, or i8 and f8_e4m3, which quantize rows as they load and tokens as they come; as in the "
-                 "checkpoint by default");
-  app.add_option("--kv-cache", options.kv_cache, "storage of keys and values: int8, with a scale for each token and head, or fp8; --dtype's by default");
-  app.add_option("--threads", options.threads, "worker threads; 0: one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
-  app.add_option("--context", options.context,
-                 "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
-  app.add_option("--rope-frequencies", options.rope_frequencies, "stored: rounded to the checkpoint's element type, as model.to(dtype) does; exact: float32")
-      ->capture_default_str();
+void declare_model_options(Parser& parser, ModelOptions& options) {
+  parser.option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json").required();
+  parser
+      .option("--device", options.device,
+              "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")
+      .show_default();
+  parser.option("--dtype", options.dtype,
+                "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
+  parser.option("--weights", options.weights,
+                "storage of weight matrices: f32, bf16, f16, or i8 and f8_e4m3, which quantize rows as they load and tokens as they come; as in the "
+                "checkpoint by default");
+  parser.option("--kv-cache", options.kv_cache, "storage of keys and values: int8, with a scale for each token and head, or fp8; --dtype's by default");
+  parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
+  parser
+      .option("--context", options.context,
+              "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
+      .range(std::int64_t{0}, std::int64_t{1} << 30);
+  parser.option("--rope-frequencies", options.rope_frequencies, "stored: rounded to the checkpoint's element type, as model.to(dtype) does; exact: float32")
+      .show_default();
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {

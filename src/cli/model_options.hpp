@@ -18,7 +18,7 @@ struct ModelOptions {
 };
 
 /// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context and --rope-frequencies.
-void declare_model_options(CLI::App& app, ModelOptions& options);
+void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
 /// Loads the model, with a progress bar on a terminal. `least_context`: tokens that must fit where --context was not given.

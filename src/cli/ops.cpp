@@ -171,26 +171,23 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb ops_verb() {
-  return {
-      "ops", "the operators; one operator's schema, semantics and kernels; who computes a given call and why",
-      "  cermet ops\n"
-      "  cermet ops rms_norm\n"
-      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
-      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
-      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
-      [](CLI::App& app) -> Action {
-        const auto options = std::make_shared<Options>();
-        app.add_option("NAME", options->name, "an operator");
-        app.add_option("--explain", options->explain, "a call: operand types by name or in order, attributes as name=value; prints every candidate kernel");
-        app.add_option("--constant", options->constants,
-                       "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
-        app.add_option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension")
-            ->check(CLI::Range(1, 1 << 30))
-            ->capture_default_str();
-        app.add_option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one")->capture_default_str();
-        app.add_option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core")->check(CLI::Range(0, 1024));
-        return [options](Console& console) { show(console, *options); };
-      }};
+  return {"ops", "the operators; one operator's schema, semantics and kernels; who computes a given call and why",
+          "  cermet ops\n"
+          "  cermet ops rms_norm\n"
+          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
+          "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
+          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            parser.option("NAME", options->name, "an operator");
+            parser.option("--explain", options->explain, "a call: operand types by name or in order, attributes as name=value; prints every candidate kernel");
+            parser.option("--constant", options->constants,
+                          "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser.option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+            parser.option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core").range(0, 1024);
+            return [options](Console& console) { show(console, *options); };
+          }};
 }
 
 }  // namespace cermet::cli

@@ -28,38 +28,36 @@ void check_folder(const QuantizeCommand& options, Console& console) {
     console.print("{}: {} tensors, {} quantized modules, {} codes: all as the policy says\n", options.check, result.tensors, result.modules, result.codes);
 }
 
-Action declare(CLI::App& app) {
+Action declare(Parser& parser) {
   const auto o = std::make_shared<QuantizeCommand>();
-  app.add_option("MODEL", o->model, "folder of a checkpoint in f32, bf16 or f16, with its tokenizer.json");
-  app.add_option(
+  parser.option("MODEL", o->model, "folder of a checkpoint in f32, bf16 or f16, with its tokenizer.json");
+  parser.option(
       "--calib", o->calibration,
       "prompts to calibrate on: .jsonl with \"text\", \"prompt\", \"messages\" or \"ids\" in every line, or text, cut into pieces of --length tokens");
-  app.add_option("--tokenizer", o->tokenizer, "folder of another model whose tokenizer.json reads prompts and --heldout");
-  app.add_option("--out", o->out, "folder to create; an interrupted run is resumed from OUT.partial beside it");
-  app.add_option("--policy", o->policy, "rules `PATTERN = SCHEME` by module name, the first that matches decides; see --print-policy for the default");
-  app.add_option("--scheme", o->scheme, "one scheme for everything but routers and head, in place of a policy");
-  app.add_option("--target-ppl", o->target,
-                 "a rise of perplexity, +0.5% for one: schemes are chosen for each layer so that --heldout stays within it at the least predicted time");
-  app.add_flag("--print-policy", o->print_policy, "print the policy (the default, or that of --policy or --scheme) and end");
-  app.add_option("--anti-outlier", o->anti_outlier, "none, clamp, smooth, both, or auto, which keeps what lowers a layer's error on held-out prompts")
-      ->capture_default_str();
-  app.add_option("--clamp-percentile", o->clamp_percentile, "of absolute activations: where clamping begins")->capture_default_str();
-  app.add_option("--samples", o->prompts.samples, "prompts at most, spread evenly over the file")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--length", o->prompts.length, "tokens of a prompt at most")->check(CLI::Range(2, 1 << 20))->capture_default_str();
-  app.add_flag("--prompt-per-line", o->prompts.prompt_per_line, "each line of a text file is a prompt");
-  app.add_option("--heldout", o->heldout, "UTF-8 text that calibration does not see: perplexity before and after is measured on it");
-  app.add_option("--heldout-chars", o->heldout_characters, "use its first this many characters only; 0: all")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--format", o->format, "compressed-tensors, or modelslim, Ascend's descriptor")->capture_default_str();
-  app.add_option("--max-file-bytes", o->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
-      ->capture_default_str();
-  app.add_option("--device", o->device, "where layers run: cpu, or cuda")->capture_default_str();
-  app.add_option("--threads", o->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
-  app.add_flag("--no-speed", o->no_speed, "leave the speeds out of the report");
-  app.add_flag("--restart", o->restart, "begin anew where an interrupted run left layers in OUT.partial");
-  app.add_option("--check", o->check, "read a quantized folder and prove that every tensor obeys its policy; one line for each that does not");
+  parser.option("--tokenizer", o->tokenizer, "folder of another model whose tokenizer.json reads prompts and --heldout");
+  parser.option("--out", o->out, "folder to create; an interrupted run is resumed from OUT.partial beside it");
+  parser.option("--policy", o->policy, "rules `PATTERN = SCHEME` by module name, the first that matches decides; see --print-policy for the default");
+  parser.option("--scheme", o->scheme, "one scheme for everything but routers and head, in place of a policy");
+  parser.option("--target-ppl", o->target,
+                "a rise of perplexity, +0.5% for one: schemes are chosen for each layer so that --heldout stays within it at the least predicted time");
+  parser.flag("--print-policy", o->print_policy, "print the policy (the default, or that of --policy or --scheme) and end");
+  parser.option("--anti-outlier", o->anti_outlier, "none, clamp, smooth, both, or auto, which keeps what lowers a layer's error on held-out prompts")
+      .show_default();
+  parser.option("--clamp-percentile", o->clamp_percentile, "of absolute activations: where clamping begins").show_default();
+  parser.option("--samples", o->prompts.samples, "prompts at most, spread evenly over the file").range(1, 1 << 20).show_default();
+  parser.option("--length", o->prompts.length, "tokens of a prompt at most").range(2, 1 << 20).show_default();
+  parser.flag("--prompt-per-line", o->prompts.prompt_per_line, "each line of a text file is a prompt");
+  parser.option("--heldout", o->heldout, "UTF-8 text that calibration does not see: perplexity before and after is measured on it");
+  parser.option("--heldout-chars", o->heldout_characters, "use its first this many characters only; 0: all").range(0, 1 << 30).show_default();
+  parser.option("--format", o->format, "compressed-tensors, or modelslim, Ascend's descriptor").show_default();
+  parser.option("--max-file-bytes", o->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
+      .range(std::int64_t{1}, std::int64_t{1} << 50)
+      .show_default();
+  parser.option("--device", o->device, "where layers run: cpu, or cuda").show_default();
+  parser.option("--threads", o->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
+  parser.flag("--no-speed", o->no_speed, "leave the speeds out of the report");
+  parser.flag("--restart", o->restart, "begin anew where an interrupted run left layers in OUT.partial");
+  parser.option("--check", o->check, "read a quantized folder and prove that every tensor obeys its policy; one line for each that does not");
   return [o](Console& console) {
     if (o->print_policy) console.write(policy_option(*o).text());
     else if (!o->check.empty()) check_folder(*o, console);

@@ -155,20 +155,19 @@ void run(const Options& options, Console& console) {
   if (turn.generation.end == Generation::End::cancelled) fail(Status::cancelled, "generation: stopped after {} tokens", turn.generation.ids.size());
 }
 
-Action declare(CLI::App& app) {
+Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(app, options->model);
-  app.add_option("-p,--prompt", options->prompt, "text to continue; without it and --ids, prompts are read line by line");
-  app.add_option("--ids", options->ids, "token ids to continue, separated by commas");
-  app.add_option("-n,--new-tokens", options->new_tokens, "most tokens to generate")->capture_default_str();
-  app.add_option("--temperature", options->sampling.temperature, "0 takes the most likely token; higher is more random")->capture_default_str();
-  app.add_option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all")->capture_default_str();
-  app.add_option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability")->capture_default_str();
-  app.add_option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest")->capture_default_str();
-  app.add_option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely")
-      ->capture_default_str();
-  app.add_option("--seed", options->sampling.seed, "same seed, same tokens")->capture_default_str();
-  app.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  declare_model_options(parser, options->model);
+  parser.option("-p,--prompt", options->prompt, "text to continue; without it and --ids, prompts are read line by line");
+  parser.option("--ids", options->ids, "token ids to continue, separated by commas");
+  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").show_default();
+  parser.option("--temperature", options->sampling.temperature, "0 takes the most likely token; higher is more random").show_default();
+  parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all").show_default();
+  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").show_default();
+  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").show_default();
+  parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely").show_default();
+  parser.option("--seed", options->sampling.seed, "same seed, same tokens").show_default();
+  parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   return [options](Console& console) { run(*options, console); };
 }
 

@@ -45,15 +45,15 @@ Verb synth_verb() {
   return {"synth", "a random checkpoint of any supported configuration, streamed to disk",
           "  cermet synth --config models/demo/config.json --out /tmp/random --seed 7\n"
           "  cermet bench model /tmp/random",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("--config", options->config, "a config.json; its dtype is that of the weights")->required();
-            app.add_option("--out", options->out, "folder to create; it may exist if it is empty")->required();
-            app.add_option("--seed", options->synth.seed, "same seed, same bytes")->capture_default_str();
-            app.add_option("--max-file-bytes", options->synth.max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
-                ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
-                ->capture_default_str();
-            app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
+            parser.option("--config", options->config, "a config.json; its dtype is that of the weights").required();
+            parser.option("--out", options->out, "folder to create; it may exist if it is empty").required();
+            parser.option("--seed", options->synth.seed, "same seed, same bytes").show_default();
+            parser.option("--max-file-bytes", options->synth.max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
+                .range(std::int64_t{1}, std::int64_t{1} << 50)
+                .show_default();
+            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             return [options](Console& console) { synthesize(console, *options); };
           }};
 }

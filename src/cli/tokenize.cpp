@@ -31,11 +31,11 @@ Verb tokenize_verb() {
   return {"tokenize", "text on standard input to ids, or ids to text",
           "  cermet tokenize models/demo < README.md\n"
           "  echo '12, 34, 56' | cermet tokenize models/demo --decode",
-          [](CLI::App& app) -> Action {
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("MODEL", options->model, "folder with a tokenizer.json")->required();
-            app.add_flag("--decode", options->decode, "read ids (separated by commas or spaces) and print their text");
-            app.add_flag("--no-special", options->no_special, "add no special tokens around the text; with --decode, leave special tokens out");
+            parser.option("MODEL", options->model, "folder with a tokenizer.json").required();
+            parser.flag("--decode", options->decode, "read ids (separated by commas or spaces) and print their text");
+            parser.flag("--no-special", options->no_special, "add no special tokens around the text; with --decode, leave special tokens out");
             return [options](Console& console) {
               const Tokenizer tokenizer = load_tokenizer(options->model, "its ids");
               if (options->decode) decode(console, tokenizer, *options);

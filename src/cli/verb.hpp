@@ -1,11 +1,11 @@
 // A verb of the command line: one file each, listed in verbs.inc.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string_view>
 
 #include "cli/console.hpp"
+#include "cli/parser.hpp"
 
 namespace cermet::cli {
 
@@ -13,10 +13,10 @@ namespace cermet::cli {
 using Action = std::function<void(Console&)>;
 
 struct Verb {
-  std::string_view name;                     ///< "run"; a group and a verb of it where it has a space: "bench op"
-  std::string_view summary;                  ///< one line
-  std::string_view example;                  ///< command lines that work, shown by --help
-  std::function<Action(CLI::App&)> options;  ///< declares options and returns what runs with their values; --json is declared for every verb
+  std::string_view name;                   ///< "run"; a group and a verb of it where it has a space: "bench op"
+  std::string_view summary;                ///< one line
+  std::string_view example;                ///< command lines that work, shown by --help
+  std::function<Action(Parser&)> options;  ///< declares options and returns what runs with their values; --json is declared for every verb
 };
 
 }  // namespace cermet::cli

@@ -29,9 +29,9 @@ void describe(Console& console, const Options& options) {
 }  // namespace
 
 Verb type_verb() {
-  return {"type", "elements and bytes of tensor types", "  cermet type 'bf16[2048, 8192]' 'f32[]'", [](CLI::App& app) -> Action {
+  return {"type", "elements and bytes of tensor types", "  cermet type 'bf16[2048, 8192]' 'f32[]'", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            app.add_option("types", options->types, "types such as 'bf16[2048, 8192]'")->required();
+            parser.option("types", options->types, "types such as 'bf16[2048, 8192]'").required();
             return [options](Console& console) { describe(console, *options); };
           }};
 }
