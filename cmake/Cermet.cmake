@@ -13,8 +13,10 @@ if(CERMET_SANITIZE)
   target_link_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE})
 endif()
 
-# cermet_folder(NAME PATH LIBRARIES...): the sources below src/PATH as one static library cermet_NAME.
-function(cermet_folder name path)
+include(${CMAKE_CURRENT_LIST_DIR}/Precompiled.cmake)
+
+# cermet_folder(NAME PATH HEADERS LIBRARIES...): the sources below src/PATH as one static library cermet_NAME; HEADERS names the precompiled set.
+function(cermet_folder name path headers)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/device/cuda/driver/")  # the plugin's
   if(NOT sources)
@@ -25,6 +27,7 @@ function(cermet_folder name path)
   add_library(cermet_${name} STATIC ${sources})
   target_link_libraries(cermet_${name} PRIVATE cermet_options PUBLIC ${ARGN})
   target_include_directories(cermet_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  cermet_precompile(cermet_${name} ${headers})
 endfunction()
 
 # cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long have that label.
@@ -38,6 +41,7 @@ function(cermet_tests folder)
   target_link_libraries(test_${name} PRIVATE cermet_options GTest::gtest_main ${ARGN})
   target_compile_definitions(test_${name} PRIVATE CERMET_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CERMET_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  cermet_precompile(test_${name} test)
   if(folder MATCHES "/long$")
     set(properties TIMEOUT 1800 LABELS long)
   else()
