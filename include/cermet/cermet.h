@@ -7,7 +7,11 @@
  * Threads. A handle may be used from several threads. An operator or a model is used by one thread at a time.
  *
  * Tensors are DLPack's DLTensor in host memory (kDLCPU). DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8
- * bits (the codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are. */
+ * bits (the codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
+ *
+ * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_tokens and cermet_generation do not change
+ * within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members
+ * are added at their end, so a program keeps working with a newer library, and an older library refuses members that it does not know. */
 #ifndef CERMET_CERMET_H_
 #define CERMET_CERMET_H_
 
@@ -43,11 +47,15 @@ CERMET_API const char* cermet_last_error_message(void);
 
 typedef struct cermet_handle cermet_handle;
 
-/* `device` is "cpu", "cuda" (or "cuda:1", the second GPU), or "null", which checks and selects everything and computes nothing. `threads` counts the
- * caller; 0 is one for each core. */
+/* `device` is "cpu", "cuda" (or "cuda:1", the second GPU), or "null", which computes nothing: it checks and selects everything as the CPU does, and
+ * "null:sm_90" checks, selects and compiles as a GPU of that compute capability does, operands in kDLCUDA included, on a machine without one. On it
+ * cermet_op_run checks its operands, writes no result and succeeds; models load, but calls that would return logits or tokens fail with
+ * CERMET_UNSUPPORTED. `threads` counts the caller; 0 is one for each core. */
 CERMET_API cermet_status cermet_create(const char* device, int32_t threads, cermet_handle** handle);
 /* Operators and models made from the handle stay valid. NULL is allowed. */
 CERMET_API void cermet_destroy(cermet_handle* handle);
+/* 1 where operators and models compute; 0 on the null device. */
+CERMET_API int32_t cermet_computes(const cermet_handle* handle);
 /* Number of threads. */
 CERMET_API int32_t cermet_threads(const cermet_handle* handle);
 /* "cpu (2 threads, avx512_bf16)"; valid as long as the handle. */
@@ -121,25 +129,36 @@ CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inp
 
 typedef struct cermet_model cermet_model;
 
-/* Start from cermet_model_defaults(): members may be added at the end. */
+/* Start from cermet_model_defaults(). Strings are what the options of `cermet run` take; NULL is the default. */
 typedef struct cermet_model_options {
-  const char* dtype;              /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
-  const char* weights;            /* the same choice for the storage of weight matrices; NULL: as in the checkpoint, so that nothing is rounded */
-  int64_t max_context;            /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
-  int64_t max_sequences;          /* sequences of one batch */
-  int64_t max_batch_tokens;       /* tokens of one forward pass */
+  size_t struct_size;       /* sizeof(cermet_model_options) where it was compiled */
+  const char* dtype;        /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
+  const char* weights;      /* storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8"), which quantize rows as they load
+                               and tokens as they come; NULL: as in the checkpoint, so that nothing is rounded */
+  const char* kv_cache;     /* storage of keys and values: "i8" with a scale for each token and head, or "f8_e4m3" (also "int8", "fp8"); NULL: dtype */
+  int64_t max_context;      /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
+  int64_t max_sequences;    /* sequences of one batch */
+  int64_t max_batch_tokens; /* tokens of one forward pass */
   int32_t exact_rope_frequencies; /* not 0: float32 rotary frequencies; 0: rounded to the checkpoint's type, as frameworks do that cast the module */
 } cermet_model_options;
 
-CERMET_API cermet_model_options cermet_model_defaults(void);
+/* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */
+CERMET_API void cermet_model_options_init(cermet_model_options* options, size_t struct_size);
 
-/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads.
+static inline cermet_model_options cermet_model_defaults(void) {
+  cermet_model_options options;
+  cermet_model_options_init(&options, sizeof options);
+  return options;
+}
+
+/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads. Weights
+ * and cache are in the device's memory; tokens go in and logits come out in the host's on every device.
  * `options` may be NULL for the defaults. */
 CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
 /* NULL is allowed. */
 CERMET_API void cermet_model_destroy(cermet_model* model);
-/* JSON: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer. Valid as long as the
- * model. */
+/* JSON: architecture, layers, sizes, vocab_size, dtype, device, computes (false on the null device), weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
+ * Valid as long as the model. */
 CERMET_API const char* cermet_model_info(const cermet_model* model);
 /* Number of logits of a position. */
 CERMET_API size_t cermet_model_vocab_size(const cermet_model* model);
@@ -172,7 +191,9 @@ CERMET_API int64_t cermet_model_length(const cermet_model* model, int32_t sequen
 /* Forgets a sequence's context. */
 CERMET_API cermet_status cermet_model_reset(cermet_model* model, int32_t sequence);
 
+/* Start from cermet_generate_defaults(): 128 tokens, greedy. */
 typedef struct cermet_generate_options {
+  size_t struct_size; /* sizeof(cermet_generate_options) where it was compiled */
   int64_t max_new_tokens;
   double temperature;        /* 0: always the most likely token */
   int32_t top_k;             /* 0: all */
@@ -183,8 +204,14 @@ typedef struct cermet_generate_options {
   int32_t ignore_eos;        /* not 0: the model's end-of-text tokens do not end generation */
 } cermet_generate_options;
 
-/* 128 tokens, greedy. */
-CERMET_API cermet_generate_options cermet_generate_defaults(void);
+/* Fills in the defaults; struct_size is sizeof(cermet_generate_options). For languages that do not compile this header. */
+CERMET_API void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size);
+
+static inline cermet_generate_options cermet_generate_defaults(void) {
+  cermet_generate_options options;
+  cermet_generate_options_init(&options, sizeof options);
+  return options;
+}
 
 typedef enum cermet_end { CERMET_END_LENGTH = 0, CERMET_END_STOP = 1, CERMET_END_CONTEXT = 2, CERMET_END_CANCELLED = 3 } cermet_end;
 
