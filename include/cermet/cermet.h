@@ -6,10 +6,11 @@
  *
  * Threads. A handle may be used from several threads. An operator or a model is used by one thread at a time.
  *
- * Tensors are DLPack's DLTensor in host memory (kDLCPU). DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8
- * bits (the codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
+ * Tensors are DLPack's DLTensor, in memory of the handle's device: kDLCPU on the CPU, kDLCUDA with the GPU's index on a GPU. Only the values of
+ * constants may also come from the host there. DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8 bits (the codes
+ * of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
  *
- * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_tokens and cermet_generation do not change
+ * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_range, cermet_tokens and cermet_generation do not change
  * within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members
  * are added at their end, so a program keeps working with a newer library, and an older library refuses members that it does not know. */
 #ifndef CERMET_CERMET_H_
@@ -74,11 +75,14 @@ CERMET_API const char* cermet_op_schema(const char* name);
 
 typedef struct cermet_op cermet_op;
 
-/* What an operand will be. The last dimension is contiguous; leading ones may be strided (a slice of a larger tensor). */
+/* What an operand will be. The last dimension is contiguous; leading ones may be strided (a slice of a larger tensor). A dimension is a number, or
+ * CERMET_DIM('M') for one that varies from run to run, where cermet_op_create_ranged gives 'M' a range. */
+#define CERMET_DIM(symbol) (-(int64_t)(symbol))
+
 typedef struct cermet_descriptor {
   const char* dtype;      /* "f32", "bf16", "f16", "f8_e4m3", "f8_e5m2", "i8", "i32", "i64", "bool" ...; NULL: the optional operand is not given */
   int32_t ndim;           /* at most 8 */
-  const int64_t* shape;   /* ndim dimensions; may be NULL when ndim is 0 */
+  const int64_t* shape;   /* ndim dimensions, in elements; may be NULL when ndim is 0 */
   const int64_t* strides; /* in elements, and then the operand must come with exactly these; NULL: any legal ones */
   int32_t is_constant;    /* not 0: given once by cermet_op_set_constant, in the form that the kernel likes best (prepacked weights) */
 } cermet_descriptor;
@@ -96,32 +100,68 @@ typedef struct cermet_attribute {
   size_t integer_count;
 } cermet_attribute;
 
+/* A dimension that varies: a capital letter, and the largest value that it may take (1 to 2^31 - 1; the least is 0). */
+typedef struct cermet_range {
+  char symbol;
+  int64_t maximum;
+} cermet_range;
+
 /* Validates operands and attributes against the schema, infers the results and chooses a kernel. */
 CERMET_API cermet_status cermet_op_create(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count,
                                           const cermet_attribute* attributes, size_t attribute_count, cermet_op** op);
+/* The same with dimensions that vary. One operator then runs for every value in its ranges: nothing is selected, compiled or packed after creation. A
+ * run takes the values from the shapes of its operands, which must agree on them. Kernels are chosen for values of the first range of 1, of up to 32,
+ * and of up to its maximum, so list the number of rows first; workspace is what the maxima take. Constants have no dimension that varies. Not every
+ * operator can leave every dimension open; the message names those that must be known. */
+CERMET_API cermet_status cermet_op_create_ranged(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count,
+                                                 const cermet_attribute* attributes, size_t attribute_count, const cermet_range* ranges, size_t range_count,
+                                                 cermet_op** op);
 /* NULL is allowed. */
 CERMET_API void cermet_op_destroy(cermet_op* op);
 
-/* Number of results, and the type of one: dtype, ndim and shape; strides are NULL. The pointers are valid as long as the operator. */
+/* Number of results, and the type of one: dtype, ndim and shape, with every range at its maximum; strides are NULL. The pointers are valid as long as
+ * the operator. */
 CERMET_API size_t cermet_op_output_count(const cermet_op* op);
 CERMET_API cermet_status cermet_op_output(const cermet_op* op, size_t index, cermet_descriptor* output);
+/* The shape of a result for these inputs, as ndim of cermet_op_output numbers. Only shapes are read of the tensors, and only of operands that have a
+ * dimension in a range. */
+CERMET_API cermet_status cermet_op_output_shape(const cermet_op* op, size_t index, const DLTensor* const* inputs, size_t input_count, int64_t* shape);
 /* Index of the input whose memory a result shares (state that is updated in place), or -1. Pass the same memory for both. */
 CERMET_API int32_t cermet_op_output_alias(const cermet_op* op, size_t index);
-/* Name of the chosen kernel; valid for the life of the process. */
+/* Name of the chosen kernel, with every range at its maximum; valid for the life of the process. */
 CERMET_API const char* cermet_op_kernel(const cermet_op* op);
 /* Bytes of scratch memory that cermet_op_run wants. */
 CERMET_API size_t cermet_op_workspace_size(const cermet_op* op);
 
-/* Gives the value of an operand that was declared constant. It is copied; the tensor may go afterwards. May be called again. */
+/* Gives the value of an operand that was declared constant, in memory of the host or of the handle's device, complete (no stream is still writing
+ * it). It is copied; the tensor may go afterwards. May be called again, when no run is under way. */
 CERMET_API cermet_status cermet_op_set_constant(cermet_op* op, size_t input, const DLTensor* tensor);
+
+/* A constant that several operators share: one copy in memory for each layout that their kernels want, which on the CPU is one for linear and its
+ * relatives whatever the number of rows, and on a GPU the plain one. */
+typedef struct cermet_weight cermet_weight;
+
+/* `tensor` is as for cermet_op_set_constant, but not copied: its memory must stay until cermet_weight_detach or cermet_weight_destroy. `dtype` names the
+ * element type; NULL: what the tensor says, which for bytes is "u8". */
+CERMET_API cermet_status cermet_weight_create(cermet_handle* handle, const DLTensor* tensor, const char* dtype, cermet_weight** weight);
+/* Gives an operator of the same handle the value of an operand that was declared constant, of exactly the weight's type and shape. The first operator
+ * that wants a layout makes the copy; the others use it. Operators keep what they use: the weight may be destroyed afterwards. */
+CERMET_API cermet_status cermet_op_set_weight(cermet_op* op, size_t input, cermet_weight* weight);
+/* The tensor's memory is read no more and may go. Operators that want a layout which nobody asked for before are refused from now on. */
+CERMET_API void cermet_weight_detach(cermet_weight* weight);
+/* Bytes of device memory (on the CPU: of host memory) that the weight's copies take. */
+CERMET_API size_t cermet_weight_bytes(const cermet_weight* weight);
+/* NULL is allowed. */
+CERMET_API void cermet_weight_destroy(cermet_weight* weight);
 
 /* Computes. `inputs` and `outputs` hold one pointer per operand and result, NULL for an optional operand that is not given and for constants.
  * Every tensor is checked against its descriptor: device, element type, shape, strides, alignment to its element, null data, and memory that a
  * result would share with another tensor (a result may be exactly one of the inputs where each of its elements depends on that input's same
  * element only). `workspace` is 64-byte aligned memory of at least cermet_op_workspace_size bytes, or NULL with size 0, in which case the
- * operator allocates it at the first run and keeps it. Allocates nothing else. On the CPU `stream` must be NULL. On a GPU all tensors and the
- * workspace are in its memory (kDLCUDA), and `stream` is a CUstream or cudaStream_t of its primary context, on which the work is enqueued; with
- * NULL it goes to a stream of the handle's and is done when this returns. Constants come from host memory in either case. */
+ * operator allocates it at the first run and keeps it. Allocates nothing else. Tensors and workspace are in memory of the handle's device. `stream` is
+ * NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary context, on which the work is enqueued, in order and not yet done
+ * when this returns; with NULL the work goes to a stream of the handle's and is done when this returns. One operator's runs use one workspace: on
+ * several streams they must not overlap. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
 
