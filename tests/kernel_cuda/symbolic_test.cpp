@@ -44,7 +44,7 @@ TEST_P(CudaSymbolic, BindsWithoutAGpu) {
           SCOPED_TRACE(fmt::format("{} case {}, kernel {}, T up to {} more", op.name, recipe.name, kernel->name, spare));
           EXPECT_TRUE(kernel->bind(*problem));
           EXPECT_GE(kernel->workspace(*problem, 1), 0);
-          EXPECT_EQ(kernel->programs(*problem).empty(), kernel->name.starts_with("cublaslt."));
+          EXPECT_FALSE(kernel->programs(*problem).empty());
         }
       }
   }
