@@ -158,7 +158,7 @@ Shape Operator::output_shape(std::size_t i, std::span<const DLTensor* const> inp
 void Operator::take_inputs(std::span<const DLTensor* const> inputs) {
   const Problem& p = problem();
   require(inputs.size() <= p.inputs.size(), "{}: expected at most {} inputs, found {}", p.op->name, p.inputs.size(), inputs.size());
-  symbols_ = symbols_of(inputs);
+  if (!ranges_.empty()) symbols_ = symbols_of(inputs);
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const DLTensor* tensor = i < inputs.size() ? inputs[i] : nullptr;
     const std::string_view operand = spec_name(p.op->inputs, i);
