@@ -6,8 +6,13 @@
  *
  * Threads. A handle may be used from several threads. An operator or a model is used by one thread at a time.
  *
- * Tensors are DLPack's DLTensor in host memory (kDLCPU). DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8
- * bits (the codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are. */
+ * Tensors are DLPack's DLTensor, in memory of the handle's device: kDLCPU on the CPU, kDLCUDA with the GPU's index on a GPU. Only the values of
+ * constants may also come from the host there. DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8 bits (the codes
+ * of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
+ *
+ * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_range, cermet_tokens and cermet_generation do not change
+ * within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members
+ * are added at their end, so a program keeps working with a newer library, and an older library refuses members that it does not know. */
 #ifndef CERMET_CERMET_H_
 #define CERMET_CERMET_H_
 
@@ -43,11 +48,15 @@ CERMET_API const char* cermet_last_error_message(void);
 
 typedef struct cermet_handle cermet_handle;
 
-/* `device` is "cpu", "cuda" (or "cuda:1", the second GPU), or "null", which checks and selects everything and computes nothing. `threads` counts the
- * caller; 0 is one for each core. */
+/* `device` is "cpu", "cuda" (or "cuda:1", the second GPU), or "null", which computes nothing: it checks and selects everything as the CPU does, and
+ * "null:sm_90" checks, selects and compiles as a GPU of that compute capability does, operands in kDLCUDA included, on a machine without one. On it
+ * cermet_op_run checks its operands, writes no result and succeeds; models load, but calls that would return logits or tokens fail with
+ * CERMET_UNSUPPORTED. `threads` counts the caller; 0 is one for each core. */
 CERMET_API cermet_status cermet_create(const char* device, int32_t threads, cermet_handle** handle);
 /* Operators and models made from the handle stay valid. NULL is allowed. */
 CERMET_API void cermet_destroy(cermet_handle* handle);
+/* 1 where operators and models compute; 0 on the null device. */
+CERMET_API int32_t cermet_computes(const cermet_handle* handle);
 /* Number of threads. */
 CERMET_API int32_t cermet_threads(const cermet_handle* handle);
 /* "cpu (2 threads, avx512_bf16)"; valid as long as the handle. */
@@ -66,11 +75,14 @@ CERMET_API const char* cermet_op_schema(const char* name);
 
 typedef struct cermet_op cermet_op;
 
-/* What an operand will be. The last dimension is contiguous; leading ones may be strided (a slice of a larger tensor). */
+/* What an operand will be. The last dimension is contiguous; leading ones may be strided (a slice of a larger tensor). A dimension is a number, or
+ * CERMET_DIM('M') for one that varies from run to run, where cermet_op_create_ranged gives 'M' a range. */
+#define CERMET_DIM(symbol) (-(int64_t)(symbol))
+
 typedef struct cermet_descriptor {
   const char* dtype;      /* "f32", "bf16", "f16", "f8_e4m3", "f8_e5m2", "i8", "i32", "i64", "bool" ...; NULL: the optional operand is not given */
   int32_t ndim;           /* at most 8 */
-  const int64_t* shape;   /* ndim dimensions; may be NULL when ndim is 0 */
+  const int64_t* shape;   /* ndim dimensions, in elements; may be NULL when ndim is 0 */
   const int64_t* strides; /* in elements, and then the operand must come with exactly these; NULL: any legal ones */
   int32_t is_constant;    /* not 0: given once by cermet_op_set_constant, in the form that the kernel likes best (prepacked weights) */
 } cermet_descriptor;
@@ -88,32 +100,68 @@ typedef struct cermet_attribute {
   size_t integer_count;
 } cermet_attribute;
 
+/* A dimension that varies: a capital letter, and the largest value that it may take (1 to 2^31 - 1; the least is 0). */
+typedef struct cermet_range {
+  char symbol;
+  int64_t maximum;
+} cermet_range;
+
 /* Validates operands and attributes against the schema, infers the results and chooses a kernel. */
 CERMET_API cermet_status cermet_op_create(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count,
                                           const cermet_attribute* attributes, size_t attribute_count, cermet_op** op);
+/* The same with dimensions that vary. One operator then runs for every value in its ranges: nothing is selected, compiled or packed after creation. A
+ * run takes the values from the shapes of its operands, which must agree on them. Kernels are chosen for values of the first range of 1, of up to 32,
+ * and of up to its maximum, so list the number of rows first; workspace is what the maxima take. Constants have no dimension that varies. Not every
+ * operator can leave every dimension open; the message names those that must be known. */
+CERMET_API cermet_status cermet_op_create_ranged(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count,
+                                                 const cermet_attribute* attributes, size_t attribute_count, const cermet_range* ranges, size_t range_count,
+                                                 cermet_op** op);
 /* NULL is allowed. */
 CERMET_API void cermet_op_destroy(cermet_op* op);
 
-/* Number of results, and the type of one: dtype, ndim and shape; strides are NULL. The pointers are valid as long as the operator. */
+/* Number of results, and the type of one: dtype, ndim and shape, with every range at its maximum; strides are NULL. The pointers are valid as long as
+ * the operator. */
 CERMET_API size_t cermet_op_output_count(const cermet_op* op);
 CERMET_API cermet_status cermet_op_output(const cermet_op* op, size_t index, cermet_descriptor* output);
+/* The shape of a result for these inputs, as ndim of cermet_op_output numbers. Only shapes are read of the tensors, and only of operands that have a
+ * dimension in a range. */
+CERMET_API cermet_status cermet_op_output_shape(const cermet_op* op, size_t index, const DLTensor* const* inputs, size_t input_count, int64_t* shape);
 /* Index of the input whose memory a result shares (state that is updated in place), or -1. Pass the same memory for both. */
 CERMET_API int32_t cermet_op_output_alias(const cermet_op* op, size_t index);
-/* Name of the chosen kernel; valid for the life of the process. */
+/* Name of the chosen kernel, with every range at its maximum; valid for the life of the process. */
 CERMET_API const char* cermet_op_kernel(const cermet_op* op);
 /* Bytes of scratch memory that cermet_op_run wants. */
 CERMET_API size_t cermet_op_workspace_size(const cermet_op* op);
 
-/* Gives the value of an operand that was declared constant. It is copied; the tensor may go afterwards. May be called again. */
+/* Gives the value of an operand that was declared constant, in memory of the host or of the handle's device, complete (no stream is still writing
+ * it). It is copied; the tensor may go afterwards. May be called again, when no run is under way. */
 CERMET_API cermet_status cermet_op_set_constant(cermet_op* op, size_t input, const DLTensor* tensor);
+
+/* A constant that several operators share: one copy in memory for each layout that their kernels want, which on the CPU is one for linear and its
+ * relatives whatever the number of rows, and on a GPU the plain one. */
+typedef struct cermet_weight cermet_weight;
+
+/* `tensor` is as for cermet_op_set_constant, but not copied: its memory must stay until cermet_weight_detach or cermet_weight_destroy. `dtype` names the
+ * element type; NULL: what the tensor says, which for bytes is "u8". */
+CERMET_API cermet_status cermet_weight_create(cermet_handle* handle, const DLTensor* tensor, const char* dtype, cermet_weight** weight);
+/* Gives an operator of the same handle the value of an operand that was declared constant, of exactly the weight's type and shape. The first operator
+ * that wants a layout makes the copy; the others use it. Operators keep what they use: the weight may be destroyed afterwards. */
+CERMET_API cermet_status cermet_op_set_weight(cermet_op* op, size_t input, cermet_weight* weight);
+/* The tensor's memory is read no more and may go. Operators that want a layout which nobody asked for before are refused from now on. */
+CERMET_API void cermet_weight_detach(cermet_weight* weight);
+/* Bytes of device memory (on the CPU: of host memory) that the weight's copies take. */
+CERMET_API size_t cermet_weight_bytes(const cermet_weight* weight);
+/* NULL is allowed. */
+CERMET_API void cermet_weight_destroy(cermet_weight* weight);
 
 /* Computes. `inputs` and `outputs` hold one pointer per operand and result, NULL for an optional operand that is not given and for constants.
  * Every tensor is checked against its descriptor: device, element type, shape, strides, alignment to its element, null data, and memory that a
  * result would share with another tensor (a result may be exactly one of the inputs where each of its elements depends on that input's same
  * element only). `workspace` is 64-byte aligned memory of at least cermet_op_workspace_size bytes, or NULL with size 0, in which case the
- * operator allocates it at the first run and keeps it. Allocates nothing else. On the CPU `stream` must be NULL. On a GPU all tensors and the
- * workspace are in its memory (kDLCUDA), and `stream` is a CUstream or cudaStream_t of its primary context, on which the work is enqueued; with
- * NULL it goes to a stream of the handle's and is done when this returns. Constants come from host memory in either case. */
+ * operator allocates it at the first run and keeps it. Allocates nothing else. Tensors and workspace are in memory of the handle's device. `stream` is
+ * NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary context, on which the work is enqueued, in order and not yet done
+ * when this returns; with NULL the work goes to a stream of the handle's and is done when this returns. One operator's runs use one workspace: on
+ * several streams they must not overlap. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
 
@@ -121,25 +169,36 @@ CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inp
 
 typedef struct cermet_model cermet_model;
 
-/* Start from cermet_model_defaults(): members may be added at the end. */
+/* Start from cermet_model_defaults(). Strings are what the options of `cermet run` take; NULL is the default. */
 typedef struct cermet_model_options {
-  const char* dtype;              /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
-  const char* weights;            /* the same choice for the storage of weight matrices; NULL: as in the checkpoint, so that nothing is rounded */
-  int64_t max_context;            /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
-  int64_t max_sequences;          /* sequences of one batch */
-  int64_t max_batch_tokens;       /* tokens of one forward pass */
+  size_t struct_size;       /* sizeof(cermet_model_options) where it was compiled */
+  const char* dtype;        /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
+  const char* weights;      /* storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8"), which quantize rows as they load
+                               and tokens as they come; NULL: as in the checkpoint, so that nothing is rounded */
+  const char* kv_cache;     /* storage of keys and values: "i8" with a scale for each token and head, or "f8_e4m3" (also "int8", "fp8"); NULL: dtype */
+  int64_t max_context;      /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
+  int64_t max_sequences;    /* sequences of one batch */
+  int64_t max_batch_tokens; /* tokens of one forward pass */
   int32_t exact_rope_frequencies; /* not 0: float32 rotary frequencies; 0: rounded to the checkpoint's type, as frameworks do that cast the module */
 } cermet_model_options;
 
-CERMET_API cermet_model_options cermet_model_defaults(void);
+/* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */
+CERMET_API void cermet_model_options_init(cermet_model_options* options, size_t struct_size);
 
-/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads.
+static inline cermet_model_options cermet_model_defaults(void) {
+  cermet_model_options options;
+  cermet_model_options_init(&options, sizeof options);
+  return options;
+}
+
+/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads. Weights
+ * and cache are in the device's memory; tokens go in and logits come out in the host's on every device.
  * `options` may be NULL for the defaults. */
 CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
 /* NULL is allowed. */
 CERMET_API void cermet_model_destroy(cermet_model* model);
-/* JSON: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer. Valid as long as the
- * model. */
+/* JSON: architecture, layers, sizes, vocab_size, dtype, device, computes (false on the null device), weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
+ * Valid as long as the model. */
 CERMET_API const char* cermet_model_info(const cermet_model* model);
 /* Number of logits of a position. */
 CERMET_API size_t cermet_model_vocab_size(const cermet_model* model);
@@ -172,7 +231,9 @@ CERMET_API int64_t cermet_model_length(const cermet_model* model, int32_t sequen
 /* Forgets a sequence's context. */
 CERMET_API cermet_status cermet_model_reset(cermet_model* model, int32_t sequence);
 
+/* Start from cermet_generate_defaults(): 128 tokens, greedy. */
 typedef struct cermet_generate_options {
+  size_t struct_size; /* sizeof(cermet_generate_options) where it was compiled */
   int64_t max_new_tokens;
   double temperature;        /* 0: always the most likely token */
   int32_t top_k;             /* 0: all */
@@ -183,8 +244,14 @@ typedef struct cermet_generate_options {
   int32_t ignore_eos;        /* not 0: the model's end-of-text tokens do not end generation */
 } cermet_generate_options;
 
-/* 128 tokens, greedy. */
-CERMET_API cermet_generate_options cermet_generate_defaults(void);
+/* Fills in the defaults; struct_size is sizeof(cermet_generate_options). For languages that do not compile this header. */
+CERMET_API void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size);
+
+static inline cermet_generate_options cermet_generate_defaults(void) {
+  cermet_generate_options options;
+  cermet_generate_options_init(&options, sizeof options);
+  return options;
+}
 
 typedef enum cermet_end { CERMET_END_LENGTH = 0, CERMET_END_STOP = 1, CERMET_END_CONTEXT = 2, CERMET_END_CANCELLED = 3 } cermet_end;
 

@@ -67,10 +67,16 @@ inline dtype dtype_of(const std::string& name) {
   throw error(CERMET_INVALID_ARGUMENT, "element type: expected one that Cermet knows, found '" + name + "'");
 }
 
+/// "cuda:1", as messages have it.
+inline std::string text_of(DLDevice device) {
+  if (device.device_type == kDLCPU) return "the host";
+  return (device.device_type == kDLCUDA ? "cuda:" : "DLPack device type " + std::to_string(device.device_type) + ", index ") + std::to_string(device.device_id);
+}
+
 }  // namespace face
 
-/// A tensor in host memory: owned and shared between copies, or a view of memory of the caller. Strides count elements; the last dimension is contiguous
-/// for every operator. A tensor made by tensor() stands for an optional operand that is not given.
+/// A tensor: host memory that it owns and shares between copies, or a view of memory of the caller on any device. Strides count elements; the last
+/// dimension is contiguous for every operator. A tensor made by tensor() stands for an optional operand that is not given.
 class tensor {
  public:
   tensor() = default;
@@ -87,32 +93,26 @@ class tensor {
       throw error(CERMET_INVALID_ARGUMENT, "tensor: expected " + std::to_string(size()) + " values, found " + std::to_string(values.size()));
     std::memcpy(data_, values.data(), values.size() * sizeof(float));
   }
-  /// A view of memory that outlives it; dense where no strides are given.
-  static tensor view(void* data, std::vector<std::int64_t> shape, dtype type, std::vector<std::int64_t> strides = {}) {
+  /// A view of memory that outlives it; dense where no strides are given. `device`: where the memory is, {kDLCUDA, 0} for the first GPU.
+  static tensor view(void* data, std::vector<std::int64_t> shape, dtype type, std::vector<std::int64_t> strides = {}, DLDevice device = {kDLCPU, 0}) {
     tensor t(data, std::move(shape), type);
+    t.device_ = device;
     if (!strides.empty()) t.strides_ = std::move(strides);
     if (t.strides_.size() != t.shape_.size()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected as many strides as dimensions");
     return t;
   }
-  /// A view of a DLPack tensor. For fp8 and bool, which DLPack 0.6 carries as bytes, say the element type.
+  /// A view of a DLPack tensor, on whatever device it is. For fp8 and bool, which DLPack 0.6 carries as bytes, say the element type.
   static tensor view(const DLTensor& source) { return view(source, dtype_in(source)); }
   static tensor view(const DLTensor& source, dtype type) {
     const std::size_t rank = static_cast<std::size_t>(source.ndim);
-    if (source.device.device_type != kDLCPU) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected host memory (kDLCPU), found another device");
     tensor t(static_cast<std::byte*>(source.data) + source.byte_offset, {source.shape, source.shape + rank}, type);
     if (source.strides) t.strides_.assign(source.strides, source.strides + rank);
+    t.device_ = source.device;
     return t;
   }
-  /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes.
-  static tensor from_dlpack(DLManagedTensor* source) {
-    std::shared_ptr<void> owner(source, [](void* p) {
-      auto* managed = static_cast<DLManagedTensor*>(p);
-      if (managed->deleter) managed->deleter(managed);
-    });
-    tensor t = view(source->dl_tensor);
-    t.owner_ = std::move(owner);
-    return t;
-  }
+  /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes. With a type for fp8 and bool, as view() has it.
+  static tensor from_dlpack(DLManagedTensor* source) { return taken(source, nullptr); }
+  static tensor from_dlpack(DLManagedTensor* source, dtype type) { return taken(source, &type); }
   /// Hands the memory on; the receiver calls the deleter. The memory lives until then, where the tensor owns it.
   DLManagedTensor* to_dlpack() const {
     struct Handed {
@@ -132,6 +132,8 @@ class tensor {
   /// Number of elements.
   std::int64_t size() const { return std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>()); }
   std::size_t element_bytes() const { return face::row_of(type_).bits / 8u; }
+  DLDevice device() const { return device_; }
+  bool on_host() const { return device_.device_type == kDLCPU; }
   void* data() const { return data_; }
   /// The memory as elements of a C++ type; throws where its size is another.
   template <class T>
@@ -144,12 +146,12 @@ class tensor {
     const auto& row = face::row_of(type_);
     auto* shape = const_cast<std::int64_t*>(shape_.data());
     auto* strides = const_cast<std::int64_t*>(strides_.data());
-    return {data_, {kDLCPU, 0}, static_cast<int>(shape_.size()), {row.code, row.bits, 1}, shape, strides, 0};
+    return {data_, device_, static_cast<int>(shape_.size()), {row.code, row.bits, 1}, shape, strides, 0};
   }
 
   /// A copy with another element type, rounded to nearest even.
   tensor to(dtype type) const;
-  /// The elements in row-major order, as float32.
+  /// The elements in row-major order, as float32; of a tensor in host memory.
   std::vector<float> values() const;
 
  private:
@@ -166,6 +168,16 @@ class tensor {
     }
   }
 
+  static tensor taken(DLManagedTensor* source, const dtype* type) {
+    std::shared_ptr<void> owner(source, [](void* p) {
+      auto* managed = static_cast<DLManagedTensor*>(p);
+      if (managed->deleter) managed->deleter(managed);
+    });
+    tensor t = view(source->dl_tensor, type ? *type : dtype_in(source->dl_tensor));
+    t.owner_ = std::move(owner);
+    return t;
+  }
+
   static dtype dtype_in(const DLTensor& source) {
     for (int i = 0; i <= static_cast<int>(dtype::u64); ++i) {
       const auto& row = face::row_of(static_cast<dtype>(i));
@@ -179,13 +191,14 @@ class tensor {
   void* data_ = nullptr;
   std::vector<std::int64_t> shape_, strides_;
   dtype type_ = dtype::f32;
+  DLDevice device_{kDLCPU, 0};
   bool present_ = false;
 };
 
 /// A device and its threads. Operators and models keep what they need of it.
 class handle {
  public:
-  /// `device`: "cpu", "cuda", "cuda:1" or "null". `threads` 0: one for each core.
+  /// `device`: "cpu", "cuda", "cuda:1", "null" or "null:sm_90". `threads` 0: one for each core.
   explicit handle(const char* device = "cpu", std::int32_t threads = 0) {
     cermet_handle* made = nullptr;
     face::check(cermet_create(device, threads, &made));
@@ -194,6 +207,8 @@ class handle {
   cermet_handle* get() const { return handle_.get(); }
   std::int32_t threads() const { return cermet_threads(get()); }
   std::string device() const { return cermet_device(get()); }
+  /// False on the null device.
+  bool computes() const { return cermet_computes(get()) != 0; }
 
  private:
   struct destroy {
@@ -234,25 +249,102 @@ class attribute {
   std::vector<std::int64_t> integers_;
 };
 
+/// A CUstream or cudaStream_t of the caller; stream() is the handle's own, and the CPU.
+class stream {
+ public:
+  stream() = default;
+  explicit stream(void* native) : native_(native) {}
+  void* native() const { return native_; }
+
+ private:
+  void* native_ = nullptr;
+};
+
+/// A dimension: a number, or up_to('M', 4096), which varies from run to run.
+class dim {
+ public:
+  template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
+  dim(T value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT: a number is a dimension
+  friend dim up_to(char symbol, std::int64_t maximum);
+  std::int64_t value() const { return value_; }
+  /// Its range; symbol 0 for a number.
+  const cermet_range& range() const { return range_; }
+
+ private:
+  std::int64_t value_;
+  cermet_range range_{0, 0};
+};
+
+/// A dimension of 0 to `maximum`, named by a capital letter: every operand of an operation that has the letter has the same value in a run.
+inline dim up_to(char symbol, std::int64_t maximum) {
+  dim d(CERMET_DIM(symbol));
+  d.range_ = {symbol, maximum};
+  return d;
+}
+
+class descriptor;
+
+/// A weight that several operations share: one copy in memory for each layout that their kernels want.
+class shared_weight {
+ public:
+  /// The tensor's memory must stay until detach(), or until this and all its copies are gone; where the tensor owns it, it does.
+  explicit shared_weight(const tensor& value, const handle& on = default_handle()) : type_(value.type()), shape_(value.shape()), source_(value) {
+    cermet_weight* made = nullptr;
+    const DLTensor dl = value.dl();
+    face::check(cermet_weight_create(on.get(), &dl, face::row_of(type_).name, &made));
+    weight_.reset(made, cermet_weight_destroy);
+  }
+  /// Reads the tensor no more; of copies of this object each holds on to it.
+  void detach() {
+    cermet_weight_detach(get());
+    source_ = tensor();
+  }
+  /// What the copies take.
+  std::size_t bytes() const { return cermet_weight_bytes(get()); }
+  dtype type() const { return type_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  cermet_weight* get() const { return weight_.get(); }
+  friend descriptor weight(const shared_weight& value);
+
+ private:
+  dtype type_;
+  std::vector<std::int64_t> shape_;
+  tensor source_;
+  std::shared_ptr<cermet_weight> weight_;
+};
+
 /// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the form that the kernel likes best.
 class descriptor {
  public:
   descriptor() = default;                                                                                          ///< an optional operand that is not given
   descriptor(const tensor& like) : type_(like.type()), shape_(like.shape()), present_(static_cast<bool>(like)) {}  // NOLINT: a tensor describes itself
-  descriptor(dtype type, std::vector<std::int64_t> shape) : type_(type), shape_(std::move(shape)), present_(true) {}
+  descriptor(dtype type, std::initializer_list<dim> shape) : type_(type), present_(true) {
+    for (const dim& d : shape) {
+      shape_.push_back(d.value());
+      if (d.range().symbol) ranges_.push_back(d.range());
+    }
+  }
+  template <class T, std::enable_if_t<std::is_same_v<T, std::int64_t>, int> = 0>
+  descriptor(dtype type, std::vector<T> shape) : type_(type), shape_(std::move(shape)), present_(true) {}
   friend descriptor weight(const tensor& value);
+  friend descriptor weight(const shared_weight& value);
 
   /// As the C interface has it; points into this object.
   cermet_descriptor get() const {
-    return {present_ ? face::row_of(type_).name : nullptr, static_cast<std::int32_t>(shape_.size()), shape_.data(), nullptr, weight_ ? 1 : 0};
+    return {present_ ? face::row_of(type_).name : nullptr, static_cast<std::int32_t>(shape_.size()), shape_.data(), nullptr, weight_ || shared_ ? 1 : 0};
   }
   /// The weight's value; empty for other operands.
   const tensor& value() const { return weight_; }
+  /// The weight that the operation shares; null for other operands.
+  cermet_weight* shared() const { return shared_.get(); }
+  const std::vector<cermet_range>& ranges() const { return ranges_; }
 
  private:
   dtype type_ = dtype::f32;
   std::vector<std::int64_t> shape_;
+  std::vector<cermet_range> ranges_;
   tensor weight_;
+  std::shared_ptr<cermet_weight> shared_;
   bool present_ = false;
 };
 
@@ -262,23 +354,35 @@ inline descriptor weight(const tensor& value) {
   d.weight_ = value;
   return d;
 }
+/// The same with a weight that other operations use too.
+inline descriptor weight(const shared_weight& value) {
+  descriptor d(value.type(), value.shape());
+  d.shared_ = value.weight_;
+  return d;
+}
 
-/// An operator for operands of given types, bound to a kernel.
+/// An operator for operands of given types, bound to its kernels.
 class operation {
  public:
   operation(const handle& on, const std::string& name, const std::vector<descriptor>& inputs, const std::vector<attribute>& attributes = {}) {
     std::vector<cermet_descriptor> c_inputs;
     std::vector<cermet_attribute> c_attributes;
-    for (const descriptor& d : inputs) c_inputs.push_back(d.get());
+    for (const descriptor& d : inputs) {
+      c_inputs.push_back(d.get());
+      for (const cermet_range& r : d.ranges()) add_range(r);
+    }
     for (const attribute& a : attributes) c_attributes.push_back(a.get());
     cermet_op* made = nullptr;
-    face::check(cermet_op_create(on.get(), name.c_str(), c_inputs.data(), c_inputs.size(), c_attributes.data(), c_attributes.size(), &made));
+    face::check(cermet_op_create_ranged(on.get(), name.c_str(), c_inputs.data(), c_inputs.size(), c_attributes.data(), c_attributes.size(), ranges_.data(),
+                                        ranges_.size(), &made));
     op_.reset(made);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].value()) set_weight(i, inputs[i].value());
+      if (inputs[i].shared()) face::check(cermet_op_set_weight(get(), i, inputs[i].shared()));
+    }
   }
 
-  /// Runs and returns the first result.
+  /// Runs and returns the first result, in new host memory: for handles of the CPU.
   tensor operator()(const std::vector<tensor>& inputs) { return all(inputs).front(); }
   /// Runs and returns every result. A result that shares an operand's memory (state updated in place) is that operand.
   std::vector<tensor> all(const std::vector<tensor>& inputs) {
@@ -289,30 +393,42 @@ class operation {
         outputs.push_back(inputs[static_cast<std::size_t>(shared)]);
         continue;
       }
+      for (const tensor& t : inputs)
+        if (!t.on_host())
+          throw error(CERMET_INVALID_ARGUMENT, "results: expected memory of the caller, given to run(), for operands on " + face::text_of(t.device()) +
+                                                   ", found a call that makes its own");
       cermet_descriptor d{};
       face::check(cermet_op_output(get(), i, &d));
-      outputs.emplace_back(std::vector<std::int64_t>(d.shape, d.shape + d.ndim), face::dtype_of(d.dtype));
+      outputs.emplace_back(output_shape(i, inputs), face::dtype_of(d.dtype));
     }
     run(inputs, outputs);
     return outputs;
   }
-  /// Runs into memory of the caller. `workspace` as cermet_op_run has it.
+  /// Runs into memory of the caller, on the handle's device. `workspace` as cermet_op_run has it.
   void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, void* workspace = nullptr, std::size_t workspace_size = 0) {
-    std::vector<DLTensor> tensors;
-    tensors.reserve(inputs.size() + outputs.size());
-    std::vector<DLTensor*> pointers;
-    for (const auto* list : {&inputs, &outputs})
-      for (const tensor& t : *list) {
-        tensors.push_back(t.dl());
-        pointers.push_back(t ? &tensors.back() : nullptr);
-      }
-    face::check(cermet_op_run(get(), pointers.data(), inputs.size(), pointers.data() + inputs.size(), outputs.size(), workspace, workspace_size, nullptr));
+    run(inputs, outputs, stream(), workspace, workspace_size);
+  }
+  /// The same on a stream of the caller's: the work is enqueued there, and not done when this returns.
+  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, stream on, void* workspace = nullptr, std::size_t workspace_size = 0) {
+    const Pointers in(inputs), out(outputs);
+    face::check(cermet_op_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), workspace, workspace_size, on.native()));
+  }
+  /// The shape of a result for these operands: for memory of the caller where dimensions vary.
+  std::vector<std::int64_t> output_shape(std::size_t output, const std::vector<tensor>& inputs) const {
+    cermet_descriptor d{};
+    face::check(cermet_op_output(get(), output, &d));
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(d.ndim) + 1);
+    const Pointers in(inputs);
+    face::check(cermet_op_output_shape(get(), output, in.list.data(), in.list.size(), shape.data()));
+    shape.pop_back();  // so that there is an address for rank 0 too
+    return shape;
   }
   /// Replaces the value of a weight.
   void set_weight(std::size_t input, const tensor& value) {
     const DLTensor dl = value.dl();
     face::check(cermet_op_set_constant(get(), input, &dl));
   }
+  void set_weight(std::size_t input, const shared_weight& value) { face::check(cermet_op_set_weight(get(), input, value.get())); }
   std::string kernel() const { return cermet_op_kernel(get()); }
   std::size_t workspace_size() const { return cermet_op_workspace_size(get()); }
   cermet_op* get() const { return op_.get(); }
@@ -321,6 +437,26 @@ class operation {
   struct destroy {
     void operator()(cermet_op* op) const { cermet_op_destroy(op); }
   };
+  /// Tensors as the C interface takes them.
+  struct Pointers {
+    std::vector<DLTensor> tensors;
+    std::vector<DLTensor*> list;
+    explicit Pointers(const std::vector<tensor>& from) {
+      for (const tensor& t : from) tensors.push_back(t.dl());
+      for (std::size_t i = 0; i < from.size(); ++i) list.push_back(from[i] ? &tensors[i] : nullptr);
+    }
+  };
+  void add_range(const cermet_range& added) {
+    for (const cermet_range& r : ranges_)
+      if (r.symbol == added.symbol) {
+        if (r.maximum == added.maximum) return;
+        throw error(CERMET_INVALID_ARGUMENT,
+                    std::string("range ") + r.symbol + ": expected one maximum, found " + std::to_string(r.maximum) + " and " + std::to_string(added.maximum));
+      }
+    ranges_.push_back(added);
+  }
+
+  std::vector<cermet_range> ranges_;
   std::unique_ptr<cermet_op, destroy> op_;
 };
 
@@ -332,6 +468,7 @@ inline operation get_op(const std::string& name, const std::vector<descriptor>& 
 inline tensor tensor::to(dtype type) const { return get_op("cast", {*this}, {{"dtype", face::row_of(type).name}})({*this}); }
 
 inline std::vector<float> tensor::values() const {
+  if (!on_host()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected host memory to read values from, found memory of " + face::text_of(device_));
   if (type_ != dtype::f32) return to(dtype::f32).values();
   std::vector<float> list(static_cast<std::size_t>(size()));
   for (std::size_t i = 0; i < list.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "api/dlpack.hpp"
 
+#include <vector>
+
 #include "base/checked.hpp"
 #include "base/error.hpp"
 
@@ -25,14 +27,25 @@ bool is_dtype(DLDataType found, DType dtype) {
   return found.lanes == 1 && found.bits == 8 * size_of(dtype) && (found.code == code_of(dtype) || found.code == newer_code_of(dtype));
 }
 
-std::string text_of(DLDataType type) {
-  static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
-  const std::string kind = type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
-  return fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
-}
-
 [[noreturn]] void refuse(const Expectation& e, std::string_view expected, std::string_view found) {
   fail(Status::invalid_argument, "{}: {} {} ({}): expected {}, found {}", e.op, e.role, e.index, e.operand, expected, found);
+}
+
+/// "bf16[M, 64] with M = 7".
+std::string expected_type(const Expectation& e) {
+  std::string text = e.type->to_string();
+  std::vector<SymbolId> said;
+  for (const Dim& d : e.type->dims) {
+    if (d.is_constant() || !e.symbols || std::find(said.begin(), said.end(), d.symbol()) != said.end()) continue;
+    text += fmt::format("{} {} = {}", said.empty() ? " with" : ",", symbol_name(d.symbol()), e.symbols->value[d.symbol()]);
+    said.push_back(d.symbol());
+  }
+  return text;
+}
+
+std::int64_t dim_at(const Expectation& e, int axis) {
+  const Dim& d = e.type->dims[static_cast<std::size_t>(axis)];
+  return e.symbols ? d.value(*e.symbols) : d.constant();
 }
 
 Shape shape_of(const DLTensor& tensor, const Expectation& e) {
@@ -41,7 +54,7 @@ Shape shape_of(const DLTensor& tensor, const Expectation& e) {
   if (tensor.ndim > 0 && !tensor.shape) refuse(e, "a shape", "NULL");
   for (int axis = 0; axis < tensor.ndim; ++axis) shape.push_back(tensor.shape[axis]);
   for (int axis = 0; axis < tensor.ndim; ++axis)
-    if (shape[axis] != e.type->dims[static_cast<std::size_t>(axis)].constant()) refuse(e, e.type->to_string(), shape.to_string());
+    if (shape[axis] != dim_at(e, axis)) refuse(e, expected_type(e), shape.to_string());
   return shape;
 }
 
@@ -52,6 +65,29 @@ bool same_strides(const Shape& shape, const Shape& a, const Shape& b) {
 }
 
 }  // namespace
+
+std::string text_of(DLDataType type) {
+  static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
+  const std::string kind = type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
+  return fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
+}
+
+std::string text_of(DLDevice device) {
+  switch (device.device_type) {
+    case kDLCPU: return "the host (kDLCPU)";
+    case kDLCUDA: return fmt::format("cuda:{} (kDLCUDA)", device.device_id);
+    case kDLCUDAHost: return "the host, pinned (kDLCUDAHost)";
+    case kDLCUDAManaged: return "managed by CUDA (kDLCUDAManaged)";
+    default: return fmt::format("device type {} of DLPack", static_cast<int>(device.device_type));
+  }
+}
+
+std::optional<DType> dtype_of(DLDataType type) {
+  if (type.lanes == 1 && type.bits == 8 && type.code == kDLUInt) return DType::u8;
+  for (int i = 0; i < dtype_count; ++i)
+    if (is_dtype(type, static_cast<DType>(i))) return static_cast<DType>(i);
+  return std::nullopt;
+}
 
 std::string_view stride_fault(const Shape& shape, const Shape& strides, int dense_dims, bool is_output) {
   if (shape.elements() == 0) return "";
@@ -85,11 +121,11 @@ bool coincide(const TensorView& a, const TensorView& b) {
 
 TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
   const DType dtype = e.type->dtype;
-  const int device = static_cast<int>(tensor.device.device_type);
-  if (device != e.device_type) {
-    const char* expected = e.device_type == kDLCPU ? "a tensor in host memory (kDLCPU)" : "a tensor in memory of a CUDA device (kDLCUDA)";
-    refuse(e, expected, fmt::format("device type {}", device));
-  }
+  const DLDevice device = tensor.device;
+  const bool right_place = device.device_type == e.device.device_type && (device.device_type == kDLCPU || device.device_id == e.device.device_id);
+  if (!right_place && !(e.or_host && device.device_type == kDLCPU))
+    refuse(e, fmt::format("memory of {}{}", text_of(e.device), e.or_host && e.device.device_type != kDLCPU ? " or the host (kDLCPU)" : ""),
+           fmt::format("memory of {}", text_of(device)));
   if (!is_dtype(tensor.dtype, dtype)) refuse(e, name_of(dtype), text_of(tensor.dtype));
   const Shape shape = shape_of(tensor, e);
   Shape strides = dense_strides(shape);
@@ -99,8 +135,8 @@ TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
   if (e.strides && !is_empty && !same_strides(shape, strides, *e.strides))
     refuse(e, fmt::format("strides {} as at creation", e.strides->to_string()), strides.to_string());
   if (const std::string_view fault = stride_fault(shape, strides, e.dense_dims, e.is_output); !fault.empty())
-    refuse(e, fault, fmt::format("strides {} for {}", strides.to_string(), e.type->to_string()));
-  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", e.type->bytes().constant()), "NULL");
+    refuse(e, fault, fmt::format("strides {} for {}", strides.to_string(), shape.to_string()));
+  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", dense_bytes(dtype, shape)), "NULL");
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   if (address % size_of(dtype) != 0 && !is_empty) refuse(e, fmt::format("an address aligned to {} bytes", size_of(dtype)), fmt::format("{:#x}", address));

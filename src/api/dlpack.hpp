@@ -3,6 +3,8 @@
 
 #include <dlpack/dlpack.h>
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/tensor.hpp"
@@ -13,13 +15,22 @@ namespace cermet::api {
 struct Expectation {
   std::string_view op, role, operand;
   std::size_t index = 0;
-  const TensorType* type = nullptr;  ///< dimensions are constants
-  const Shape* strides = nullptr;    ///< these exactly; null for any legal ones
-  int dense_dims = 1;                ///< trailing dimensions that must be contiguous among themselves
-  bool is_output = false;            ///< no two elements may share memory
-  int device_type = kDLCPU;          ///< where the memory must be
-  bool is_touched = true;            ///< the memory will be read or written, so it must be there
+  const TensorType* type = nullptr;
+  const SymbolValues* symbols = nullptr;  ///< of the type's dimensions; null where all are constants
+  const Shape* strides = nullptr;         ///< these exactly; null for any legal ones
+  int dense_dims = 1;                     ///< trailing dimensions that must be contiguous among themselves
+  bool is_output = false;                 ///< no two elements may share memory
+  DLDevice device{kDLCPU, 0};             ///< where the memory must be
+  bool or_host = false;                   ///< or in host memory
+  bool is_touched = true;                 ///< the memory will be read or written, so it must be there
 };
+
+/// "cuda:1 (kDLCUDA)": a device in messages.
+std::string text_of(DLDevice device);
+/// "DLPack float32": an element type in messages.
+std::string text_of(DLDataType type);
+/// The element type that DLPack's code means; nothing where it is none of Cermet's. Plain bytes are u8.
+std::optional<DType> dtype_of(DLDataType type);
 
 /// The tensor as a view. Throws Error naming the operand: device, element type, rank, shape, strides, alignment, null data. Allocates only to throw.
 TensorView checked_view(const DLTensor& tensor, const Expectation& expected);

@@ -8,7 +8,9 @@
 
 #include "api/guard.hpp"
 #include "api/handle.hpp"
+#include "api/options.hpp"
 #include "base/text.hpp"
+#include "model/engine_options.hpp"
 #include "model/generate.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
@@ -17,25 +19,20 @@ struct cermet_model {
   std::optional<cermet::Tokenizer> tokenizer;
   std::string tokenizer_file;  ///< for messages
   std::int64_t max_sequences;
-  bool computes;  ///< false on the null device, whose results must not be read
   std::string info;
 };
 
 namespace cermet::api {
 namespace {
 
-std::optional<DType> dtype_option(std::string_view name, const char* value) {
-  if (!value) return std::nullopt;
-  const auto dtype = dtype_from_name(value);
-  require(dtype && dtypes::real.contains(*dtype), "{}: expected {}, found {}", name, dtypes::real.to_string(), quote(value));
-  return dtype;
-}
+std::string_view text_or_empty(const char* text) { return text ? text : ""; }
 
 EngineOptions engine_options(const Context& context, int threads, const cermet_model_options& given) {
   EngineOptions options;
-  options.device = context.device->kind() == DeviceKind::cpu ? "cpu" : "null";
-  options.dtype = dtype_option("dtype", given.dtype);
-  options.weights = dtype_option("weights", given.weights);
+  options.device = context.device_spec;
+  options.dtype = operand_type_named("dtype", text_or_empty(given.dtype));
+  options.weights = weight_type_named("weights", text_or_empty(given.weights));
+  options.kv_cache = cache_type_named("kv_cache", text_or_empty(given.kv_cache));
   options.threads = threads;
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
@@ -57,6 +54,7 @@ std::string info_of(const cermet_model& model) {
                               {"experts", c.experts},
                               {"dtype", name_of(model.engine.dtype())},
                               {"device", model.engine.device_name()},
+                              {"computes", model.engine.computes()},
                               {"weight_bytes", model.engine.weight_bytes()},
                               {"cache_bytes", model.engine.cache_bytes()},
                               {"bos_id", nullptr},
@@ -72,7 +70,7 @@ const Tokenizer& tokenizer_of(const cermet_model& model) {
 }
 
 void require_computing(const cermet_model& model) {
-  if (!model.computes) fail(Status::unsupported, "device null: expected a device that computes, found one that does not");
+  if (!model.engine.computes()) fail(Status::unsupported, "device {}: expected a device that computes, found one that does not", model.engine.device_name());
 }
 
 /// Copies as much as fits and says how much there is.
@@ -81,6 +79,17 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
   if (capacity > 0) require_pointer(destination, "destination");
   if (const std::size_t count = std::min(size, capacity); count > 0) std::memcpy(destination, source, count * sizeof(T));
   *total = size;
+}
+
+cermet_model_options model_defaults() {
+  const EngineOptions d;
+  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0};
+}
+
+cermet_generate_options generate_defaults() {
+  const GenerateOptions d;
+  const Sampling& s = d.sampling;
+  return {sizeof(cermet_generate_options), d.max_new_tokens, s.temperature, s.top_k, s.top_p, s.min_p, s.repetition_penalty, s.seed, 0};
 }
 
 GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options& given) {
@@ -136,31 +145,22 @@ void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* 
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-cermet_model_options cermet_model_defaults(void) {
-  const EngineOptions defaults;
-  return {nullptr, nullptr, defaults.max_context, defaults.max_sequences, defaults.max_batch_tokens, 0};
-}
-
-cermet_generate_options cermet_generate_defaults(void) {
-  const GenerateOptions defaults;
-  const Sampling& s = defaults.sampling;
-  return {defaults.max_new_tokens, s.temperature, s.top_k, s.top_p, s.min_p, s.repetition_penalty, s.seed, 0};
-}
+void cermet_model_options_init(cermet_model_options* options, size_t struct_size) { api::init_options(options, struct_size, api::model_defaults); }
+void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size) { api::init_options(options, struct_size, api::generate_defaults); }
 
 cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model) {
   return api::guarded([&] {
     api::require_pointer(handle, "handle");
     api::require_pointer(folder, "folder");
     api::require_pointer(model, "model");
-    const cermet_model_options given = options ? *options : cermet_model_defaults();
+    const cermet_model_options given = api::filled(options, api::model_defaults, "options");
     const std::filesystem::path file = std::filesystem::path(folder) / "tokenizer.json";
     std::error_code ignored;
     std::optional<Tokenizer> tokenizer;
     if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
     api::Context& context = *handle->context;
     Engine engine = Engine::load(folder, api::engine_options(context, context.pool.size(), given));
-    auto made = std::make_unique<cermet_model>(
-        cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, context.device->computes(), ""});
+    auto made = std::make_unique<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, ""});
     made->info = api::info_of(*made);
     *model = made.release();
   });
@@ -240,6 +240,6 @@ cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, 
     api::require_pointer(model, "model");
     if (count > 0) api::require_pointer(prompt, "prompt");
     api::require_computing(*model);
-    api::generate_into(*model, {prompt, count}, options ? *options : cermet_generate_defaults(), callback, user, result);
+    api::generate_into(*model, {prompt, count}, api::filled(options, api::generate_defaults, "options"), callback, user, result);
   });
 }

@@ -1,11 +1,8 @@
 #include "api/op.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "api/guard.hpp"
-#include "api/schema.hpp"
-#include "base/text.hpp"
 #include "device/cuda/plugin.hpp"
 #include "op/reference.hpp"
 #include "select/select.hpp"
@@ -13,85 +10,44 @@
 namespace cermet::api {
 namespace {
 
-std::string_view spec_name(const std::vector<OperandSpec>& specs, std::size_t i) { return specs[std::min(i, specs.size() - 1)].name; }
-
-/// A descriptor's type; nothing for an operand that is not given.
-std::optional<TensorType> type_of(const cermet_descriptor& d, std::string_view op, std::size_t i) {
-  if (!d.dtype) return std::nullopt;
-  const auto dtype = dtype_from_name(d.dtype);
-  require(dtype.has_value(), "{}: input {}: expected {}, found {}", op, i, dtypes::any.to_string(), quote(d.dtype));
-  require(d.ndim >= 0 && d.ndim <= Shape::max_rank, "{}: input {}: expected 0 to {} dimensions, found {}", op, i, Shape::max_rank, d.ndim);
-  require(d.ndim == 0 || d.shape, "{}: input {}: expected a shape, found NULL", op, i);
-  return TensorType{*dtype, Dims(d.shape, d.shape + d.ndim)};
-}
-
-AttributeValue value_of(const cermet_attribute& a, std::string_view op) {
-  switch (a.kind) {
-    case CERMET_BOOL: return a.integer != 0;
-    case CERMET_INT: return a.integer;
-    case CERMET_FLOAT: return a.number;
-    case CERMET_STRING: require(a.string, "{}: attribute '{}': expected a string, found NULL", op, a.name); return std::string(a.string);
-    case CERMET_INTS:
-      require(a.integers || a.integer_count == 0, "{}: attribute '{}': expected integers, found NULL", op, a.name);
-      return Ints(a.integers, a.integers + a.integer_count);
-  }
-  fail(Status::invalid_argument, "{}: attribute '{}': expected a kind of cermet_attribute_kind, found {}", op, a.name, static_cast<int>(a.kind));
-}
-
-Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op) {
-  Attributes attributes;
-  for (const cermet_attribute& a : list) {
-    require(a.name, "{}: attributes: expected a name, found NULL", op);
-    require(!attributes.find(a.name), "{}: attribute '{}': expected it once, found it twice", op, a.name);
-    attributes.set(a.name, value_of(a, op));
-  }
-  return attributes;
-}
-
-Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes) {
-  const OpDefinition& op = operator_named(name);
-  std::vector<std::optional<TensorType>> types;
-  for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back(type_of(inputs[i], op.name, i));
-  Problem problem = make_problem(op, std::move(types), attributes_of(attributes, op.name));
-  for (const auto& type : problem.inputs)
-    if (type) type->bytes();  // throws where they overflow
-  for (const TensorType& type : problem.outputs) type.bytes();
-  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 64); ++i)
-    if (inputs[i].dtype && inputs[i].is_constant) problem.constant_inputs |= std::uint64_t{1} << i;
-  return problem;
-}
-
-OwnedTensor dense_copy(const TensorView& view) {
-  OwnedTensor copy(view.dtype, view.shape);
-  if (view.elements() == 0) return copy;
-  const int trailing = std::min(view.shape.rank(), 1);
-  const Rows from(view, trailing), to(copy.view, trailing);
-  const auto bytes = static_cast<std::size_t>(from.length()) * size_of(view.dtype);
-  for (std::int64_t r = 0; r < from.count(); ++r) std::memcpy(to.row(r), from.row(r), bytes);
-  return copy;
-}
+/// Values of the first range up to which kernels are chosen apart: one row, and so few that reading weights is what takes the time.
+constexpr std::int64_t few_rows[] = {1, 32};
 
 }  // namespace
 
 Operator::Operator(std::shared_ptr<Context> context, std::string_view name, std::span<const cermet_descriptor> inputs,
-                   std::span<const cermet_attribute> attributes)
-    : context_(std::move(context)) {
-  Problem made = problem_of(name, inputs, attributes);
+                   std::span<const cermet_attribute> attributes, std::span<const cermet_range> ranges)
+    : context_(std::move(context)), ranges_(ranges_of(ranges, name)) {
+  Problem made = problem_of(name, inputs, attributes, ranges_);
   made.target = context_->device->target();
-  const Kernel& kernel = select_kernel(made);
-  bound_.emplace(std::move(made), kernel, context_->pool, context_->queue);
+  for (const std::int64_t most : few_rows)
+    if (!ranges_.empty() && most < ranges_.front().maximum) add_variant(made, most);
+  add_variant(made, ranges_.empty() ? 0 : ranges_.front().maximum);
   const Problem& p = problem();
   dense_dims_ = dense_dims_of(p);
   is_elementwise_ = std::all_of(p.op->inputs.begin(), p.op->inputs.end(), [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
-  strides_.resize(p.inputs.size());
-  constants_.resize(p.inputs.size());
-  device_constants_.resize(p.inputs.size());
+  weights_.resize(p.inputs.size());
   inputs_.resize(p.inputs.size());
   outputs_.resize(p.outputs.size());
-  for (const TensorType& type : p.outputs) output_shapes_.push_back(bind(type.dims, {}));
+  for (const TensorType& type : p.outputs) output_shapes_.push_back(cermet::bind(type.dims, p.maximum));
+  take_strides(inputs);
+}
+
+void Operator::add_variant(const Problem& problem, std::int64_t most) {
+  Problem made = problem;
+  if (!ranges_.empty()) made.maximum.set(ranges_.front().symbol, most);
+  const Kernel& kernel = select_kernel(made);
+  const std::size_t inputs = made.inputs.size();
+  variants_.push_back({most, BoundOp(std::move(made), kernel, context_->pool, context_->queue), std::vector<TensorView>(inputs)});
+  workspace_bytes_ = std::max(workspace_bytes_, variants_.back().bound.workspace_bytes());
+}
+
+void Operator::take_strides(std::span<const cermet_descriptor> inputs) {
+  const Problem& p = problem();
+  strides_.resize(p.inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!p.has(i) || !inputs[i].strides) continue;
-    const Shape shape = bind(p.input(i).dims, {});
+    const Shape shape = cermet::bind(p.input(i).dims, p.maximum);
     Shape strides = shape;
     std::copy_n(inputs[i].strides, shape.rank(), &strides[0]);
     const std::string_view fault = stride_fault(shape, strides, dense_dims_, false);
@@ -113,43 +69,102 @@ int Operator::alias(std::size_t i) const {
 
 Expectation Operator::expect_input(std::size_t i) const {
   const Problem& p = problem();
-  return {p.op->name, "input",       spec_name(p.op->inputs, i),  i, &p.input(i), strides_[i] ? &*strides_[i] : nullptr, dense_dims_,
-          false,      device_type(), context_->device->computes()};
+  return {.op = p.op->name,
+          .role = "input",
+          .operand = spec_name(p.op->inputs, i),
+          .index = i,
+          .type = &p.input(i),
+          .symbols = &symbols_,
+          .strides = strides_[i] ? &*strides_[i] : nullptr,
+          .dense_dims = dense_dims_,
+          .device = context_->memory,
+          .is_touched = context_->device->computes()};
 }
 
 Expectation Operator::expect_output(std::size_t i) const {
   const Problem& p = problem();
-  return {p.op->name, "output", spec_name(p.op->outputs, i), i, &p.outputs[i], nullptr, dense_dims_, true, device_type(), context_->device->computes()};
+  return {.op = p.op->name,
+          .role = "output",
+          .operand = spec_name(p.op->outputs, i),
+          .index = i,
+          .type = &p.outputs[i],
+          .symbols = &symbols_,
+          .dense_dims = dense_dims_,
+          .is_output = true,
+          .device = context_->memory,
+          .is_touched = context_->device->computes()};
+}
+
+void Operator::require_constant(std::size_t input) const {
+  const Problem& p = problem();
+  require(input < p.inputs.size() && p.is_constant(input), "{}: input {}: expected an operand that was declared constant, found another", p.op->name, input);
 }
 
 void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
-  const Problem& p = problem();
-  require(input < p.inputs.size() && p.is_constant(input), "{}: input {}: expected an operand that was declared constant, found another", p.op->name, input);
+  require_constant(input);
   Expectation expectation = expect_input(input);
   expectation.is_touched = true;
-  expectation.device_type = kDLCPU;  // constants come from the host
-  OwnedTensor copy = dense_copy(checked_view(tensor, expectation));
-  bound_->prepack(input, copy.view);
-  inputs_[input] = copy.view;  // where it was packed, the kernel gets the packed bytes in place of this data
-  if (context_->queue.device && !kernel().weight_layout(p, input)) {
-    DeviceBuffer& memory = device_constants_[input];
-    memory = context_->device->allocate(copy.memory.size());
-    context_->stream->upload(memory.data(), copy.memory.data(), memory.size());
-    context_->stream->synchronize();  // the copy goes
-    inputs_[input].data = memory.data();
-    return;
+  expectation.or_host = true;
+  const TensorView view = checked_view(tensor, expectation);
+  for (Variant& v : variants_) v.constants[input] = {};
+  weights_[input].reset();  // so that its memory is there for the new one
+  auto weight = std::make_shared<Weight>(context_, view, tensor.device.device_type != kDLCPU);
+  set_weight(input, weight);
+  weight->detach();
+}
+
+void Operator::set_weight(std::size_t input, std::shared_ptr<Weight> weight) {
+  require_constant(input);
+  const Problem& p = problem();
+  const std::string_view operand = spec_name(p.op->inputs, input);
+  require(&weight->context() == context_.get(), "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
+          operand);
+  require(weight->type() == p.input(input), "{}: input {} ({}): expected a weight of type {}, found {}", p.op->name, input, operand, p.input(input).to_string(),
+          weight->type().to_string());
+  std::vector<TensorView> forms;
+  for (const Variant& v : variants_) forms.push_back(weight->form(v.bound.kernel().weight_layout(v.bound.problem(), input)));
+  for (std::size_t v = 0; v < variants_.size(); ++v) variants_[v].constants[input] = forms[v];
+  weights_[input] = std::move(weight);
+}
+
+/// What the operands' shapes say about the ranges. Every operand is checked against it later, so that it names the one that does not agree.
+SymbolValues Operator::symbols_of(std::span<const DLTensor* const> inputs) const {
+  const Problem& p = problem();
+  SymbolValues values;
+  for (const Range& range : ranges_) {
+    const DLTensor* tensor = range.input < inputs.size() ? inputs[range.input] : nullptr;
+    const TensorType& type = p.input(range.input);
+    const std::string_view operand = spec_name(p.op->inputs, range.input);
+    require(tensor, "{}: input {} ({}): expected a tensor, found NULL", p.op->name, range.input, operand);
+    require(tensor->ndim == type.rank() && tensor->shape, "{}: input {} ({}): expected {}, found {} dimensions", p.op->name, range.input, operand,
+            type.to_string(), tensor->ndim);
+    const std::int64_t value = tensor->shape[range.axis];
+    require(value >= 0 && value <= range.maximum, "{}: input {} ({}): expected {} of {} from 0 to {}, found {}", p.op->name, range.input, operand, range.letter,
+            type.to_string(), range.maximum, value);
+    values.set(range.symbol, value);
   }
-  constants_[input] = kernel().weight_layout(p, input) ? OwnedTensor() : std::move(copy);
+  for (std::size_t i = 0; i < p.outputs.size() && !ranges_.empty(); ++i)
+    for (const Dim& d : p.outputs[i].dims)
+      if (d.value(values) < 0)
+        fail(Status::invalid_argument, "{}: output {} ({}): expected operands that give {} no negative dimension, found {}", p.op->name, i,
+             spec_name(p.op->outputs, i), p.outputs[i].to_string(), d.value(values));
+  return values;
+}
+
+Shape Operator::output_shape(std::size_t i, std::span<const DLTensor* const> inputs) const {
+  return cermet::bind(problem().outputs[i].dims, symbols_of(inputs));
 }
 
 void Operator::take_inputs(std::span<const DLTensor* const> inputs) {
   const Problem& p = problem();
   require(inputs.size() <= p.inputs.size(), "{}: expected at most {} inputs, found {}", p.op->name, p.inputs.size(), inputs.size());
+  if (!ranges_.empty()) symbols_ = symbols_of(inputs);
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const DLTensor* tensor = i < inputs.size() ? inputs[i] : nullptr;
     const std::string_view operand = spec_name(p.op->inputs, i);
     if (p.has(i) && p.is_constant(i)) {
       require(!tensor, "{}: input {} ({}): expected NULL for a constant, found a tensor", p.op->name, i, operand);
+      inputs_[i] = variant().constants[i];
       require(inputs_[i].present, "{}: input {} ({}): expected the constant to be set before the first run, found none", p.op->name, i, operand);
       continue;
     }
@@ -190,82 +205,56 @@ void Operator::check_sharing(std::size_t output) const {
   }
 }
 
-void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
+void Operator::check_workspace(const void* workspace, std::size_t size) const {
   const std::string_view name = problem().op->name;
-  require(!stream || context_->queue.device, "{}: stream: expected NULL on the CPU, found a stream", name);
-  take_inputs(inputs);
-  take_outputs(outputs);
-  for (std::size_t i = 0; i < outputs_.size(); ++i) check_sharing(i);
-  if (workspace) {
-    require(workspace_size >= static_cast<std::size_t>(workspace_bytes()), "{}: workspace: expected at least {} bytes, found {}", name, workspace_bytes(),
-            workspace_size);
-    const auto address = reinterpret_cast<std::uintptr_t>(workspace);
-    require(address % AlignedBuffer::alignment == 0, "{}: workspace: expected an address aligned to {} bytes, found {:#x}", name, AlignedBuffer::alignment,
-            address);
-  } else {
-    require(workspace_size == 0, "{}: workspace: expected size 0 with NULL, found {}", name, workspace_size);
-  }
-  if (!context_->device->computes()) return;
-  if (context_->queue.device) return run_on_device(static_cast<std::byte*>(workspace), stream);
-  bound_->run(inputs_, outputs_, static_cast<std::byte*>(workspace));
+  if (!workspace) return require(size == 0, "{}: workspace: expected size 0 with NULL, found {}", name, size);
+  require(size >= static_cast<std::size_t>(workspace_bytes_), "{}: workspace: expected at least {} bytes, found {}", name, workspace_bytes_, size);
+  const auto address = reinterpret_cast<std::uintptr_t>(workspace);
+  require(address % AlignedBuffer::alignment == 0, "{}: workspace: expected an address aligned to {} bytes, found {:#x}", name, AlignedBuffer::alignment,
+          address);
 }
 
-/// On the caller's stream, or on the handle's own and then to the end.
-void Operator::run_on_device(std::byte* workspace, void* stream) {
+/// The one for the fewest rows that still takes this run's.
+Operator::Variant& Operator::variant() {
+  const std::int64_t rows = ranges_.empty() ? 0 : symbols_.value[ranges_.front().symbol];
+  return *std::find_if(variants_.begin(), variants_.end() - 1, [&](const Variant& v) { return rows <= v.most; });
+}
+
+/// The caller's stream, or the handle's own; null on the CPU.
+Stream* Operator::stream_for(void* stream) {
   if (stream != native_stream_) {
     stream_ = stream ? cuda::plugin().wrap_stream(*context_->device, stream) : nullptr;
     native_stream_ = stream;
   }
-  bound_->run(inputs_, outputs_, workspace, stream_.get());
-  if (!stream) context_->stream->synchronize();
+  return stream ? stream_.get() : context_->stream.get();
+}
+
+std::byte* Operator::own_workspace(Stream* stream) {
+  if (workspace_bytes_ == 0) return nullptr;
+  if (!stream) {
+    if (!host_workspace_.data()) host_workspace_ = AlignedBuffer(workspace_bytes_);
+    return host_workspace_.data();
+  }
+  if (!device_workspace_.data()) {
+    device_workspace_ = context_->device->allocate(workspace_bytes_);
+    stream->fill(device_workspace_.data(), 0, workspace_bytes_);  // once: flags of attention may hold anything, but reading what nobody wrote is a finding
+  }
+  return device_workspace_.data();
+}
+
+void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
+  require(!stream || context_->queue.device, "{}: stream: expected NULL on {}, found a stream", problem().op->name, context_->device_spec);
+  take_inputs(inputs);
+  take_outputs(outputs);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) check_sharing(i);
+  check_workspace(workspace, workspace_size);
+  if (!context_->device->computes()) return;
+  const bool has_work = std::any_of(outputs_.begin(), outputs_.end(), [](const TensorView& view) { return view.elements() > 0; });
+  if (!has_work && !ranges_.empty()) return;
+  Stream* const used = context_->queue.device ? stream_for(stream) : nullptr;
+  std::byte* const scratch = workspace ? static_cast<std::byte*>(workspace) : own_workspace(used);
+  variant().bound.run(inputs_, outputs_, scratch, used);
+  if (used && !stream) used->synchronize();
 }
 
 }  // namespace cermet::api
-
-using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
-
-cermet_status cermet_op_create(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count, const cermet_attribute* attributes,
-                               size_t attribute_count, cermet_op** op) {
-  return api::guarded([&] {
-    api::require_pointer(handle, "handle");
-    api::require_pointer(name, "name");
-    api::require_pointer(op, "op");
-    if (input_count > 0) api::require_pointer(inputs, "inputs");
-    if (attribute_count > 0) api::require_pointer(attributes, "attributes");
-    *op = new cermet_op{api::Operator(handle->context, name, {inputs, input_count}, {attributes, attribute_count})};
-  });
-}
-
-void cermet_op_destroy(cermet_op* op) { delete op; }
-size_t cermet_op_output_count(const cermet_op* op) { return op ? op->op.problem().outputs.size() : 0; }
-const char* cermet_op_kernel(const cermet_op* op) { return op ? op->op.kernel().name.data() : ""; }  // names are string literals
-size_t cermet_op_workspace_size(const cermet_op* op) { return op ? static_cast<size_t>(op->op.workspace_bytes()) : 0; }
-int32_t cermet_op_output_alias(const cermet_op* op, size_t index) { return op && index < op->op.problem().outputs.size() ? op->op.alias(index) : -1; }
-
-cermet_status cermet_op_output(const cermet_op* op, size_t index, cermet_descriptor* output) {
-  return api::guarded([&] {
-    api::require_pointer(op, "op");
-    api::require_pointer(output, "output");
-    const std::size_t count = op->op.problem().outputs.size();
-    require(index < count, "{}: output: expected an index below {}, found {}", op->op.problem().op->name, count, index);
-    *output = op->op.output(index);
-  });
-}
-
-cermet_status cermet_op_set_constant(cermet_op* op, size_t input, const DLTensor* tensor) {
-  return api::guarded([&] {
-    api::require_pointer(op, "op");
-    api::require_pointer(tensor, "tensor");
-    op->op.set_constant(input, *tensor);
-  });
-}
-
-cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count, void* workspace,
-                            size_t workspace_size, void* stream) {
-  return api::guarded([&] {
-    api::require_pointer(op, "op");
-    if (input_count > 0) api::require_pointer(inputs, "inputs");
-    if (output_count > 0) api::require_pointer(outputs, "outputs");
-    op->op.run({inputs, input_count}, {outputs, output_count}, workspace, workspace_size, stream);
-  });
-}

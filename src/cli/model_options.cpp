@@ -8,24 +8,12 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
+#include "model/engine_options.hpp"
 
 namespace cermet::cli {
 namespace {
 
 constexpr std::int64_t default_context = 4096;
-
-std::optional<DType> dtype_option(const std::string& option, const std::string& name, DTypeSet allowed) {
-  if (name.empty()) return std::nullopt;
-  const auto dtype = dtype_from_name(name);
-  require(dtype && allowed.contains(*dtype), "{}: expected {}, found '{}'", option, allowed.to_string(), name);
-  return dtype;
-}
-
-std::optional<DType> parse_kv_cache(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  require(name == "int8" || name == "fp8", "--kv-cache: expected int8 or fp8, found '{}'", name);
-  return name == "int8" ? DType::i8 : DType::f8_e4m3;
-}
 
 RopeFrequencies parse_rope_frequencies(const std::string& name) {
   require(name == "stored" || name == "exact", "--rope-frequencies: expected stored or exact, found '{}'", name);
@@ -42,10 +30,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .show_default();
   parser.option("--dtype", options.dtype,
                 "type of the KV cache and of matrix operands in passes of more than 32 tokens: f32, bf16 or f16; the checkpoint's by default");
-  parser.option("--weights", options.weights,
-                "storage of weight matrices: f32, bf16, f16, or i8 and f8_e4m3, which quantize rows as they load and tokens as they come; as in the "
-                "checkpoint by default");
-  parser.option("--kv-cache", options.kv_cache, "storage of keys and values: int8, with a scale for each token and head, or fp8; --dtype's by default");
+  parser.option(
+      "--weights", options.weights,
+      "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize rows as they load and tokens as they come; as in the "
+      "checkpoint by default");
+  parser.option("--kv-cache", options.kv_cache,
+                "storage of keys and values: i8 (or int8), with a scale for each token and head, or f8_e4m3 (or fp8); --dtype's by default");
   parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
   parser
       .option("--context", options.context,
@@ -62,9 +52,9 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
   EngineOptions engine_options;
   engine_options.device = options.device;
-  engine_options.dtype = dtype_option("--dtype", options.dtype, dtypes::real);
-  engine_options.weights = dtype_option("--weights", options.weights, dtypes::real | DTypeSet{DType::i8, DType::f8_e4m3});
-  engine_options.kv_cache = parse_kv_cache(options.kv_cache);
+  engine_options.dtype = operand_type_named("--dtype", options.dtype);
+  engine_options.weights = weight_type_named("--weights", options.weights);
+  engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_batch_tokens = max_batch_tokens;

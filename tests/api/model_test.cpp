@@ -1,6 +1,7 @@
 // Models through the C interface: the demo model, and a reference checkpoint without a tokenizer.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -141,10 +142,106 @@ TEST_F(Model, SaysWhatItIs) {
   EXPECT_GT(info["weight_bytes"], 1000000);
 }
 
+TEST_F(Model, WeightsAndCacheAreStoredAsAsked) {
+  options.dtype = "f32";
+  ASSERT_EQ(load(demo), CERMET_OK) << cermet_last_error_message();
+  const auto plain = nlohmann::json::parse(cermet_model_info(model));
+  const std::vector<std::int32_t> ids = tokenize("The PostgreSQL server is");
+  const size_t vocab = cermet_model_vocab_size(model);
+  std::vector<float> expected(ids.size() * vocab), logits(ids.size() * vocab);
+  ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), expected.data()), CERMET_OK);
+  float largest = 0;
+  for (const float value : expected) largest = std::max(largest, std::abs(value));
+  struct Choice {
+    const char *weights, *kv_cache;
+    double weight_share, cache_share, error;  // of the bytes (the CPU widens fp8 to bf16), and of the largest logit
+  };
+  const Choice choices[] = {{"i8", nullptr, 0.9, 1, 0.1}, {"int8", nullptr, 0.9, 1, 0.1}, {"fp8", nullptr, 1.02, 1, 0.2},
+                            {nullptr, "i8", 1, 0.4, 0.1}, {nullptr, "int8", 1, 0.4, 0.1}, {nullptr, "fp8", 1, 0.25, 0.2}};
+  for (const Choice& choice : choices) {
+    SCOPED_TRACE(std::string(choice.weights ? choice.weights : "-") + " " + (choice.kv_cache ? choice.kv_cache : "-"));
+    options.weights = choice.weights;
+    options.kv_cache = choice.kv_cache;
+    ASSERT_EQ(load(demo), CERMET_OK) << cermet_last_error_message();
+    const auto info = nlohmann::json::parse(cermet_model_info(model));
+    if (choice.weights) EXPECT_LT(info["weight_bytes"].get<double>(), choice.weight_share * plain["weight_bytes"].get<double>());
+    else EXPECT_EQ(info["weight_bytes"], plain["weight_bytes"]);
+    if (choice.kv_cache) EXPECT_LE(info["cache_bytes"].get<double>(), choice.cache_share * plain["cache_bytes"].get<double>());
+    else EXPECT_EQ(info["cache_bytes"], plain["cache_bytes"]);
+    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK) << cermet_last_error_message();
+    EXPECT_NE(logits, expected) << "nothing was rounded";
+    for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], choice.error * largest) << i;
+  }
+}
+
+TEST_F(Model, IsOnTheHandlesDeviceAndSaysWhereNothingIsComputed) {
+  std::vector<std::string> devices{"null"};
+#ifdef CERMET_HAS_CUDA_PLUGIN
+  devices.push_back("null:sm_90");
+#endif
+  for (const std::string& device : devices) {
+    ASSERT_EQ(load(tiny, device.c_str()), CERMET_OK) << cermet_last_error_message();
+    const auto info = nlohmann::json::parse(cermet_model_info(model));
+    EXPECT_EQ(info["device"], device);
+    EXPECT_EQ(info["computes"], false);
+    const std::vector<std::int32_t> ids{1, 2, 3};
+    std::vector<float> logits(3 * cermet_model_vocab_size(model), -1);
+    const auto untouched = logits;
+    const std::string sentence = "device " + device + ": expected a device that computes, found one that does not";
+    expect_refused(CERMET_UNSUPPORTED, cermet_model_logits(model, ids.data(), 3, logits.data()), {sentence});
+    EXPECT_EQ(logits, untouched);
+    const cermet_tokens batch[] = {{0, ids.data(), 3}};
+    const float* rows = nullptr;
+    size_t count = 0;
+    expect_refused(CERMET_UNSUPPORTED, cermet_model_forward(model, batch, 1, 0, &rows, &count), {sentence});
+    expect_refused(CERMET_UNSUPPORTED, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr), {sentence});
+  }
+  ASSERT_EQ(load(tiny), CERMET_OK);
+  EXPECT_EQ(nlohmann::json::parse(cermet_model_info(model))["computes"], true);
+}
+
+TEST_F(Model, OptionsCarryTheirSize) {
+  EXPECT_EQ(options.struct_size, sizeof(cermet_model_options));
+  EXPECT_EQ(cermet_generate_defaults().struct_size, sizeof(cermet_generate_options));
+  const cermet_status bad = CERMET_INVALID_ARGUMENT;
+  options.struct_size = 0;
+  expect_refused(bad, load(tiny), {"options: struct_size", std::to_string(sizeof(cermet_model_options)), "found 0"});
+  struct {
+    cermet_model_options known;
+    const char* later;
+  } newer;
+  cermet_model_options_init(&newer.known, sizeof newer);
+  EXPECT_EQ(newer.known.struct_size, sizeof newer);
+  EXPECT_EQ(newer.known.max_sequences, 1);
+  EXPECT_EQ(newer.later, nullptr) << "what the library does not know is zero";
+  cermet_destroy(handle);
+  ASSERT_EQ(cermet_create("cpu", 1, &handle), CERMET_OK);
+  ASSERT_EQ(cermet_model_load(handle, tiny.c_str(), &newer.known, &model), CERMET_OK) << cermet_last_error_message();
+  newer.later = "set";
+  cermet_model* refused = nullptr;
+  expect_refused(bad, cermet_model_load(handle, tiny.c_str(), &newer.known, &refused), {"options", "members that this library", "others set"});
+  EXPECT_EQ(refused, nullptr);
+  cermet_generate_options generate = cermet_generate_defaults();
+  generate.struct_size = 7;
+  const std::int32_t id = 1;
+  expect_refused(bad, cermet_model_generate(model, &id, 1, &generate, nullptr, nullptr, nullptr), {"options: struct_size", "found 7"});
+  unsigned char partial[16];
+  std::memset(partial, 0xa5, sizeof partial);
+  cermet_model_options_init(reinterpret_cast<cermet_model_options*>(partial), 8);
+  EXPECT_EQ(partial[8], 0xa5) << "written past the end";
+  cermet_model_options_init(nullptr, sizeof(cermet_model_options));
+}
+
 TEST_F(Model, MistakesAreNamed) {
   expect_refused(CERMET_IO, load("/no/such/model"), {"/no/such/model"});
   options.dtype = "i8";
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"dtype", "bf16", "\"i8\""});
+  options = cermet_model_defaults();
+  options.weights = "f8";
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"weights", "bf16", "i8", "f8_e4m3", "\"f8\""});
+  options = cermet_model_defaults();
+  options.kv_cache = "int4";
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"kv_cache", "i8 or f8_e4m3", "\"int4\""});
   options = cermet_model_defaults();
   options.max_sequences = 0;
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"max_sequences", "0"});
@@ -170,8 +267,6 @@ TEST_F(Model, MistakesAreNamed) {
   expect_refused(bad, cermet_model_forward(model, twice, 2, 0, &rows, &count), {"batch"});
   expect_refused(bad, cermet_model_reset(model, -1), {"sequence", "-1"});
   expect_refused(bad, cermet_model_load(nullptr, tiny.c_str(), nullptr, &model), {"handle"});
-  ASSERT_EQ(load(tiny, "null"), CERMET_OK) << cermet_last_error_message();
-  expect_refused(CERMET_UNSUPPORTED, cermet_model_logits(model, ids.data(), 1, logits.data()), {"device null"});
 }
 
 }  // namespace

@@ -148,10 +148,11 @@ TEST_F(RmsNorm, RunRefusesWhatTheDescriptorDoesNotSay) {
   expect_refused(cermet_op_run(op, in, 3, out, 1, nullptr, 0, nullptr), {"at most 2 inputs", "found 3"});
   expect_refused(cermet_op_run(op, in, 2, out, 2, nullptr, 0, nullptr), {"1 outputs", "found 2"});
   expect_refused(cermet_op_run(op, in, 2, nullptr, 1, nullptr, 0, nullptr), {"outputs", "NULL"});
-  expect_refused(cermet_op_run(op, in, 2, out, 1, nullptr, 0, &x), {"stream"});
+  expect_refused(cermet_op_run(op, in, 2, out, 1, nullptr, 0, &x), {"rms_norm", "stream", "NULL on cpu"});
   expect_refused(run_bent([](Floats& t) { t.dl.dtype = {kDLBfloat, 16, 1}; }), {"input 0 (x)", "f32", "bfloat16"});
   expect_refused(run_bent([](Floats& t) { t.dl.dtype.lanes = 4; }), {"input 0 (x)", "float32x4"});
-  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLCUDA; }), {"input 0 (x)", "kDLCPU", "device type 2"});
+  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLCUDA; }), {"input 0 (x)", "memory of the host (kDLCPU)", "memory of cuda:0 (kDLCUDA)"});
+  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLMetal; }), {"input 0 (x)", "kDLCPU", "device type 8"});
   expect_refused(run_bent([](Floats& t) { t.dl.data = nullptr; }), {"input 0 (x)", "memory of 32 bytes", "NULL"});
   expect_refused(run_bent([](Floats& t) { t.dl.byte_offset = 2; }), {"input 0 (x)", "aligned to 4 bytes"});
   expect_refused(run_bent([](Floats& t) { t.shape = {2, 3}; }), {"input 0 (x)", "f32[2, 4]", "[2, 3]"});
@@ -205,9 +206,33 @@ TEST_F(RmsNorm, NullDeviceChecksAndComputesNothing) {
   ASSERT_EQ(create(), CERMET_OK) << cermet_last_error_message();
   ASSERT_EQ(run(), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(y.memory, std::vector<float>(8, -1));
+  EXPECT_EQ(cermet_computes(handle), 0);
   w.shape = {3};
   expect_refused(run(), {"input 1 (weight)"});
 }
+
+#ifdef CERMET_HAS_CUDA_PLUGIN
+TEST_F(RmsNorm, NullGpuChecksAsAGpuDoes) {
+  cermet_destroy(handle);
+  ASSERT_EQ(cermet_create("null:sm_90", 1, &handle), CERMET_OK) << cermet_last_error_message();
+  EXPECT_EQ(cermet_computes(handle), 0);
+  ASSERT_EQ(create(1), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_op_set_constant(op, 1, w.get()), CERMET_OK) << "constants may come from the host: " << cermet_last_error_message();
+  const auto run_on = [&](DLDevice x_device, DLDevice y_device) {
+    x.dl.device = x_device;
+    y.dl.device = y_device;
+    return run(x.get(), nullptr, y.get());
+  };
+  const DLDevice host{kDLCPU, 0}, gpu{kDLCUDA, 0}, second{kDLCUDA, 1};
+  ASSERT_EQ(run_on(gpu, gpu), CERMET_OK) << cermet_last_error_message();
+  EXPECT_EQ(y.memory, std::vector<float>(8, -1)) << "it computes nothing";
+  expect_refused(run_on(host, gpu), {"rms_norm", "input 0 (x)", "expected memory of cuda:0 (kDLCUDA)", "found memory of the host (kDLCPU)"});
+  expect_refused(run_on(second, gpu), {"input 0 (x)", "expected memory of cuda:0 (kDLCUDA)", "found memory of cuda:1 (kDLCUDA)"});
+  expect_refused(run_on(gpu, host), {"output 0 (y)", "expected memory of cuda:0 (kDLCUDA)", "found memory of the host (kDLCPU)"});
+  w.dl.device = second;
+  expect_refused(cermet_op_set_constant(op, 1, w.get()), {"input 1 (weight)", "cuda:0 (kDLCUDA) or the host (kDLCPU)", "found memory of cuda:1"});
+}
+#endif
 
 /// linear(x[5, 64], w[48, 64]) of ones in bf16, with the weight given at each run or packed beforehand.
 TEST(Linear, WorkspaceIsCheckedAndOptional) {
@@ -252,6 +277,8 @@ TEST(Handle, NamesDeviceAndThreads) {
   cermet_handle* handle = nullptr;
   ASSERT_EQ(cermet_create("cpu", 3, &handle), CERMET_OK);
   EXPECT_EQ(cermet_threads(handle), 3);
+  EXPECT_EQ(cermet_computes(handle), 1);
+  EXPECT_EQ(cermet_computes(nullptr), 0);
   EXPECT_NE(std::string(cermet_device(handle)).find("cpu (3 threads"), std::string::npos);
   cermet_destroy(handle);
   cermet_destroy(nullptr);

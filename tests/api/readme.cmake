@@ -1,4 +1,4 @@
-# The README shows examples/readme.cpp and what it prints, to the letter. cmake -DPROGRAM=... -DSOURCE=... -DREADME=... -P readme.cmake
+# A page (README.md) shows a program (examples/readme.cpp) and what it prints, to the letter. cmake -DPROGRAM=... -DSOURCE=... -DREADME=... -P readme.cmake
 file(READ ${SOURCE} source)
 file(READ ${README} readme)
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE code)
@@ -8,6 +8,6 @@ endif()
 foreach(part source output)
   string(FIND "${readme}" "${${part}}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "README.md: expected the ${part} of examples/readme.cpp in it, found another. Its ${part}:\n${${part}}")
+    message(FATAL_ERROR "${README}: expected the ${part} of ${SOURCE} in it, found another. Its ${part}:\n${${part}}")
   endif()
 endforeach()

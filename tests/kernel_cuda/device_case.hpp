@@ -87,10 +87,11 @@ struct DeviceResult {
   }
 };
 
-/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart. Returns "" or what is wrong.
+/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart. Returns "" or what is wrong. The kernel is
+/// bound to the case's problem, or to `bound`, of which the case is a run.
 inline std::string run_on_device(const CaseData& data, const Expected& expected, const Kernel& kernel, std::int64_t padding, const DeviceQueue& queue,
-                                 ThreadPool& pool) {
-  BoundOp op(data.problem, kernel, pool, queue);
+                                 ThreadPool& pool, const Problem* bound = nullptr) {
+  BoundOp op(bound ? *bound : data.problem, kernel, pool, queue);
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs;
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {

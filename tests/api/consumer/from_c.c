@@ -1,22 +1,40 @@
 #include <cermet/cermet.h>
 #include <stdio.h>
 
+/* rms_norm of one row and then of two by one operator, with a weight that operators could share. */
 int main(void) {
   cermet_handle* handle = NULL;
+  cermet_weight* weight = NULL;
   cermet_op* op = NULL;
-  int64_t shape[2] = {1, 4};
-  float x[4] = {2, 2, 2, 2}, y[4] = {0, 0, 0, 0};
-  cermet_descriptor input = {"f32", 2, shape, NULL, 0};
-  DLTensor in = {x, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, NULL, 0}, out = {y, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, NULL, 0};
-  const DLTensor* inputs[1] = {&in};
-  DLTensor* outputs[1] = {&out};
-  if (cermet_create("cpu", 1, &handle) != CERMET_OK || cermet_op_create(handle, "rms_norm", &input, 1, NULL, 0, &op) != CERMET_OK ||
-      cermet_op_run(op, inputs, 1, outputs, 1, NULL, 0, NULL) != CERMET_OK) {
+  int64_t shape[2] = {1, 4}, open_shape[2] = {CERMET_DIM('M'), 4};
+  float x[8] = {2, 2, 2, 2, 4, 4, 4, 4}, w[4] = {1, 1, 1, 1}, y[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  cermet_descriptor operands[2] = {{"f32", 2, NULL, NULL, 0}, {"f32", 1, NULL, NULL, 1}};
+  cermet_range rows = {'M', 16};
+  DLTensor in = {x, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, NULL, NULL, 0}, out = {y, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, NULL, NULL, 0};
+  DLTensor scale = {w, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, NULL, NULL, 0};
+  const DLTensor* inputs[2] = {NULL, NULL};
+  DLTensor* outputs[1] = {NULL};
+  int64_t m;
+  inputs[0] = &in;
+  outputs[0] = &out;
+  operands[0].shape = open_shape;
+  operands[1].shape = scale.shape = shape + 1;
+  in.shape = out.shape = shape;
+  if (cermet_create("cpu", 1, &handle) != CERMET_OK || cermet_weight_create(handle, &scale, NULL, &weight) != CERMET_OK ||
+      cermet_op_create_ranged(handle, "rms_norm", operands, 2, NULL, 0, &rows, 1, &op) != CERMET_OK || cermet_op_set_weight(op, 1, weight) != CERMET_OK) {
     fprintf(stderr, "%s\n", cermet_last_error_message());
     return 1;
   }
+  for (m = 1; m <= 2; ++m) {
+    shape[0] = m;
+    if (cermet_op_run(op, inputs, 2, outputs, 1, NULL, 0, NULL) != CERMET_OK) {
+      fprintf(stderr, "%s\n", cermet_last_error_message());
+      return 1;
+    }
+  }
   cermet_op_destroy(op);
+  cermet_weight_destroy(weight);
   cermet_destroy(handle);
-  printf("%.3f\n", (double)y[3]);
-  return 0;
+  printf("%.3f\n", (double)y[7]);
+  return cermet_model_defaults().struct_size == sizeof(cermet_model_options) ? 0 : 1;
 }

@@ -1,0 +1,105 @@
+#include "api/problem.hpp"
+
+#include <algorithm>
+
+#include "api/schema.hpp"
+#include "base/text.hpp"
+
+namespace cermet::api {
+namespace {
+
+constexpr std::int64_t largest_maximum = (std::int64_t{1} << 31) - 1;  // kernels count rows in 32 bits
+
+/// A dimension of a descriptor: a number, or -'A' to -'Z' for a symbol. Other negative numbers are left for the operator to refuse.
+Dim dim_of(std::int64_t value, std::span<const Range> ranges, std::string_view op, std::size_t input) {
+  if (value < -'Z' || value > -'A') return value;
+  const char letter = static_cast<char>(-value);
+  const bool known = std::any_of(ranges.begin(), ranges.end(), [&](const Range& r) { return r.letter == letter; });
+  require(known, "{}: input {}: expected a range for dimension {}, found none", op, input, letter);
+  return Dim::symbol({&letter, 1});
+}
+
+/// A descriptor's type; nothing for an operand that is not given.
+std::optional<TensorType> type_of(const cermet_descriptor& d, std::span<const Range> ranges, std::string_view op, std::size_t i) {
+  if (!d.dtype) return std::nullopt;
+  const auto dtype = dtype_from_name(d.dtype);
+  require(dtype.has_value(), "{}: input {}: expected {}, found {}", op, i, dtypes::any.to_string(), quote(d.dtype));
+  require(d.ndim >= 0 && d.ndim <= Shape::max_rank, "{}: input {}: expected 0 to {} dimensions, found {}", op, i, Shape::max_rank, d.ndim);
+  require(d.ndim == 0 || d.shape, "{}: input {}: expected a shape, found NULL", op, i);
+  TensorType type{*dtype, {}};
+  for (int axis = 0; axis < d.ndim; ++axis) type.dims.push_back(dim_of(d.shape[axis], ranges, op, i));
+  require(!d.is_constant || type.is_constant(), "{}: input {}: expected known dimensions of a constant, found {}", op, i, type.to_string());
+  return type;
+}
+
+AttributeValue value_of(const cermet_attribute& a, std::string_view op) {
+  switch (a.kind) {
+    case CERMET_BOOL: return a.integer != 0;
+    case CERMET_INT: return a.integer;
+    case CERMET_FLOAT: return a.number;
+    case CERMET_STRING: require(a.string, "{}: attribute '{}': expected a string, found NULL", op, a.name); return std::string(a.string);
+    case CERMET_INTS:
+      require(a.integers || a.integer_count == 0, "{}: attribute '{}': expected integers, found NULL", op, a.name);
+      return Ints(a.integers, a.integers + a.integer_count);
+  }
+  fail(Status::invalid_argument, "{}: attribute '{}': expected a kind of cermet_attribute_kind, found {}", op, a.name, static_cast<int>(a.kind));
+}
+
+Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op) {
+  Attributes attributes;
+  for (const cermet_attribute& a : list) {
+    require(a.name, "{}: attributes: expected a name, found NULL", op);
+    require(!attributes.find(a.name), "{}: attribute '{}': expected it once, found it twice", op, a.name);
+    attributes.set(a.name, value_of(a, op));
+  }
+  return attributes;
+}
+
+/// Finds the operand and axis that tell each symbol's value in a run.
+void find_sources(const Problem& p, std::vector<Range>& ranges) {
+  for (Range& range : ranges) {
+    bool found = false;
+    for (std::size_t i = 0; i < p.inputs.size() && !found; ++i) {
+      if (!p.has(i)) continue;
+      const Dims& dims = p.input(i).dims;
+      const auto at = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) { return d.symbol() == range.symbol; });
+      found = at != dims.end();
+      if (found) range.input = i, range.axis = static_cast<int>(at - dims.begin());
+    }
+    require(found, "{}: range {}: expected it among the operands' dimensions, found it in none", p.op->name, range.letter);
+  }
+}
+
+}  // namespace
+
+std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_view op) {
+  std::vector<Range> list;
+  for (const cermet_range& r : ranges) {
+    require(r.symbol >= 'A' && r.symbol <= 'Z', "{}: range {}: expected a symbol from 'A' to 'Z', found {}", op, list.size(),
+            quote(std::string_view(&r.symbol, 1)));
+    require(r.maximum >= 1 && r.maximum <= largest_maximum, "{}: range {}: expected a maximum of 1 to {}, found {}", op, r.symbol, largest_maximum, r.maximum);
+    for (const Range& other : list) require(other.letter != r.symbol, "{}: range {}: expected it once, found it twice", op, r.symbol);
+    list.push_back({r.symbol, symbol_id({&r.symbol, 1}), r.maximum});
+  }
+  return list;
+}
+
+Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges) {
+  const OpDefinition& op = operator_named(name);
+  std::vector<std::optional<TensorType>> types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back(type_of(inputs[i], ranges, op.name, i));
+  Problem problem = make_problem(op, std::move(types), attributes_of(attributes, op.name));
+  for (const Range& range : ranges) problem.maximum.set(range.symbol, range.maximum);
+  const auto check_size = [&](const TensorType& type) {  // throws where the bytes overflow
+    TensorType{type.dtype, to_dims(cermet::bind(type.dims, problem.maximum))}.bytes();
+  };
+  for (const auto& type : problem.inputs)
+    if (type) check_size(*type);
+  for (const TensorType& type : problem.outputs) check_size(type);
+  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 64); ++i)
+    if (inputs[i].dtype && inputs[i].is_constant) problem.constant_inputs |= std::uint64_t{1} << i;
+  find_sources(problem, ranges);
+  return problem;
+}
+
+}  // namespace cermet::api

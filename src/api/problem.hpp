@@ -1,0 +1,31 @@
+// Descriptors, attributes and ranges of a caller as the problem that kernels are chosen for.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cermet/cermet.h"
+#include "op/operator.hpp"
+
+namespace cermet::api {
+
+/// A dimension that varies from run to run, and the operand that tells its value.
+struct Range {
+  char letter;
+  SymbolId symbol;
+  std::int64_t maximum;
+  std::size_t input = 0;
+  int axis = 0;
+};
+
+/// Name of operand i in messages; the last one stands for all that a variadic operator has.
+inline std::string_view spec_name(const std::vector<OperandSpec>& specs, std::size_t i) { return specs[std::min(i, specs.size() - 1)].name; }
+
+/// The ranges with their symbols; where they are read is filled in by problem_of().
+std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_view op);
+
+/// Validates and infers, with every symbol's maximum. Throws Error naming operand, attribute or range.
+Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges);
+
+}  // namespace cermet::api
