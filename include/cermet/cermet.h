@@ -123,12 +123,12 @@ typedef struct cermet_model cermet_model;
 
 /* Start from cermet_model_defaults(): members may be added at the end. */
 typedef struct cermet_model_options {
-  const char* dtype;              /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
-  const char* weights;            /* the same choice for the storage of weight matrices; NULL: as in the checkpoint, so that nothing is rounded */
-  int64_t max_context;            /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
-  int64_t max_sequences;          /* sequences of one batch */
-  int64_t max_batch_tokens;       /* tokens of one forward pass */
-  int32_t exact_rope_frequencies; /* not 0: float32 rotary frequencies; 0: rounded to the checkpoint's type, as frameworks do that cast the module */
+  const char* dtype;               /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
+  const char* weights;             /* the same choice for the storage of weight matrices; NULL: as in the checkpoint, so that nothing is rounded */
+  int64_t max_context;             /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
+  int64_t max_sequences;           /* sequences of one batch */
+  int64_t max_batch_tokens;        /* tokens of one forward pass */
+  int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as frameworks do that cast the module */
 } cermet_model_options;
 
 CERMET_API cermet_model_options cermet_model_defaults(void);

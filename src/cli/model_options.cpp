@@ -28,8 +28,8 @@ std::optional<DType> parse_kv_cache(const std::string& name) {
 }
 
 RopeFrequencies parse_rope_frequencies(const std::string& name) {
-  require(name == "stored" || name == "exact", "--rope-frequencies: expected stored or exact, found '{}'", name);
-  return name == "exact" ? RopeFrequencies::exact : RopeFrequencies::stored;
+  require(name == "stored" || name == "exact", "--rope-frequencies: expected exact or stored, found '{}'", name);
+  return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void declare_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--context", options.context,
                  "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
-  app.add_option("--rope-frequencies", options.rope_frequencies, "stored: rounded to the checkpoint's element type, as model.to(dtype) does; exact: float32")
+  app.add_option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       ->capture_default_str();
 }
 

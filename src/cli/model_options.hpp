@@ -12,7 +12,7 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "stored";
+  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact";
   int threads = 0;
   std::int64_t context = 0;
 };

@@ -16,9 +16,9 @@
 
 namespace cermet {
 
-/// Which rotary frequencies a model gets. `stored`: rounded to the checkpoint's element type, as a framework does that casts the whole module
-/// (`model.to(dtype)`); `exact`: float32.
-enum class RopeFrequencies : std::uint8_t { stored, exact };
+/// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them; `stored`: rounded to the checkpoint's
+/// element type, as a framework does that casts the whole module (`model.to(dtype)`).
+enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
@@ -34,7 +34,7 @@ struct EngineOptions {
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
-  RopeFrequencies rope_frequencies = RopeFrequencies::stored;
+  RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   /// Called while weights load with bytes done and bytes in all.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };

@@ -70,7 +70,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo -p hi --weights f8", {"--weights", "'f8'"});
   expect_mistake("run models/demo -p hi --kv-cache int4", {"--kv-cache", "int8 or fp8", "'int4'"});
   expect_mistake("run models/demo -p hi --device gpu", {"device", "cuda", "cpu"});
-  expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact"});
+  expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact or stored"});
   expect_mistake("run models/demo --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --context 16", {"16", "17"});
 }
 
