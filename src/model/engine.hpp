@@ -45,6 +45,13 @@ struct SequenceTokens {
   std::span<const std::int32_t> tokens;
 };
 
+/// How much the KV cache holds.
+struct CacheSize {
+  std::int64_t blocks = 0, block_size = 0;  ///< of all sequences together; tokens of a block
+  std::int64_t sequences = 0;
+  std::int64_t context = 0;  ///< tokens of one sequence at most
+};
+
 /// A forward pass that was timed; valid until the next one.
 struct EngineRun {
   std::span<const StepInfo> steps;
@@ -70,6 +77,9 @@ class Engine {
   std::string device_name() const;
   int threads() const;
   std::int64_t max_batch_tokens() const;  ///< tokens of one forward pass
+  CacheSize cache_size() const;
+  /// Passes of up to so many tokens have float32 operands whatever the type of the others', so that results depend on which pass a token is in. 0 on GPUs.
+  std::int64_t short_pass_tokens() const;
 
   /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
   /// (`all`), or of each sequence's last one; in memory of the host, or of the engine's device, where they may still be under way. Several sequences of uneven
