@@ -1,5 +1,6 @@
 #include "cli/model_options.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -57,7 +58,7 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
 }
 
-Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
   EngineOptions engine_options;
   engine_options.device = options.device;
   engine_options.dtype = dtype_option("--dtype", options.dtype, dtypes::real);
@@ -65,7 +66,8 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.kv_cache = parse_kv_cache(options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
-  engine_options.max_batch_tokens = max_batch_tokens;
+  engine_options.max_sequences = sequences;
+  engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
   engine_options.max_context = options.context;
   if (options.context == 0 && least_context > default_context) engine_options.max_context = least_context;
   Progress progress("loading " + options.model);
