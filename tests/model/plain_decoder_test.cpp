@@ -71,7 +71,8 @@ void PlainDecoder::quantize(const std::string& module, const LinearScheme& schem
       const double code = code_of(is_fp8(scheme), static_cast<float>(row[k]) / scale);
       out.codes.emplace_back();
       format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8, static_cast<std::int64_t>(out.codes.size()) - 1, code);
-      row[k] = code * static_cast<double>(scale);
+      const double value = code * static_cast<double>(scale);
+      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value)) : value;  // weights alone become real ones again
     }
   }
 }
