@@ -115,7 +115,7 @@ def measure_peers(operators, models, seconds):
 
 def bench_model(folder, weights, cache, tokens):
     """Both phases; the first token of a process that never saw the model (an empty cache of kernels), or saw it before."""
-    command = [CERMET, 'bench', 'model', folder, '--device', 'cuda', '--prompt-tokens', str(CONTEXT), '--gen-tokens', str(tokens), '--repeat', '3', '--json']
+    command = [CERMET, 'bench', 'model', folder, '--device', 'cuda', '--prompt-tokens', str(CONTEXT), '--new-tokens', str(tokens), '--repeat', '3', '--json']
     command += ['--weights', weights] if weights != 'bf16' else []
     return run_json(command, env={**os.environ, 'CERMET_CACHE_DIR': str(cache)})
 

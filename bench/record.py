@@ -40,12 +40,12 @@ def main():
         model = pathlib.Path(folder) / 'llama-3.2-1b'
         subprocess.run([CERMET, 'synth', '--config', SHAPE, '--out', model, '--seed', '1'], check=True)
         for dtype in ('bf16', 'f32'):
-            figures = run_json([CERMET, 'bench', 'model', model, '--dtype', dtype, '--prompt-tokens', '512', '--gen-tokens', '32', '--repeat', '3', '--limits', '--json'])
+            figures = run_json([CERMET, 'bench', 'model', model, '--dtype', dtype, '--prompt-tokens', '512', '--new-tokens', '32', '--repeat', '3', '--limits', '--json'])
             figures['model'] = 'Llama-3.2-1B shape'
             record['models'].append(figures)
             if dtype == 'bf16' and args.rival_python:
                 record['rivals'].append(run_json([args.rival_python, ROOT / 'bench/rivals/pytorch.py', SHAPE, '--threads', str(figures['threads'])]))
-    demo = run_json([CERMET, 'bench', 'model', 'models/demo', '--prompt-tokens', '512', '--gen-tokens', '64', '--repeat', '5', '--limits', '--json'])
+    demo = run_json([CERMET, 'bench', 'model', 'models/demo', '--prompt-tokens', '512', '--new-tokens', '64', '--repeat', '5', '--limits', '--json'])
     record['models'].append(demo)
     record['limits'] = run_json([CERMET, 'limits', '--json'])
     for m in (1, 8, 128, 512):

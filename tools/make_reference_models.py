@@ -1,9 +1,9 @@
 """Writes tiny random checkpoints of several architectures with transformers, and the logits and greedy tokens it computes for them in float32.
 
-usage: python3 make_reference_models.py OUT_DIR [--set dev|heldout|settings]      needs torch, transformers
+usage: python3 make_reference_models.py OUT_DIR [--set dev|heldout|settings | --again]      needs torch, transformers
 
-Each model lands in OUT_DIR/NAME with reference.json beside it. The weights are rounded to the stored type before the float32 run; so are the rotary
-frequencies, because `model.to(dtype)` rounds every buffer: compare with that in mind.
+Each model lands in OUT_DIR/NAME with reference.json beside it. The logits are those of from_pretrained(dtype=float32): weights rounded to the stored type,
+rotary frequencies exact. --again keeps the models that OUT_DIR has and their prompts, and computes every reference.json anew.
 """
 import argparse
 import json
@@ -77,8 +77,19 @@ def random_model(config, seed):
     return model
 
 
-def reference(model, ids):
+def router_margins(model, ids):
+    """For each position, how far the last expert chosen was from the first one that was not: the smallest distance of router logits over the layers."""
+    chosen = model.config.num_experts_per_tok
+    margins = []
+    for scores in model(ids, output_router_logits=True).router_logits:
+        ordered = scores.float().sort(-1, descending=True).values
+        margins.append(ordered[:, chosen - 1] - ordered[:, chosen])
+    return [round(v, 5) for v in torch.stack(margins).min(0).values.tolist()]
+
+
+def reference(folder, ids):
     """Logits of every position of `ids`, then greedy tokens with the distance of each one's logit from the runner-up's."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation='eager').eval()
     with torch.no_grad():
         logits = model(ids).logits[0]
         current, margins = ids, []
@@ -87,27 +98,41 @@ def reference(model, ids):
             best = last.topk(2).values
             margins.append(round((best[0] - best[1]).item(), 5))
             current = torch.cat((current, last.argmax().view(1, 1)), 1)
-    return dict(input_ids=ids[0].tolist(), logits=[[round(v, 5) for v in row] for row in logits.tolist()],
-                greedy_ids=current[0, ids.shape[1]:].tolist(), greedy_margins=margins)
+        result = dict(transformers=transformers.__version__, loaded='from_pretrained(dtype=float32)', input_ids=ids[0].tolist(),
+                      logits=[[round(v, 5) for v in row] for row in logits.tolist()], greedy_ids=current[0, ids.shape[1]:].tolist(), greedy_margins=margins)
+        if getattr(model.config, 'num_experts_per_tok', None):
+            result['router_margins'] = router_margins(model, current)
+    return result
+
+
+def write(folder, weights_dtype, ids):
+    result = dict(weights_dtype=weights_dtype, **reference(folder, ids))
+    with open(os.path.join(folder, 'reference.json'), 'w', encoding='utf-8') as file:
+        json.dump(result, file)
+    print(folder, weights_dtype, 'smallest greedy margin', min(result['greedy_margins']), flush=True)
+
+
+def remake(folder):
+    with open(os.path.join(folder, 'reference.json'), encoding='utf-8') as file:
+        known = json.load(file)
+    write(folder, known['weights_dtype'], torch.tensor([known['input_ids']]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('out')
     parser.add_argument('--set', default='dev', choices=SETS)
+    parser.add_argument('--again', action='store_true')
     arguments = parser.parse_args()
+    if arguments.again:
+        for name in sorted(os.listdir(arguments.out)):
+            remake(os.path.join(arguments.out, name))
+        return
     first_seed, models = SETS[arguments.set]
     for i, (name, (config, dtype)) in enumerate(models.items()):
         folder = os.path.join(arguments.out, name)
-        model = random_model(config, first_seed + i).to(dtype)
-        model.save_pretrained(folder)
-        model = model.float()
-        ids = torch.randint(2, config.vocab_size, (1, PROMPT_TOKENS))
-        result = dict(transformers=transformers.__version__, weights_dtype=str(dtype).split('.')[-1], **reference(model, ids))
-        with open(os.path.join(folder, 'reference.json'), 'w', encoding='utf-8') as file:
-            json.dump(result, file)
-        parameters = sum(p.numel() for p in model.parameters())
-        print(name, dtype, 'parameters', parameters, 'smallest greedy margin', min(result['greedy_margins']), flush=True)
+        random_model(config, first_seed + i).to(dtype).save_pretrained(folder)
+        write(folder, str(dtype).split('.')[-1], torch.randint(2, config.vocab_size, (1, PROMPT_TOKENS)))
 
 
 if __name__ == '__main__':

@@ -23,7 +23,7 @@ def model_rows(record):
     rows = ['| model, type, threads | prefill, tokens/s | of the peak | decode, tokens/s | of the read bandwidth | limits beside it |', '|---|---|---|---|---|---|']
     for m in record['models']:
         limits = m['limits']
-        peak = max(limits['bf16_flops'], limits['f32_flops']) if m['dtype'] == 'bf16' else limits['f32_flops']
+        peak = max(limits['bf16_operations_per_second'], limits['f32_operations_per_second']) if m['dtype'] == 'bf16' else limits['f32_operations_per_second']
         rows.append(f"| Cermet: {m['model']}, {m['dtype']}, {m['threads']} | {m['prefill_tokens_per_second']:.0f} ({m['prompt_tokens']} tokens) | {100 * m['prefill_fraction_of_peak']:.0f} % "
                     f"| {m['decode_tokens_per_second']:.1f} | {100 * m['decode_fraction_of_bandwidth']:.0f} % | {giga(limits['read_bytes_per_second'])} GB/s, {giga(peak, 0)} GFLOP/s |")
     for rival in record['rivals']:

@@ -1,6 +1,6 @@
 """Prefill and decode speed of transformers on PyTorch's CPU backend (oneDNN), for a table beside Cermet's.
 
-usage: python3 bench/rivals/pytorch.py CONFIG.json [--threads 2] [--prompt-tokens 512] [--gen-tokens 32] [--repeat 3]
+usage: python3 bench/rivals/pytorch.py CONFIG.json [--threads 2] [--prompt-tokens 512] [--new-tokens 32] [--repeat 3]
 Needs torch and transformers. Random weights in the configuration's dtype; prints one JSON object with medians in tokens per second.
 """
 import argparse
@@ -18,7 +18,7 @@ def main():
     parser.add_argument('config')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--prompt-tokens', type=int, default=512)
-    parser.add_argument('--gen-tokens', type=int, default=32)
+    parser.add_argument('--new-tokens', type=int, default=32)
     parser.add_argument('--repeat', type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -37,13 +37,13 @@ def main():
             out = model(prompt, use_cache=True, logits_to_keep=1)
             prefill.append(args.prompt_tokens / (time.perf_counter() - start))
             start = time.perf_counter()
-            for _ in range(args.gen_tokens):
+            for _ in range(args.new_tokens):
                 token = out.logits[:, -1].argmax(-1, keepdim=True)
                 out = model(token, past_key_values=out.past_key_values, use_cache=True)
-            decode.append(args.gen_tokens / (time.perf_counter() - start))
+            decode.append(args.new_tokens / (time.perf_counter() - start))
     print(json.dumps({
         'name': f'transformers {transformers.__version__} on PyTorch {torch.__version__}',
-        'dtype': fields['dtype'], 'threads': args.threads, 'prompt_tokens': args.prompt_tokens, 'gen_tokens': args.gen_tokens,
+        'dtype': fields['dtype'], 'threads': args.threads, 'prompt_tokens': args.prompt_tokens, 'new_tokens': args.new_tokens,
         'prefill_tokens_per_second': statistics.median(prefill[1:]), 'decode_tokens_per_second': statistics.median(decode[1:]),
     }))
 

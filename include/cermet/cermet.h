@@ -179,7 +179,7 @@ typedef struct cermet_model_options {
   int64_t max_context;      /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
   int64_t max_sequences;    /* sequences of one batch */
   int64_t max_batch_tokens; /* tokens of one forward pass */
-  int32_t exact_rope_frequencies; /* not 0: float32 rotary frequencies; 0: rounded to the checkpoint's type, as frameworks do that cast the module */
+  int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as frameworks do that cast the module */
 } cermet_model_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */

@@ -37,7 +37,7 @@ EngineOptions engine_options(const Context& context, int threads, const cermet_m
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
-  options.rope_frequencies = given.exact_rope_frequencies ? RopeFrequencies::exact : RopeFrequencies::stored;
+  options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
   return options;
 }
 

@@ -1,6 +1,8 @@
 // cermet bench model: prefill and decode speed of a model, against the machine's limits where asked.
 #include <algorithm>
 
+#include "base/checked.hpp"
+#include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
@@ -16,7 +18,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::int64_t prompt_tokens = 512, new_tokens = 32, repeat = 3;
+  std::int64_t prompt_tokens = 512, new_tokens = 32, batch = 1, repeat = 3;
   bool limits = false, steps = false;
   std::string trace;
 };
@@ -47,9 +49,8 @@ cpu::Limits limits_of(Device& gpu) {
 }
 
 Figures measure(Engine& engine, const Options& options) {
-  std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.prompt_tokens));
-  for (std::size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(engine.config().vocab_size));
+  const std::vector<std::int32_t> prompt = some_ids(options.prompt_tokens, engine.config().vocab_size);
+  const auto tokens = static_cast<double>(options.batch * options.prompt_tokens), made_tokens = static_cast<double>(options.batch * options.new_tokens);
   std::vector<double> prefill, decode;
   Figures figures;
   Device* const gpu = engine.computes() ? engine.queue().device : nullptr;
@@ -57,12 +58,18 @@ Figures measure(Engine& engine, const Options& options) {
   GenerateOptions generation;
   generation.max_new_tokens = options.new_tokens + 1;               // the first comes from the prefill
   for (std::int64_t round = 0; round <= options.repeat; ++round) {  // the first round warms up
-    engine.reset(0);
-    const Generation made = generate(engine, prompt, generation, [](std::int32_t) { stop_if_interrupted(); });
-    prefill.push_back(made.prefill_tokens_per_second());
-    if (options.new_tokens > 0) decode.push_back(made.decode_tokens_per_second());
+    BatchTimes times;
+    if (options.batch == 1) {
+      engine.reset(0);
+      const Generation made = generate(engine, prompt, generation, [](std::int32_t) { stop_if_interrupted(); });
+      times = {made.prefill_seconds, made.decode_seconds};
+    } else {
+      times = time_batch(engine, options.prompt_tokens, options.new_tokens, stop_if_interrupted);
+    }
+    prefill.push_back(tokens / times.prefill);
+    if (options.new_tokens > 0) decode.push_back(made_tokens / times.decode);
     if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
-    if (round == 0) figures.first_prefill_seconds = made.prefill_seconds;
+    if (round == 0) figures.first_prefill_seconds = times.prefill;
     if (round == 0) engine.set_timing(options.steps);
     progress.update(round + 1, options.repeat + 1);
   }
@@ -74,27 +81,30 @@ Figures measure(Engine& engine, const Options& options) {
   return figures;
 }
 
-bool is_product(OpKind op) { return op == OpKind::linear || op == OpKind::dual_linear || op == OpKind::grouped_linear; }
+bool is_product(const Problem& problem) { return problem.op->category == "Linear algebra"; }
 
-/// Bytes of weights that one decode step reads: of a stack of experts only those that one token is routed to.
-double decode_weight_bytes(const Engine& engine) {
+/// Bytes of weights that a decode step of `batch` sequences reads, for each of its tokens: of a stack of experts those that so many tokens can be routed
+/// to at most.
+double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
+  const ModelConfig& config = engine.config();
   double bytes = 0;
   for (const StepInfo& step : engine.steps(false)) {
     const Problem& problem = step.problem;
     if (problem.op->kind == OpKind::embedding) continue;
-    const double share =
-        problem.op->kind == OpKind::grouped_linear ? static_cast<double>(engine.config().experts_per_token) / static_cast<double>(engine.config().experts) : 1;
+    const double share = problem.op->kind == OpKind::grouped_linear
+                             ? static_cast<double>(std::min(config.experts, batch * config.experts_per_token)) / static_cast<double>(config.experts)
+                             : 1;
     for (std::size_t i = 0; i < problem.inputs.size(); ++i)
       if (problem.has(i) && problem.is_constant(i)) bytes += share * static_cast<double>(problem.input(i).bytes().value(problem.maximum));
   }
-  return bytes;
+  return bytes / static_cast<double>(batch);
 }
 
-/// Multiplications and additions of the matrix products of a prefill; logits are for its last token only.
+/// Multiplications and additions of the matrix products of a prefill of one sequence; logits are for its last token only.
 double prefill_operations(const Engine& engine, std::int64_t tokens) {
   double operations = 0;
   for (const StepInfo& step : engine.steps(true)) {
-    if (!is_product(step.problem.op->kind)) continue;
+    if (!is_product(step.problem)) continue;
     Problem problem = step.problem;
     problem.maximum.set(symbol_id("T"), tokens);
     problem.maximum.set(symbol_id("R"), 1);
@@ -109,22 +119,21 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"dtype", name_of(engine.dtype())},
             {"device", engine.device_name()},
             {"threads", engine.threads()},
+            {"batch", options.batch},
             {"prompt_tokens", options.prompt_tokens},
-            {"gen_tokens", options.new_tokens},
+            {"new_tokens", options.new_tokens},
             {"prefill_tokens_per_second", figures.prefill},
             {"decode_tokens_per_second", figures.decode},
+            {"decode_tokens_per_second_per_sequence", figures.decode / static_cast<double>(options.batch)},
             {"decode_seconds_per_token", figures.decode > 0 ? 1 / figures.decode : 0},
-            {"decode_weight_bytes_per_token", decode_weight_bytes(engine)},
+            {"decode_weight_bytes_per_token", decode_weight_bytes(engine, options.batch)},
             {"prefill_operations", prefill_operations(engine, options.prompt_tokens)},
             {"peak_memory_bytes", peak_memory_bytes()}};
   if (!options.limits) return json;
   const cpu::Limits& limits = figures.limits;
-  json["limits"] = {{"read_bytes_per_second", limits.read_bytes_per_second},
-                    {"f32_flops", limits.f32_flops},
-                    {"bf16_flops", limits.bf16_flops},
-                    {"int8_ops", limits.int8_ops}};
+  json["limits"] = limits_json(limits);
   const double peak = engine.dtype() == DType::bf16 ? limits.bf16_products() : limits.f32_flops;
-  json["decode_fraction_of_bandwidth"] = decode_weight_bytes(engine) * figures.decode / limits.read_bytes_per_second;
+  json["decode_fraction_of_bandwidth"] = decode_weight_bytes(engine, options.batch) * figures.decode / limits.read_bytes_per_second;
   json["prefill_fraction_of_peak"] = prefill_operations(engine, options.prompt_tokens) / static_cast<double>(options.prompt_tokens) * figures.prefill / peak;
   return json;
 }
@@ -132,17 +141,21 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
 void print_text(Console& console, const Json& json) {
   Table table;
   table.row({"model", fmt::format("{}, {}, {}", json["architecture"].get<std::string>(), json["dtype"].get<std::string>(), json["device"].get<std::string>())});
+  const std::int64_t batch = json["batch"].get<std::int64_t>();
+  if (batch > 1)
+    table.row({"batch", fmt::format("{} sequences; each decodes {:.2f} tokens/s", batch, json["decode_tokens_per_second_per_sequence"].get<double>())});
   table.row(
       {"prefill", fmt::format("{:.1f} tokens/s ({} tokens)", json["prefill_tokens_per_second"].get<double>(), json["prompt_tokens"].get<std::int64_t>())});
   table.row({"decode", fmt::format("{:.2f} tokens/s ({} tokens), {} of weights a token", json["decode_tokens_per_second"].get<double>(),
-                                   json["gen_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
+                                   json["new_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
   if (json.contains("limits")) {
     table.row({"read bandwidth",
                fmt::format("{}B/s measured beside it; decode reads weights at {:.1f} % of it",
                            count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
     table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill's products run at {:.1f} % of the {} peak",
-                                   count_text(json["limits"]["f32_flops"].get<double>()), count_text(json["limits"]["bf16_flops"].get<double>()),
-                                   count_text(json["limits"]["int8_ops"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
+                                   count_text(json["limits"]["f32_operations_per_second"].get<double>()),
+                                   count_text(json["limits"]["bf16_operations_per_second"].get<double>()),
+                                   count_text(json["limits"]["int8_operations_per_second"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
                                    json["dtype"].get<std::string>())});
   }
   table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(json["first_token_seconds"].get<double>()),
@@ -152,13 +165,13 @@ void print_text(Console& console, const Json& json) {
 }
 
 void bench(const Options& options, Console& console) {
-  check_context(options.model, options.prompt_tokens + options.new_tokens, "--prompt-tokens and --gen-tokens");
+  const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
+  check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");
   if (!options.trace.empty()) check_trace_file(options.trace);
   const auto start = std::chrono::steady_clock::now();
-  Engine engine = load_engine(options.model, options.prompt_tokens + options.new_tokens);
+  Engine engine = load_engine(options.model, options.batch == 1 ? most : tokens, 512, options.batch);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  require(options.prompt_tokens + options.new_tokens <= engine.room(0),
-          "--prompt-tokens and --gen-tokens: expected at most {} together (the context), found {}", engine.room(0), options.prompt_tokens + options.new_tokens);
+  require(most <= engine.room(0), "--prompt-tokens and --new-tokens: expected at most {} together (the context), found {}", engine.room(0), most);
   const Figures figures = measure(engine, options);
   Json json = to_json(engine, options, figures);
   json["load_seconds"] = load_seconds;
@@ -169,7 +182,7 @@ void bench(const Options& options, Console& console) {
   else print_text(console, json);
   if (options.steps && !console.json()) {
     console.print("\nprefill, by kernel\n{}", kernel_table(kernels_used(engine.steps(true))));
-    console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(engine.steps(false))));
+    console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(options.batch == 1 ? engine.steps(false) : engine.last_run().steps)));
   }
   if (!options.trace.empty()) write_trace(options.trace, engine, {options.prompt_tokens, std::min<std::int64_t>(options.new_tokens, 4)});
 }
@@ -178,7 +191,8 @@ Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model_options(parser, options->model);
   parser.option("--prompt-tokens", options->prompt_tokens, "tokens of the prefill").range(1, 1 << 24).show_default();
-  parser.option("--gen-tokens", options->new_tokens, "decode steps; 0: none").range(0, 1 << 24).show_default();
+  parser.option("-n,--new-tokens", options->new_tokens, "decode steps; 0: none").range(0, 1 << 24).show_default();
+  parser.option("--batch", options->batch, "sequences in every pass; speeds are of all of them together").range(1, 4096).show_default();
   parser.option("--repeat", options->repeat, "rounds after a warm-up; medians count").range(1, 1000).show_default();
   parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
@@ -192,8 +206,8 @@ Action declare(Parser& parser) {
 
 Verb bench_model_verb() {
   return {"bench model", "prefill and decode speed of a model",
-          "  cermet bench model models/demo --prompt-tokens 512 --gen-tokens 64 --limits\n  cermet bench model models/demo --steps --json\n"
-          "  cermet bench model models/demo --trace timeline.json",
+          "  cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\n  cermet bench model models/demo --steps --json\n"
+          "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --trace timeline.json",
           declare};
 }
 

@@ -19,10 +19,7 @@ void add_limits(Json& json, BenchMachine& machine) {
   if (machine.device()) json["limits"] = limits_json(measure_device_limits(*machine.device(), 0.1), *machine.device());
   else {
     const cpu::Limits limits = cpu::measure_limits(machine.pool(), 0.5);
-    json["limits"] = {{"read_bytes_per_second", limits.read_bytes_per_second},
-                      {"f32_operations_per_second", limits.f32_flops},
-                      {"bf16_operations_per_second", limits.bf16_flops},
-                      {"int8_operations_per_second", limits.int8_ops}};
+    json["limits"] = limits_json(limits);
   }
   const Json limits = json["limits"];  // not a reference: new keys move the others
   const auto fraction = [&](const char* rate, const char* limit) {

@@ -34,6 +34,13 @@ Json limits_json(const cuda::Limits& limits, const Device& device) {
           {"int8_operations_per_second", limits.i8_operations_per_second}};
 }
 
+Json limits_json(const cpu::Limits& limits) {
+  return {{"read_bytes_per_second", limits.read_bytes_per_second},
+          {"f32_operations_per_second", limits.f32_flops},
+          {"bf16_operations_per_second", limits.bf16_flops},
+          {"int8_operations_per_second", limits.int8_ops}};
+}
+
 std::string limits_table(const cuda::Limits& limits) {
   const auto bandwidth = [](double rate) { return fmt::format("{:.2f} TB/s", rate * 1e-12); };
   const auto peak = [](double rate, std::string_view unit) { return rate == 0 ? "no unit for it" : fmt::format("{:.1f} {}", rate * 1e-12, unit); };

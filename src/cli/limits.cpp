@@ -20,13 +20,9 @@ void measure_cpu(Console& console, const Options& options) {
   const std::string_view isa = cpu::name_of(cpu::active_isa());
   const cpu::Limits limits = cpu::measure_limits(pool, options.seconds);
   if (console.json()) {
-    console.write_json({{"threads", pool.size()},
-                        {"instruction_set", isa},
-                        {"read_bytes_per_second", limits.read_bytes_per_second},
-                        {"f32_operations_per_second", limits.f32_flops},
-                        {"bf16_operations_per_second", limits.bf16_flops},
-                        {"int8_operations_per_second", limits.int8_ops}});
-    return;
+    Json json{{"threads", pool.size()}, {"instruction_set", isa}};
+    json.update(limits_json(limits));
+    return console.write_json(json);
   }
   Table table;
   table.row({"read bandwidth", rate_text(limits.read_bytes_per_second, "GB/s")});

@@ -1,5 +1,6 @@
 #include "cli/model_options.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,8 +17,8 @@ namespace {
 constexpr std::int64_t default_context = 4096;
 
 RopeFrequencies parse_rope_frequencies(const std::string& name) {
-  require(name == "stored" || name == "exact", "--rope-frequencies: expected stored or exact, found '{}'", name);
-  return name == "exact" ? RopeFrequencies::exact : RopeFrequencies::stored;
+  require(name == "stored" || name == "exact", "--rope-frequencies: expected exact or stored, found '{}'", name);
+  return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact;
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .option("--context", options.context,
               "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
       .range(std::int64_t{0}, std::int64_t{1} << 30);
-  parser.option("--rope-frequencies", options.rope_frequencies, "stored: rounded to the checkpoint's element type, as model.to(dtype) does; exact: float32")
+  parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
 }
 
@@ -49,7 +50,7 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
 }
 
-Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens) {
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
   EngineOptions engine_options;
   engine_options.device = options.device;
   engine_options.dtype = operand_type_named("--dtype", options.dtype);
@@ -57,9 +58,10 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
-  engine_options.max_batch_tokens = max_batch_tokens;
+  engine_options.max_sequences = sequences;
+  engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
   engine_options.max_context = options.context;
-  if (options.context == 0 && least_context > default_context) engine_options.max_context = least_context;
+  if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   Progress progress("loading " + options.model);
   engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();

@@ -12,7 +12,7 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "stored";
+  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact";
   int threads = 0;
   std::int64_t context = 0;
 };
@@ -21,8 +21,8 @@ struct ModelOptions {
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
-/// Loads the model, with a progress bar on a terminal. `least_context`: tokens that must fit where --context was not given.
-Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512);
+/// Loads the model, with a progress bar on a terminal. `least_context`: tokens that must fit where --context was not given, over all sequences.
+Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);
 /// The value of --ids: one token id or more. Throws Error naming what is none.
 std::vector<std::int32_t> ids_option(const std::string& text);
 /// Reads a whole file. Throws Error(io) naming it.

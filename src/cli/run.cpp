@@ -6,6 +6,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
+#include "cli/run_prompts.hpp"
 #include "model/generate.hpp"
 #include "runtime/explain.hpp"
 
@@ -14,7 +15,8 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::optional<std::string> prompt, ids;
+  std::optional<std::string> prompt, ids, prompts;
+  std::int64_t batch = 1;
   std::int64_t new_tokens = 128;
   Sampling sampling;
   bool ignore_eos = false;
@@ -77,16 +79,6 @@ class Runner {
   std::optional<Engine> engine_;
 };
 
-std::string_view end_name(Generation::End end) {
-  switch (end) {
-    case Generation::End::length: return "length";
-    case Generation::End::stop: return "stop";
-    case Generation::End::context: return "context";
-    case Generation::End::cancelled: return "cancelled";
-  }
-  return "";
-}
-
 std::string kernels_text(const Engine& engine, bool prefill) {
   std::string text;
   for (const KernelUse& use : kernels_used(engine.steps(prefill))) text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", use.kernel, use.launches);
@@ -98,7 +90,7 @@ void print_summary(Console& console, Engine& engine, const Generation& g) {
   Table table;
   table.row({"model", describe(engine)});
   table.row({"prefill", fmt::format("{} tokens, {:.1f} tokens/s", g.prompt_tokens, g.prefill_tokens_per_second())});
-  table.row({"decode", fmt::format("{} tokens, {:.1f} tokens/s (ended by {})", g.ids.size(), g.decode_tokens_per_second(), end_name(g.end))});
+  table.row({"decode", fmt::format("{} tokens, {:.1f} tokens/s (ended by {})", g.ids.size(), g.decode_tokens_per_second(), name_of(g.end))});
   table.row({"memory", fmt::format("{} at the peak; weights {}, cache {}", bytes_text(static_cast<double>(peak_memory_bytes())),
                                    bytes_text(static_cast<double>(engine.weight_bytes())), bytes_text(static_cast<double>(engine.cache_bytes())))});
   table.row({"kernels", kernels_text(engine, false)});
@@ -111,7 +103,7 @@ Json to_json(Runner& runner, const Turn& turn) {
   return {{"prompt_ids", turn.prompt},
           {"ids", g.ids},
           {"text", runner.has_tokenizer() ? Json(turn.text) : Json(nullptr)},
-          {"end", end_name(g.end)},
+          {"end", name_of(g.end)},
           {"prefill_tokens_per_second", g.prefill_tokens_per_second()},
           {"decode_tokens_per_second", g.decode_tokens_per_second()},
           {"peak_memory_bytes", peak_memory_bytes()},
@@ -139,7 +131,10 @@ void interactive(Runner& runner, Console& console) {
 
 void run(const Options& options, Console& console) {
   require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
-  require(!options.prompt || !options.ids, "prompt: expected -p or --ids, found both");
+  require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
+          "prompt: expected one of -p, --ids and --prompts, found several");
+  require(options.batch == 1 || options.prompts, "--batch: expected --prompts beside it, found none");
+  if (options.prompts) return run_prompts({options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos}, console);
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
   std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : ids_option(*options.ids);
@@ -158,15 +153,19 @@ void run(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model_options(parser, options->model);
-  parser.option("-p,--prompt", options->prompt, "text to continue; without it and --ids, prompts are read line by line");
+  parser.option("-p,--prompt", options->prompt, "text to continue; without it, --ids and --prompts, prompts are read line by line");
   parser.option("--ids", options->ids, "token ids to continue, separated by commas");
+  parser.option("--prompts", options->prompts,
+                "file with an object for each prompt on a line of its own: {\"prompt\": \"...\"} or {\"ids\": [...]}, where wanted with \"id\", "
+                "\"max_new_tokens\" and \"seed\"; with --json the results are lines, too");
+  parser.option("--batch", options->batch, "prompts of --prompts that run at a time; the next begins when one has ended").range(1, 4096).show_default();
   parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").show_default();
   parser.option("--temperature", options->sampling.temperature, "0 takes the most likely token; higher is more random").show_default();
   parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all").show_default();
   parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").show_default();
   parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").show_default();
   parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely").show_default();
-  parser.option("--seed", options->sampling.seed, "same seed, same tokens").show_default();
+  parser.option("--seed", options->sampling.seed, "same seed, same tokens; of --prompts each has the next seed").show_default();
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   return [options](Console& console) { run(*options, console); };
 }
@@ -177,7 +176,8 @@ Verb run_verb() {
   return {"run", "continue a prompt with a model",
           "  cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
           "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
-          "  cermet run models/demo --ids 497,2314,1581 -n 8 --json",
+          "  cermet run models/demo --ids 497,2314,1581 -n 8 --json\n"
+          "  cermet run models/demo --prompts prompts.jsonl --batch 8 --json",
           declare};
 }
 

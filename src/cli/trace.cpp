@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 
+#include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "kernel/cpu/limits.hpp"
@@ -32,10 +33,7 @@ Limits measure(Engine& engine) {
     return limits;
   }
   const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3);
-  limits.json = {{"read_bytes_per_second", found.read_bytes_per_second},
-                 {"f32_operations_per_second", found.f32_flops},
-                 {"bf16_operations_per_second", found.bf16_flops},
-                 {"int8_operations_per_second", found.int8_ops}};
+  limits.json = limits_json(found);
   limits.read_bytes_per_second = found.read_bytes_per_second;
   limits.peak = [found](DType type) { return type == DType::bf16 ? found.bf16_products() : type == DType::i8 ? found.int8_ops : found.f32_flops; };
   return limits;
@@ -118,13 +116,6 @@ class Trace {
   std::chrono::steady_clock::time_point begin_;
   Json events_ = Json::array();
 };
-
-/// Ids that any vocabulary has, in no order.
-std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocabulary) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(vocabulary));
-  return ids;
-}
 
 void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
   stop_if_interrupted();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <unordered_map>
 
 #include "model/quantization_formats.hpp"
 #include "model/tokenizer/regex.hpp"
@@ -75,48 +76,47 @@ LinearScheme::Input parse_inputs(Json inputs, LinearScheme::Weight weight) {
   return LinearScheme::Input::fixed;
 }
 
-/// "re:..." is an expression that must match at the name's start; else a module's own name, or the class of all linear modules.
-class Target {
+/// Real files have a handful; each is tried on every module, so that many would make loading quadratic.
+constexpr std::size_t max_expressions = 1000;
+
+/// Which of several lists of targets names a module. "re:..." is an expression that must match at the name's start; else a module's own name, or the
+/// class of all linear modules.
+class Targets {
  public:
-  explicit Target(Json field) : text_(field.as_string()) {
-    if (!text_.starts_with("re:")) return;
+  /// Adds the targets of list `value`.
+  void add(Json list, std::size_t value) {
+    for (Json target : list.as_array()) {
+      const std::string_view text = target.as_string();
+      if (text.starts_with("re:")) add_expression(target, text.substr(3), value);
+      else if (text == "Linear") class_ = class_ ? class_ : value;
+      else names_.emplace(text, value);
+    }
+  }
+
+  /// The list that names the module most precisely: by name, then by an expression, then by class; the first among equals. Nothing where none does.
+  std::optional<std::size_t> find(const std::string& module, RegexMemory& memory) const {
+    if (const auto named = names_.find(module); named != names_.end()) return named->second;
+    for (const auto& [expression, value] : expressions_)
+      if (const std::optional<Regex::Match> match = expression.find(module, 0, memory); match && match->begin == 0) return value;
+    return class_;
+  }
+
+ private:
+  void add_expression(Json field, std::string_view text, std::size_t value) {
+    if (expressions_.size() == max_expressions) field.refuse(fmt::format("expected at most {} expressions, found more", max_expressions), Status::unsupported);
     try {
-      expression_.emplace(std::string_view(text_).substr(3));
+      expressions_.emplace_back(Regex(text), value);
     } catch (const Error& error) {
       field.refuse(error.what(), error.status());
     }
   }
 
-  /// How precisely it names the module: 0 by name, 1 by an expression, 2 by class; nothing where it does not.
-  std::optional<int> rank(std::string_view module, RegexMemory& memory) const {
-    if (text_ == module) return 0;
-    if (expression_) {
-      const std::optional<Regex::Match> match = expression_->find(module, 0, memory);
-      return match && match->begin == 0 ? std::optional(1) : std::nullopt;
-    }
-    return text_ == "Linear" ? std::optional(2) : std::nullopt;
-  }
-
- private:
-  std::string text_;
-  std::optional<Regex> expression_;
+  std::unordered_map<std::string, std::size_t> names_;
+  std::vector<std::pair<Regex, std::size_t>> expressions_;
+  std::optional<std::size_t> class_;
 };
 
-std::vector<Target> parse_targets(Json list) {
-  std::vector<Target> targets;
-  for (Json target : list.as_array()) targets.emplace_back(target);
-  return targets;
-}
-
-std::optional<int> best_rank(const std::vector<Target>& targets, std::string_view module, RegexMemory& memory) {
-  std::optional<int> best;
-  for (const Target& target : targets)
-    if (const std::optional<int> rank = target.rank(module, memory); rank && (!best || *rank < *best)) best = rank;
-  return best;
-}
-
 struct Group {
-  std::vector<Target> targets;
   LinearScheme scheme;
   bool packed = false;
 };
@@ -132,7 +132,7 @@ bool check_format(Json format, LinearScheme::Weight weight) {
 
 Group parse_group(Json group, Json format) {
   check_fields(group, {"targets", "weights", "input_activations", "output_activations"});
-  Group parsed{parse_targets(group.at("targets")), {}};
+  Group parsed;
   parsed.scheme.weight = parse_weights(group.at("weights"));
   parsed.packed = check_format(group.find("format").value_or(format), parsed.scheme.weight);
   if (const std::optional<Json> inputs = group.find("input_activations")) {
@@ -162,23 +162,21 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
   const Json format = root.at("format");
   one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "pack-quantized", "mixed-precision"});
   std::vector<Group> groups;
-  for (Json group : root.at("config_groups").as_object()) groups.push_back(parse_group(group, format));
-  std::vector<Target> ignored;
-  if (const std::optional<Json> list = root.find("ignore")) ignored = parse_targets(*list);
+  Targets targets, ignored;
+  for (Json group : root.at("config_groups").as_object()) {
+    targets.add(group.as_object().at("targets"), groups.size());
+    groups.push_back(parse_group(group, format));
+  }
+  if (const std::optional<Json> list = root.find("ignore")) ignored.add(*list, 0);
 
   Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}};
   RegexMemory memory;
   for (const std::string& module : linear_module_names(config)) {
-    if (best_rank(ignored, module, memory)) continue;
-    std::optional<int> best;
-    for (const Group& group : groups) {
-      const std::optional<int> rank = best_rank(group.targets, module, memory);
-      if (!rank || (best && *best <= *rank)) continue;
-      best = rank;
-      quantization.modules[module] = group.scheme;
-      if (group.packed) quantization.packed.insert(module);
-      else quantization.packed.erase(module);
-    }
+    if (ignored.find(module, memory)) continue;
+    const std::optional<std::size_t> group = targets.find(module, memory);
+    if (!group) continue;
+    quantization.modules[module] = groups[*group].scheme;
+    if (groups[*group].packed) quantization.packed.insert(module);
   }
   return quantization;
 }

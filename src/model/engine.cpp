@@ -51,7 +51,7 @@ std::int64_t context_for(const EngineOptions& options, const ModelConfig& config
   require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
   const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
   require(wanted <= (std::int64_t{1} << 30), "max_context: expected at most {} tokens, found {}", std::int64_t{1} << 30, wanted);
-  if (wanted > config.max_position_embeddings && config.rope.scaling != RopeScaling::dynamic)
+  if (wanted > config.max_position_embeddings * options.max_sequences && config.rope.scaling != RopeScaling::dynamic)
     log().warn("context of {} tokens: the model was made for {}; text beyond that may be poor", wanted, config.max_position_embeddings);
   return round_up(wanted, block_size);
 }
@@ -304,6 +304,8 @@ DType Engine::dtype() const { return state_->operands; }
 std::string Engine::device_name() const { return state_->device->name(); }
 int Engine::threads() const { return state_->pool.size(); }
 std::int64_t Engine::max_batch_tokens() const { return state_->options.max_batch_tokens; }
+CacheSize Engine::cache_size() const { return {state_->pages, block_size, state_->options.max_sequences, state_->context}; }
+std::int64_t Engine::short_pass_tokens() const { return state_->stream ? 0 : state_->passes.front().tokens; }
 
 TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) { return state_->forward(batch, which, memory); }
 bool Engine::computes() const { return state_->device->computes(); }

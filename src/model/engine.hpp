@@ -16,9 +16,9 @@
 
 namespace cermet {
 
-/// Which rotary frequencies a model gets. `stored`: rounded to the checkpoint's element type, as a framework does that casts the whole module
-/// (`model.to(dtype)`); `exact`: float32.
-enum class RopeFrequencies : std::uint8_t { stored, exact };
+/// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them; `stored`: rounded to the checkpoint's
+/// element type, as a framework does that casts the whole module (`model.to(dtype)`).
+enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
@@ -34,7 +34,7 @@ struct EngineOptions {
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
-  RopeFrequencies rope_frequencies = RopeFrequencies::stored;
+  RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   /// Called while weights load with bytes done and bytes in all.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
@@ -43,6 +43,13 @@ struct EngineOptions {
 struct SequenceTokens {
   int sequence = 0;  ///< slot in [0, max_sequences)
   std::span<const std::int32_t> tokens;
+};
+
+/// How much the KV cache holds.
+struct CacheSize {
+  std::int64_t blocks = 0, block_size = 0;  ///< of all sequences together; tokens of a block
+  std::int64_t sequences = 0;
+  std::int64_t context = 0;  ///< tokens of one sequence at most
 };
 
 /// A forward pass that was timed; valid until the next one.
@@ -70,6 +77,9 @@ class Engine {
   std::string device_name() const;
   int threads() const;
   std::int64_t max_batch_tokens() const;  ///< tokens of one forward pass
+  CacheSize cache_size() const;
+  /// Passes of up to so many tokens have float32 operands whatever the type of the others', so that results depend on which pass a token is in. 0 on GPUs.
+  std::int64_t short_pass_tokens() const;
 
   /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
   /// (`all`), or of each sequence's last one; in memory of the host, or of the engine's device, where they may still be under way. Several sequences of uneven

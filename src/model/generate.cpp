@@ -67,6 +67,16 @@ void score_window(Engine& engine, std::span<const std::int32_t> tokens, Tally& t
 
 }  // namespace
 
+std::string_view name_of(Generation::End end) {
+  switch (end) {
+    case Generation::End::length: return "length";
+    case Generation::End::stop: return "stop";
+    case Generation::End::context: return "context";
+    case Generation::End::cancelled: return "cancelled";
+  }
+  return "";
+}
+
 double Generation::prefill_tokens_per_second() const { return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0; }
 
 double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/engine.hpp"
@@ -44,6 +45,9 @@ struct Generation {
 /// Throws Error when the prompt is empty and no context exists, or when it does not fit the cache.
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
                     const std::function<void(std::int32_t)>& on_token = {});
+
+/// "length", "stop", "context" or "cancelled".
+std::string_view name_of(Generation::End end);
 
 struct Perplexity {
   double value = 0;           ///< exp of the mean negative log-likelihood

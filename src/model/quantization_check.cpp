@@ -1,7 +1,9 @@
 #include "model/quantization_check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -10,17 +12,28 @@
 namespace cermet {
 namespace {
 
-/// All elements of a small tensor.
-std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& tensor) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
-  checkpoint.read(tensor, 0, bytes);
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const double value = format::load_element(bytes.data(), tensor.dtype, i);
-    values.push_back(tensor.dtype == DType::i64 && tensor.name.ends_with("_scale")
-                         ? format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))
-                         : value);  // a packed scale
+constexpr std::int64_t piece_bytes = 1 << 16;  // a file may be sparse, so that a tensor's size says nothing about memory
+
+/// Calls visit(value) for every element, reading in pieces.
+template <class Visit>
+void for_values(const Checkpoint& checkpoint, const StoredTensor& tensor, Visit visit) {
+  const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
+  const bool packed_scale = tensor.dtype == DType::i64 && tensor.name.ends_with("_scale");
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(piece_bytes, tensor.bytes())));
+  for (std::int64_t at = 0; at < tensor.bytes(); at += piece_bytes) {
+    const std::int64_t bytes = std::min(piece_bytes, tensor.bytes() - at);
+    checkpoint.read(tensor, at, std::span(piece).first(static_cast<std::size_t>(bytes)));
+    for (std::int64_t i = 0; i < bytes / element; ++i) {
+      const double value = format::load_element(piece.data(), tensor.dtype, i);
+      visit(packed_scale ? static_cast<double>(format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))) : value);
+    }
   }
+}
+
+/// All elements of a tensor whose shape was checked to be small.
+std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& tensor) {
+  std::vector<double> values;
+  for_values(checkpoint, tensor, [&](double value) { values.push_back(value); });
   return values;
 }
 
@@ -29,19 +42,37 @@ std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& 
 }
 
 void expect_zeros(const Checkpoint& checkpoint, const StoredTensor& tensor) {
-  for (const double value : values_of(checkpoint, tensor))
+  for_values(checkpoint, tensor, [&](double value) {
     if (value != 0)
       fail(Status::unsupported, "{}: {}: expected zeros, because codes are symmetric here, found {}", checkpoint.file_of(tensor).path().string(),
            quote(tensor.name), value);
+  });
 }
 
-/// Tensors that other tools add where a model is not what its configuration says: harmless only as zeros.
+/// Rows of the weights of a model, by the tensor's name without ".weight".
+std::unordered_map<std::string, std::int64_t> weight_rows(const ModelConfig& config) {
+  std::unordered_map<std::string, std::int64_t> rows;
+  for (const ExpectedTensor& expected : expected_tensors(config))
+    if (expected.name.ends_with(".weight")) rows.emplace(expected.name.substr(0, expected.name.rfind('.')), expected.shape[0]);
+  return rows;
+}
+
+/// Tensors that other tools add where a model is not what its configuration says: harmless only as zeros. Those of modules that the model does not have
+/// change nothing.
 void check_extra_tensors(const Checkpoint& checkpoint) {
+  const std::unordered_map<std::string, std::int64_t> rows = weight_rows(checkpoint.config());
   for (const StoredTensor& tensor : checkpoint.tensors()) {
-    const bool zero_point = tensor.name.ends_with(".weight_zero_point") || tensor.name.ends_with(".input_zero_point");
-    if (zero_point || tensor.name.ends_with("norm.bias")) expect_zeros(checkpoint, tensor);
     if (tensor.name.ends_with(".weight_g_idx"))
       fail(Status::unsupported, "{}: {}: expected no such tensor", checkpoint.file_of(tensor).path().string(), quote(tensor.name));
+    const bool of_input = tensor.name.ends_with(".input_zero_point");
+    if (!of_input && !tensor.name.ends_with(".weight_zero_point") && !tensor.name.ends_with("norm.bias")) continue;
+    const auto module = rows.find(tensor.name.substr(0, tensor.name.rfind('.')));
+    if (module == rows.end()) continue;
+    const std::int64_t most = of_input ? 1 : module->second;
+    if (tensor.elements() > most)
+      fail(Status::invalid_file, "{}: {}: expected at most {} elements, found shape {}", checkpoint.file_of(tensor).path().string(), quote(tensor.name), most,
+           shape_to_string(tensor.shape));
+    expect_zeros(checkpoint, tensor);
   }
 }
 
@@ -121,8 +152,9 @@ Quantization checked_quantization(const Checkpoint& checkpoint) {
     if (expected.is_parameter) continue;
     if (tensor.name.ends_with(".weight_offset")) expect_zeros(checkpoint, tensor);
     if (tensor.name.ends_with("_scale"))
-      for (const double scale : values_of(checkpoint, tensor))
+      for_values(checkpoint, tensor, [&](double scale) {
         if (!std::isfinite(scale) || scale <= 0) bad_value(checkpoint, tensor, "finite scales above 0", scale);
+      });
     if (tensor.name.ends_with(".input_offset"))
       if (const double offset = values_of(checkpoint, tensor).front(); !(std::abs(offset) <= 128))
         bad_value(checkpoint, tensor, "an offset from -128 to 128", offset);

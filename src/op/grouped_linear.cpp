@@ -1,4 +1,5 @@
 #include "base/checked.hpp"
+#include "op/grouped_work.hpp"
 #include "op/scales.hpp"
 
 namespace cermet {
@@ -125,6 +126,40 @@ std::vector<Case> cases() {
 
 }  // namespace
 
+namespace {
+
+double bytes_of(const Problem& p, const TensorType& type) {
+  double bytes = static_cast<double>(size_of(type.dtype));
+  for (const Dim& d : type.dims) bytes *= static_cast<double>(d.value(p.maximum));
+  return bytes;
+}
+
+/// Every operand but the weights of groups without rows, and the result.
+double bytes(const Problem& p) {
+  const GroupedWork work = grouped_work(p);
+  double all = bytes_of(p, p.outputs[0]);
+  for (const auto& input : p.inputs)
+    if (input) all += bytes_of(p, *input);
+  return all - work.bytes_per_group * static_cast<double>(p.size(W, 0) - work.groups);
+}
+
+}  // namespace
+
+GroupedWork grouped_work(const Problem& problem) {
+  GroupedWork work{std::min(problem.size(W, 0), problem.size(X, 0)), 0};
+  if (problem.size(W, 0) == 0) return work;
+  for (const std::size_t i : {W, BIAS, W_SCALE})
+    if (problem.has(i)) work.bytes_per_group += bytes_of(problem, problem.input(i)) / static_cast<double>(problem.size(W, 0));
+  return work;
+}
+
+std::int64_t used_groups(const TensorView& offsets) {
+  std::int64_t used = 0;
+  for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+    used += format::load_element(offsets.data, offsets.dtype, e) < format::load_element(offsets.data, offsets.dtype, e + 1);
+  return used;
+}
+
 OpDefinition define_grouped_linear() {
   constexpr DTypeSet operand_types = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
@@ -146,6 +181,7 @@ OpDefinition define_grouped_linear() {
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 2.0 * static_cast<double>(p.size(0, 0) * p.size(0, 1)) * static_cast<double>(p.size(1, 1)); },
+      .bytes = bytes,
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(0, 1)) + 4; },
       .cases = cases,
   };

@@ -64,7 +64,7 @@ struct LayerRunner::State {
         sizes(prompts),
         device(make_device(device_name)),
         stream(device->target() ? device->make_stream() : nullptr),
-        rotary(model, dtype, sizes.pages_per_sequence * block_size) {
+        rotary(model, DType::f32, sizes.pages_per_sequence * block_size) {
     require(device->computes(), "device: expected one that computes, found {}", device_name);
     if (stream) {
       programs.emplace(*device);

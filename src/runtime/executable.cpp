@@ -1,8 +1,10 @@
 #include "runtime/executable.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <utility>
 
+#include "op/grouped_work.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
@@ -108,11 +110,35 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
+/// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is enqueued.
+void Executable::State::keep_offsets(std::size_t i) {
+  constexpr std::size_t operand = 2;
+  if (infos[i].problem.op->kind != OpKind::grouped_linear || infos[i].problem.prologue) return;
+  const TensorView& source = operands[steps[i].first + operand];
+  offsets.resize(steps.size());
+  if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
+  const auto bytes = dense_bytes(source.dtype, source.shape);
+  if (queue.stream) queue.stream->download(offsets[i].view.data, source.data, bytes);
+  else std::memcpy(offsets[i].view.data, source.data, static_cast<std::size_t>(bytes));
+}
+
+/// The cost of a step that has run: only the weights of groups with rows were read.
+Cost Executable::State::work_of(std::size_t i) const {
+  Cost cost = costs[i];
+  if (!computes || i >= offsets.size() || offsets[i].memory.size() == 0) return cost;
+  Problem problem = infos[i].problem;
+  problem.maximum = symbols;
+  const GroupedWork work = grouped_work(problem);
+  cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view) - work.groups);
+  return cost;
+}
+
 void Executable::State::add_work(std::size_t i, double start, double seconds) {
-  launches.push_back({i, start, seconds, costs[i]});
+  const Cost work = work_of(i);
+  launches.push_back({i, start, seconds, work});
   infos[i].seconds += seconds;
-  infos[i].work.operations += costs[i].operations;
-  infos[i].work.bytes += costs[i].bytes;
+  infos[i].work.operations += work.operations;
+  infos[i].work.bytes += work.bytes;
   ++infos[i].runs;
 }
 
@@ -120,7 +146,9 @@ void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
   using Seconds = std::chrono::duration<double>;
   const auto start = std::chrono::steady_clock::now();
   steps[i].launch(args);
-  add_work(i, Seconds(start - started).count(), Seconds(std::chrono::steady_clock::now() - start).count());
+  const auto end = std::chrono::steady_clock::now();
+  keep_offsets(i);
+  add_work(i, Seconds(start - started).count(), Seconds(end - start).count());
 }
 
 void Executable::State::launch(std::size_t i) try {
@@ -150,15 +178,21 @@ void Executable::State::skip_all() {
 
 /// Events between the steps give their times on a device; the host waits for the end.
 void Executable::State::launch_all_marked() {
-  while (marks.size() <= steps.size()) marks.push_back(queue.stream->make_event());
+  while (marks.size() < 2 * steps.size()) marks.push_back(queue.stream->make_event());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    queue.stream->record(*marks[i]);
-    if (!steps[i].empty) launch(i);
+    if (steps[i].empty) continue;
+    queue.stream->record(*marks[2 * i]);
+    launch(i);
+    queue.stream->record(*marks[2 * i + 1]);
+    keep_offsets(i);
   }
-  queue.stream->record(*marks[steps.size()]);
   queue.stream->synchronize();
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    if (!steps[i].empty) add_work(i, queue.stream->seconds_between(*marks[0], *marks[i]), queue.stream->seconds_between(*marks[i], *marks[i + 1]));
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].empty) continue;
+    if (!first) first = i;
+    add_work(i, queue.stream->seconds_between(*marks[2 * *first], *marks[2 * i]), queue.stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
+  }
 }
 
 /// The entry for the present symbols; the least recently used one makes room for a new one.

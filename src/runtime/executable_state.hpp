@@ -50,7 +50,7 @@ struct Executable::State {
   bool capture = false;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
-  std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one at the end
+  std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one behind it
 
   MemoryPlan memory;
   std::vector<ValueLayout> layouts;  ///< by value
@@ -65,6 +65,7 @@ struct Executable::State {
   std::vector<ExecutableStep> steps;
   std::vector<StepInfo> infos;       ///< one per step
   std::vector<Cost> costs;           ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<OwnedTensor> offsets;  ///< by step of a timed run: where the groups of a grouped product begin; empty for others
   std::vector<LaunchTime> launches;  ///< of the last run, where it was timed
   std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
@@ -83,6 +84,8 @@ struct Executable::State {
   void skip_all();
   void replay();
   CapturedRun& captured_run();
+  void keep_offsets(std::size_t step);
+  Cost work_of(std::size_t step) const;
   void add_work(std::size_t step, double start, double seconds);
 };
 

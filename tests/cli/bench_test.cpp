@@ -106,7 +106,7 @@ TEST(BenchModel, WritesATimeline) {
   const std::string file = (folder / "trace.json").string();
   for (const std::string device : {"cpu", "null"}) {
     const CommandResult result =
-        run_cermet("bench model models/demo --prompt-tokens 40 --gen-tokens 2 --repeat 1 --json --device " + device + " --trace " + file);
+        run_cermet("bench model models/demo --prompt-tokens 40 --new-tokens 2 --repeat 1 --json --device " + device + " --trace " + file);
     ASSERT_EQ(result.code, 0) << result.err;
     const auto trace = nlohmann::json::parse(content_of(file));
     EXPECT_EQ(trace["otherData"]["prompt_tokens"], 40);

@@ -58,7 +58,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run /nowhere -p hi", {"/nowhere", "expected", "found"});
   expect_mistake("run README.md -p hi", {"README.md", "expected", "found"});
   expect_mistake("run " + tiny + " -p hi", {"tokenizer.json", "--ids"});
-  expect_mistake("run models/demo -p hi --ids 3", {"expected -p or --ids"});
+  expect_mistake("run models/demo -p hi --ids 3", {"expected one of -p, --ids and --prompts"});
   expect_mistake("run models/demo --ids 3,x", {"--ids", "id 1", "\"x\""});
   expect_mistake("run models/demo --ids ''", {"--ids"});
   expect_mistake("run models/demo -p ''", {"prompt", "at least one token"});
@@ -70,7 +70,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo -p hi --weights f8", {"--weights", "i8", "\"f8\""});
   expect_mistake("run models/demo -p hi --kv-cache int4", {"--kv-cache", "i8 or f8_e4m3", "\"int4\""});
   expect_mistake("run models/demo -p hi --device gpu", {"device", "cuda", "cpu"});
-  expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact"});
+  expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact or stored"});
   expect_mistake("run models/demo --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --context 16", {"16", "17"});
 }
 
@@ -110,7 +110,7 @@ TEST(Logits, MistakesAreOneLine) {
 }
 
 TEST(BenchModel, JsonHasSpeedsAndWork) {
-  const nlohmann::json json = run_cermet("bench model models/demo --prompt-tokens 40 --gen-tokens 3 --repeat 1 --json").json();
+  const nlohmann::json json = run_cermet("bench model models/demo --prompt-tokens 40 --new-tokens 3 --repeat 1 --json").json();
   EXPECT_GT(json["prefill_tokens_per_second"].get<double>(), 0);
   EXPECT_GT(json["decode_tokens_per_second"].get<double>(), 0);
   // Two of eight experts: 6 layers of attention (256x256 twice, 128x256 twice) and experts (2 x 3 x 256x256), router 8x256, and the head 8192x256, in bf16.

@@ -71,7 +71,8 @@ void PlainDecoder::quantize(const std::string& module, const LinearScheme& schem
       const double code = code_of(is_fp8(scheme), static_cast<float>(row[k]) / scale);
       out.codes.emplace_back();
       format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8, static_cast<std::int64_t>(out.codes.size()) - 1, code);
-      row[k] = code * static_cast<double>(scale);
+      const double value = code * static_cast<double>(scale);
+      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value)) : value;  // weights alone become real ones again
     }
   }
 }
@@ -153,7 +154,7 @@ PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y
                                              std::vector<Vector>& values) {
   const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
   const auto d = static_cast<std::size_t>(config_.head_dim), half = static_cast<std::size_t>(config_.rope.rotary_dim / 2);
-  const RotaryTables tables(config_, dtype_, static_cast<std::int64_t>(position) + 1);
+  const RotaryTables tables(config_, DType::f32, static_cast<std::int64_t>(position) + 1);
   const float *cos = tables.cos().as<float>() + position * half, *sin = tables.sin().as<float>() + position * half;
   const auto rotate = [&](Vector& heads, const char* norm) {
     for (std::size_t h = 0; h < heads.size(); h += d) {

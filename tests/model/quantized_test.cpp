@@ -55,13 +55,13 @@ double error_of(std::span<const double> expected, std::span<const double> found)
   return std::sqrt(difference / magnitude);
 }
 
-/// The error of the token that has the least.
-double least_row_error(std::span<const double> expected, std::span<const double> found, std::int64_t vocab_size) {
+/// Tokens whose logits agree as closely as float32 sums do.
+std::int64_t equal_rows(std::span<const double> expected, std::span<const double> found, std::int64_t vocab_size) {
   const auto row = static_cast<std::size_t>(vocab_size);
-  double least = 1;
+  std::int64_t equal = 0;
   for (std::size_t begin = 0; begin + row <= std::min(expected.size(), found.size()); begin += row)
-    least = std::min(least, error_of(expected.subspan(begin, row), found.subspan(begin, row)));
-  return least;
+    equal += error_of(expected.subspan(begin, row), found.subspan(begin, row)) < 5e-5;
+  return equal;
 }
 
 /// Modules that share an input, for every input of a model; `experts` are those of one layer.
@@ -104,6 +104,12 @@ struct Mix {
 
 void PrintTo(const Mix& mix, std::ostream* out) { *out << mix.name; }
 
+/// Whether some input becomes codes.
+bool rounds_inputs(const Mix& mix) {
+  const auto rounds = [](const std::string& scheme) { return !scheme.empty() && scheme_named(scheme)->input != LinearScheme::Input::real; };
+  return rounds(mix.expert_scheme) || std::ranges::any_of(mix.schemes, rounds);
+}
+
 void quantize(PlainDecoder& decoder, const Mix& mix) {
   std::size_t turn = 0;
   for (const Shared& shared : shared_inputs(decoder.config())) {
@@ -136,10 +142,12 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
   EXPECT_GT(quantization, 1e-3);
   for (const bool one_by_one : {false, true}) {
     const std::vector<double> found = engine_logits(scratch / "model", device, ids, one_by_one);
-    // Where float32 and float64 round to different codes, later layers and tokens see other inputs and their codes part too: up to about half of what
-    // quantization does. Before that happens, a token's logits are the same.
-    EXPECT_LT(error_of(expected, found), 0.6 * quantization) << one_by_one;
-    EXPECT_LT(least_row_error(expected, found, decoder.config().vocab_size), 0.02 * quantization) << one_by_one;
+    // Sums in float32 and float64 differ by 1e-6 and give the same codes, so that logits agree as closely, unless a value lies that near to the middle
+    // between two codes. Then one code differs, and this token and those that attend to it see more and more other ones: up to what quantization does.
+    // Where this was written 16 of the 360 tokens of these mixes are such, at the earliest the tenth of a sequence. Weights alone round no input.
+    const std::int64_t equal = equal_rows(expected, found, decoder.config().vocab_size), tokens = std::ssize(ids);
+    EXPECT_GE(equal, rounds_inputs(mix) ? tokens / 4 : tokens) << one_by_one;
+    EXPECT_LT(error_of(expected, found), quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
   }
 }
 

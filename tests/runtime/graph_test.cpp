@@ -39,7 +39,6 @@ namespace {
 class WholeGraph : public testing::TestWithParam<const char*> {
  protected:
   std::string name = GetParam();
-  double tolerance = name == "dense" ? 1e-4 : 0.06;  // float32; or the units in the last place of bfloat16 that several roundings add up to
 };
 
 /// Results of the last run, copied.
@@ -53,6 +52,18 @@ std::vector<std::vector<double>> results(GraphRunner& runner) {
   return all;
 }
 
+/// Sums in float32 and in double differ by about 1e-7 of their terms, so that their roundings to bfloat16, here and in the values before, are the same but
+/// for one in thousands; where one is not, a result moves by a step or two of its last place.
+void expect_nearly_all_equal(const TensorView& found, const TensorView& wanted) {
+  std::int64_t different = 0;
+  for (std::int64_t i = 0; i < found.elements(); ++i) {
+    different += load(found, i) != load(wanted, i);
+    ASSERT_NEAR(load(found, i), load(wanted, i), 0.06) << "element " << i;
+  }
+  EXPECT_LE(different, found.elements() / 100);
+}
+
+/// Float32 results of up to 8 are some roundings (5e-7 each) from those of the references: 4e-6 where this was written.
 TEST_P(WholeGraph, ComputesWhatTheReferencesDo) {
   GraphRunner runner(name);
   for (Batch& batch : batches()) {
@@ -61,7 +72,9 @@ TEST_P(WholeGraph, ComputesWhatTheReferencesDo) {
     for (const GraphOutput& output : runner.graph.outputs()) {
       const TensorView found = runner.executable.output(output.name), wanted = expected.output(output.name);
       ASSERT_EQ(found.shape, wanted.shape) << output.name;
-      for (std::int64_t i = 0; i < found.elements(); ++i) ASSERT_NEAR(load(found, i), load(wanted, i), tolerance) << output.name << " element " << i;
+      if (found.dtype == DType::bf16) expect_nearly_all_equal(found, wanted);
+      else
+        for (std::int64_t i = 0; i < found.elements(); ++i) ASSERT_NEAR(load(found, i), load(wanted, i), 2e-5) << output.name << " element " << i;
     }
   }
 }

@@ -1,0 +1,93 @@
+#include "cli/bench_batch.hpp"
+
+#include <chrono>
+#include <memory>
+
+#include "model/sampler.hpp"
+
+namespace cermet::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class Round {
+ public:
+  Round(Engine& engine, std::int64_t prompt_tokens, const std::function<void()>& on_step)
+      : engine_(engine), on_step_(on_step), prompt_(some_ids(prompt_tokens, engine.config().vocab_size)) {
+    const std::int64_t sequences = engine.cache_size().sequences;
+    ids_.resize(static_cast<std::size_t>(sequences));
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      engine.reset(static_cast<int>(s));
+      samplers_.push_back(std::make_unique<Sampler>(Sampling{}, engine.config().vocab_size, engine.pool(), engine.queue()));
+    }
+  }
+
+  void prefill() {
+    const std::span<const std::int32_t> prompt(prompt_);
+    const auto most = static_cast<std::size_t>(engine_.max_batch_tokens());
+    std::vector<SequenceTokens> pass;
+    std::size_t tokens = 0;
+    const auto flush = [&] {
+      if (!pass.empty()) run(pass);
+      pass.clear();
+      tokens = 0;
+    };
+    for (std::size_t s = 0; s < ids_.size(); ++s)
+      for (std::size_t begin = 0; begin < prompt.size(); begin += most) {
+        const std::span<const std::int32_t> part = prompt.subspan(begin, std::min(most, prompt.size() - begin));
+        if (begin > 0 || tokens + part.size() > most) flush();  // a sequence has one part of a pass
+        pass.push_back({static_cast<int>(s), part});
+        tokens += part.size();
+      }
+    flush();
+  }
+
+  void decode() {
+    std::vector<SequenceTokens> pass;
+    for (std::size_t s = 0; s < ids_.size(); ++s) pass.push_back({static_cast<int>(s), {&ids_[s], 1}});
+    run(pass);
+  }
+
+ private:
+  /// A pass, and the next token of each of its sequences.
+  void run(std::span<const SequenceTokens> pass) {
+    on_step_();
+    const TensorView logits = engine_.forward(pass, Engine::Logits::last, Engine::Memory::device);
+    const std::int64_t vocab_size = engine_.config().vocab_size;
+    for (std::size_t i = 0; i < pass.size(); ++i) {
+      const TensorView row(static_cast<std::byte*>(logits.data) + static_cast<std::int64_t>(i) * vocab_size * static_cast<std::int64_t>(sizeof(float)),
+                           DType::f32, {1, vocab_size});
+      samplers_[static_cast<std::size_t>(pass[i].sequence)]->start(row);
+    }
+    for (const SequenceTokens& part : pass) ids_[static_cast<std::size_t>(part.sequence)] = samplers_[static_cast<std::size_t>(part.sequence)]->finish();
+  }
+
+  Engine& engine_;
+  const std::function<void()>& on_step_;
+  std::vector<std::int32_t> prompt_, ids_;  ///< ids_: the last token of each sequence
+  std::vector<std::unique_ptr<Sampler>> samplers_;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab_size) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(vocab_size));
+  return ids;
+}
+
+BatchTimes time_batch(Engine& engine, std::int64_t prompt_tokens, std::int64_t new_tokens, const std::function<void()>& on_step) {
+  Round round(engine, prompt_tokens, on_step);
+  BatchTimes times;
+  const Clock::time_point start = Clock::now();
+  round.prefill();
+  times.prefill = seconds_since(start);
+  const Clock::time_point decoding = Clock::now();
+  for (std::int64_t i = 0; i < new_tokens; ++i) round.decode();
+  times.decode = seconds_since(decoding);
+  return times;
+}
+
+}  // namespace cermet::cli

@@ -1,0 +1,140 @@
+#include "model/generate_batch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "model/sampler.hpp"
+#include "model/scheduler.hpp"
+
+namespace cermet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+Scheduler::Limits limits_of(const Engine& engine) {
+  const CacheSize cache = engine.cache_size();
+  return {.sequences = cache.sequences,
+          .blocks = cache.blocks,
+          .block_size = cache.block_size,
+          .context = cache.context,
+          .pass_tokens = engine.max_batch_tokens(),
+          .few_tokens = engine.short_pass_tokens()};
+}
+
+struct Running {
+  BatchRequest request;
+  std::optional<Sampler> sampler;  ///< from admission on
+  Generation result;
+  Clock::time_point start;
+  int sequence = -1;  ///< slot of the cache, while it runs
+  bool done = false;
+};
+
+}  // namespace
+
+struct BatchGenerator::State {
+  Engine& engine;
+  Events events;
+  Scheduler scheduler;
+  std::vector<std::unique_ptr<Running>> requests;
+  std::vector<SequenceTokens> batch;
+
+  State(Engine& e, Events given) : engine(e), events(std::move(given)), scheduler(limits_of(e)) {
+    for (std::int64_t s = 0; s < e.cache_size().sequences; ++s) e.reset(static_cast<int>(s));
+  }
+
+  void begin(Running& r, int sequence) {
+    r.sequence = sequence;
+    r.start = Clock::now();
+    r.sampler.emplace(r.request.options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
+    r.sampler->remember(r.request.prompt);
+  }
+
+  SequenceTokens tokens_of(const Scheduler::Part& part) {
+    Running& r = *requests[part.request];
+    if (part.begin == 0) begin(r, part.sequence);
+    const auto prompt = static_cast<std::int64_t>(r.request.prompt.size());
+    const std::span<const std::int32_t> all = part.begin < prompt ? std::span<const std::int32_t>(r.request.prompt) : r.result.ids;
+    const std::int64_t from = part.begin < prompt ? part.begin : part.begin - prompt;
+    return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count))};
+  }
+
+  void finish(std::size_t index, Generation::End end) {
+    Running& r = *requests[index];
+    r.result.end = end;
+    if (r.result.prefill_seconds > 0) r.result.decode_seconds = seconds_since(r.start) - r.result.prefill_seconds;
+    r.done = true;
+    if (r.sequence >= 0) engine.reset(r.sequence);
+    r.sampler.reset();
+    r.request.prompt = {};
+    if (events.on_done) events.on_done(index, r.result);
+  }
+
+  void end(std::size_t index, Generation::End why) {
+    scheduler.finish(index);
+    finish(index, why);
+  }
+
+  /// Takes the token that was chosen behind a part.
+  void accept(std::size_t index, std::int32_t id) {
+    Running& r = *requests[index];
+    if (r.result.prefill_seconds == 0) r.result.prefill_seconds = seconds_since(r.start);
+    const GenerateOptions& options = r.request.options;
+    if (std::ranges::find(options.stop_ids, id) != options.stop_ids.end()) return end(index, Generation::End::stop);
+    r.result.ids.push_back(id);
+    if (events.on_token) events.on_token(index, id);
+    if (static_cast<std::int64_t>(r.result.ids.size()) == options.max_new_tokens) end(index, Generation::End::length);
+    else if (engine.length(r.sequence) == engine.cache_size().context) end(index, Generation::End::context);
+  }
+
+  bool step() {
+    const std::span<const Scheduler::Part> pass = scheduler.next_pass();
+    if (pass.empty()) return false;
+    batch.clear();
+    for (const Scheduler::Part& part : pass) batch.push_back(tokens_of(part));
+    const TensorView logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
+    const auto row = [&](std::size_t i) {
+      const std::int64_t vocab = engine.config().vocab_size;
+      return TensorView(static_cast<std::byte*>(logits.data) + static_cast<std::int64_t>(i) * vocab * static_cast<std::int64_t>(sizeof(float)), DType::f32,
+                        {1, vocab});
+    };
+    const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests[part.request]->request.options.max_new_tokens > 0; };
+    for (std::size_t i = 0; i < pass.size(); ++i)
+      if (chooses(pass[i])) requests[pass[i].request]->sampler->start(row(i));
+    const std::vector<Scheduler::Part> parts(pass.begin(), pass.end());  // the scheduler's own change as requests end
+    for (const Scheduler::Part& part : parts) {
+      if (chooses(part)) accept(part.request, requests[part.request]->sampler->finish());
+      else if (part.is_last) end(part.request, Generation::End::length);
+    }
+    return true;
+  }
+};
+
+BatchGenerator::BatchGenerator(Engine& engine, Events events) : state_(std::make_unique<State>(engine, std::move(events))) {}
+BatchGenerator::~BatchGenerator() = default;
+
+std::size_t BatchGenerator::add(BatchRequest request) {
+  State& s = *state_;
+  check_sampling(request.options.sampling);
+  for (const std::int32_t id : request.prompt)
+    require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
+  s.scheduler.add(s.requests.size(), static_cast<std::int64_t>(request.prompt.size()), request.options.max_new_tokens);
+  auto running = std::make_unique<Running>();
+  running->result.prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
+  running->request = std::move(request);
+  s.requests.push_back(std::move(running));
+  return s.requests.size() - 1;
+}
+
+bool BatchGenerator::step() { return state_->step(); }
+
+void BatchGenerator::cancel() {
+  state_->scheduler = Scheduler(limits_of(state_->engine));
+  for (std::size_t i = 0; i < state_->requests.size(); ++i)
+    if (!state_->requests[i]->done) state_->finish(i, Generation::End::cancelled);
+}
+
+}  // namespace cermet
