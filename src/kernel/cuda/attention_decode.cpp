@@ -87,7 +87,8 @@ std::vector<Program> programs(const Problem& p) {
                     .shared_bytes = c.cluster_bytes(),
                     .cluster = cluster_blocks});
   }
-  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : attention_general_paged.programs(p)) list.push_back(std::move(program));
+  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
+    list.push_back(std::move(program));
   return list;
 }
 

@@ -86,7 +86,7 @@ Program hopper_program(const Problem& p) {
 std::vector<Program> with_general(Program program, const Problem& p) {
   std::vector<Program> list{std::move(program)};
   const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
-  for (Program& other : general.programs(p)) list.push_back(std::move(other));
+  for (Program& other : as_fallbacks(general.programs(p))) list.push_back(std::move(other));
   return list;
 }
 

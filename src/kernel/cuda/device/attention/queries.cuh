@@ -22,7 +22,7 @@ __device__ __forceinline__ int query_count(const Params& p, int b, bool paged) {
   if (!p.query_starts) return paged ? 1 : p.tokens;
   const bool wide = !paged && p.wide_queries;
   const int count = max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
-  return count >= p.least_queries && count <= p.most_queries ? count : 0;
+  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries) ? count : 0;
 }
 
 /// `block`: tokens of a page; 0 where keys are not paged.
