@@ -136,14 +136,9 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
 Json measure_on_device(const BenchCall& call, const BoundCall& bound, BenchMachine& machine) {
   const auto& [problem, kernel] = bound;
   const DeviceBench result = bench_on_device(problem, *kernel, machine.queue(), machine.pool(), {call.values, call.cold, call.seconds});
-  return {{"problem", problem.to_string()},
-          {"kernel", kernel->name},
-          {"device", machine.device()->name()},
-          {"constants", constant_names(problem)},
-          {"copies", result.copies},
-          {"launches", result.times.launches},
-          {"graphs", result.times.graphs},
-          {"median_seconds", result.times.median_seconds},
+  return {{"problem", problem.to_string()},         {"kernel", kernel->name},        {"device", machine.device()->name()},
+          {"constants", constant_names(problem)},   {"copies", result.copies},       {"launches", result.times.launches},
+          {"graphs", result.times.graphs},          {"fallbacks", result.fallbacks}, {"median_seconds", result.times.median_seconds},
           {"min_seconds", result.times.min_seconds}};
 }
 
@@ -184,6 +179,8 @@ std::string measured_text(const Json& result) {
                                             count("copies"))
                               : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"), count("copies"))});
   table.row({"fastest", seconds_text(number("min_seconds"))});
+  if (device && count("fallbacks") > 0)
+    table.row({"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet ops --explain`", count("fallbacks"))});
   table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
   table.row({"computed", fmt::format("{:.2f} GFLOP/s", number("operations_per_second") * 1e-9)});
   return table.to_string();

@@ -128,6 +128,7 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"decode_seconds_per_token", figures.decode > 0 ? 1 / figures.decode : 0},
             {"decode_weight_bytes_per_token", decode_weight_bytes(engine, options.batch)},
             {"prefill_operations", prefill_operations(engine, options.prompt_tokens)},
+            {"fallbacks", engine.fallbacks()},
             {"peak_memory_bytes", peak_memory_bytes()}};
   if (!options.limits) return json;
   const cpu::Limits& limits = figures.limits;
@@ -161,6 +162,8 @@ void print_text(Console& console, const Json& json) {
   table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(json["first_token_seconds"].get<double>()),
                                   seconds_text(json["compile_seconds"].get<double>()), seconds_text(json["weights_seconds"].get<double>()))});
   table.row({"memory", bytes_text(json["peak_memory_bytes"].get<double>()) + " at the peak"});
+  if (const auto count = json["fallbacks"].get<std::int64_t>(); count > 0)
+    table.row({"fallbacks", fmt::format("{} launches that their kernel's own programs did not take; a trace names them", count)});
   console.write(table.to_string());
 }
 

@@ -107,6 +107,7 @@ DeviceBench bench_on_device(const Problem& problem, const Kernel& kernel, const 
   replay.between = stop_if_interrupted;
   result.times = time_replays(
       *queue.stream, result.copies, [&](std::int64_t set) { op.run(sets.inputs(set), sets.outputs(set)); }, replay);
+  result.fallbacks = op.fallbacks();
   return result;
 }
 

@@ -9,7 +9,8 @@ namespace cermet::cli {
 
 struct DeviceBench {
   ReplayTimes times;
-  std::int64_t copies = 0;  ///< sets of operands and results used in turn
+  std::int64_t copies = 0;     ///< sets of operands and results used in turn
+  std::int64_t fallbacks = 0;  ///< launches that the kernel's own programs did not take
 };
 
 struct DeviceBenchOptions {

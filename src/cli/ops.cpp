@@ -9,6 +9,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "kernel/cuda/task.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -122,6 +123,10 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
   if (!selection.kernel) return json;
   json["workspace_bytes"] = selection.kernel->workspace(problem, threads);
   json["packed"] = layouts_of(problem, *selection.kernel);
+  if (!selection.kernel->programs) return json;
+  json["programs"] = Json::array();
+  json["fallbacks"] = Json::array();
+  for (const cuda::Program& program : selection.kernel->programs(problem)) json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
   return json;
 }
 
@@ -139,6 +144,11 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
     for (const Json& packed : json["packed"])
       facts.row({"packed " + packed["operand"].get<std::string>(),
                  fmt::format("{}, {}", packed["layout"].get<std::string>(), bytes_text(packed["bytes"].get<double>()))});
+  }
+  if (json.contains("programs")) {
+    const auto names = [&](const char* key) { return fmt::format("{}", fmt::join(json[key].get<std::vector<std::string>>(), ", ")); };
+    facts.row({"programs", names("programs")});
+    if (!json["fallbacks"].empty()) facts.row({"fallbacks", names("fallbacks") + ", for addresses or strides that do not suit the kernel's own programs"});
   }
   for (std::size_t i = 0; i < selection.candidates.size(); ++i)
     candidates.row({std::to_string(i + 1), std::string(selection.candidates[i].kernel->name), verdict(selection, selection.candidates[i])});

@@ -101,6 +101,7 @@ class Trace {
               {"operands", operand_types(step.problem)},
               {"bytes", launch.work.bytes},
               {"operations", launch.work.operations}};
+    if (step.fallbacks > 0) json["fallbacks"] = step.fallbacks;
     if (limits_.read_bytes_per_second == 0 || launch.seconds <= 0) return json;
     const double reading = launch.work.bytes / limits_.read_bytes_per_second, peak = limits_.peak(product_type(step.problem));
     const double computing = peak > 0 ? launch.work.operations / peak : 0;

@@ -26,7 +26,8 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
     const cuda::Program& program = missing[i];
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;
     LoadedFunction loaded = device_->load(images[i].bytes, entry, program.threads, program.shared_bytes);
-    held_.emplace(program, cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates});
+    held_.emplace(program,
+                  cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -23,11 +23,12 @@ struct WeightSource {
   DType code_type = DType::i8;  ///< of `codes` and `scales`: i8 or f8_e4m3
 };
 
-/// Element types of a graph. Residual stream, normalisation statistics, rotation, softmax and router weights are float32 in every mode.
+/// Element types of a graph. Residual stream, normalisation statistics, arithmetic of rotation, softmax and router weights are float32 in every mode.
 struct DecoderTypes {
   DType weights = DType::f32;   ///< storage of real weight matrices
   DType operands = DType::f32;  ///< what the left operand of a real matrix product is rounded to by the operator that makes it
   DType cache = DType::f32;     ///< keys and values; i8: codes with a scale for each token and head
+  DType queries = DType::f32;   ///< rotated queries, as attention reads them
 };
 
 struct DecoderGraph {

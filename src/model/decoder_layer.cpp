@@ -80,7 +80,7 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
       graph().apply_all(OpKind::rope_and_cache,
                         {heads_of(parts[0], config_.heads), heads_of(parts[1], config_.kv_heads), heads_of(parts[2], config_.kv_heads), cos_, sin_, positions_,
                          k_cache, v_cache, slots_, q_norm, k_norm, k_scale, v_scale},
-                        {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}});
+                        {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}, {"out_dtype", std::string(name_of(types_.queries))}});
   const Linear out{module + "o_proj", {{module + "o_proj"}}, config_.hidden_size, q_size, config_.o_bias};
   std::vector<ValueId> cached{stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_};
   if (k_scale) cached.insert(cached.end(), {stored[3], stored[4]});

@@ -18,12 +18,30 @@ namespace {
 constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
-constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
+constexpr std::int64_t few_tokens = 32;         // kernels are chosen apart for passes of up to this many
 
-DType operand_type(const EngineOptions& options, DType stored) {
+DType asked_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.dtype.value_or(stored);
   require(dtypes::real.contains(dtype), "dtype: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
   return dtype;
+}
+
+/// Tokens up to which float32 operands cost a pass nothing: while it reads weights and little else, on the CPU as long as it only decodes, on a GPU one
+/// token; and beside float32 weights, for which the tensor cores have no product anyway, few of them.
+std::int64_t float32_tokens(const Device& device, const EngineOptions& options, DType weights) {
+  if (!device.target()) return std::max(few_tokens, options.max_sequences);
+  return weights == DType::f32 ? few_tokens : 1;
+}
+
+/// What the left operands of products are rounded to in passes of up to `tokens` tokens, where `asked` was asked for.
+DType operand_type(const Device& device, std::int64_t tokens, const EngineOptions& options, DType asked, DType weights) {
+  return tokens <= float32_tokens(device, options, weights) ? DType::f32 : asked;
+}
+
+/// What rotation hands attention on a GPU: queries of the cache's type, which are multiplied as they are and not as two parts. A single token's stay float32
+/// beside bf16, where the second part is free; beside f16 no fast kernel takes them.
+DType query_type(const Device& device, DType operands, DType cached) {
+  return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
 
 /// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
@@ -69,6 +87,8 @@ struct Engine::State {
   Checkpoint checkpoint;
   Quantization quantization;
   DType operands, cached;  ///< types of matrix operands, of keys and values
+  /// Looked up once: every token needs them.
+  const struct { SymbolId tokens = symbol_id("T"), sequences = symbol_id("B"), rows = symbol_id("R"); } symbols;
   std::int64_t context, pages;
   ThreadPool pool;
   std::unique_ptr<Device> device;
@@ -97,7 +117,7 @@ struct Engine::State {
       : options(given),
         checkpoint(std::move(opened)),
         quantization(quantization_for(given, checkpoint)),
-        operands(operand_type(given, stored)),
+        operands(asked_type(given, stored)),
         cached(cache_type(given, operands)),
         context(context_for(given, checkpoint.config())),
         pages(context / block_size + given.max_sequences - 1),
@@ -118,22 +138,20 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
-  /// Sizes that kernels differ for: on a GPU a single token, for which weights stream once; few tokens, whose operands stay float32, because that costs
-  /// nothing while weights stream; and many, which take the operand type that was asked for.
+  /// Sizes that kernels or operands differ for: those that read weights and little else, on a GPU few tokens, and as many as were asked for.
   void compile_graphs(DType weight_dtype) {
-    std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences),
-                                    options.max_batch_tokens};  // GPUs have products for rows in between
+    std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences), options.max_batch_tokens};
     if (stream) sizes.insert(sizes.begin(), 1);
     for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
-    sizes.erase(std::unique(sizes.begin(), sizes.end() - 1), sizes.end() - 1);  // the last stays: its operands differ
-    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], i + 1 < sizes.size() ? DType::f32 : operands, weight_dtype);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    for (const std::int64_t size : sizes) add_pass(size, operand_type(*device, size, options, operands, weight_dtype), weight_dtype);
     if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
   }
 
   void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
     const DecoderState sizes{pages, block_size, context / block_size, context};
-    DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, cached}, quantization, sizes);
+    DecoderGraph decoder = build_decoder(config(), {weight_dtype, operand_dtype, cached, query_type(*device, operand_dtype, cached)}, quantization, sizes);
     if (!weights)
       weights.emplace(make_weight_loader(
                           reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &pool),
@@ -141,9 +159,9 @@ struct Engine::State {
     const std::int64_t sequences = std::min(options.max_sequences, tokens);
     CompileOptions compile_options;
     compile_options.queue = queue;
-    compile_options.maximum.set(symbol_id("T"), tokens);
-    compile_options.maximum.set(symbol_id("R"), tokens);
-    compile_options.maximum.set(symbol_id("B"), sequences);
+    compile_options.maximum.set(symbols.tokens, tokens);
+    compile_options.maximum.set(symbols.rows, tokens);
+    compile_options.maximum.set(symbols.sequences, sequences);
     std::vector<CompileStep> report;
     passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / block_size, queue),
                       compile(std::move(decoder.graph), *device, *weights, pool, compile_options, &report)});
@@ -263,12 +281,12 @@ struct Engine::State {
     Pass& pass = pass_for(tokens);
     const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
     pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
-    SymbolValues symbols;
-    symbols.set(symbol_id("T"), tokens);
-    symbols.set(symbol_id("B"), static_cast<std::int64_t>(batch.size()));
-    symbols.set(symbol_id("R"), rows);
+    SymbolValues counts;
+    counts.set(symbols.tokens, tokens);
+    counts.set(symbols.sequences, static_cast<std::int64_t>(batch.size()));
+    counts.set(symbols.rows, rows);
     last_pass = static_cast<std::size_t>(&pass - passes.data());
-    pass.executable.run(symbols);
+    pass.executable.run(counts);
     pass.inputs->pass_enqueued();
     if (!device->computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
     const TensorView logits = pass.executable.output(decoder_io::logits);
@@ -382,6 +400,13 @@ EngineRun Engine::last_run() const {
 }
 
 LoadTimes Engine::load_times() const { return state_->load_times; }
+
+std::int64_t Engine::fallbacks() const {
+  std::int64_t count = 0;
+  for (const State::Pass& pass : state_->passes)
+    for (const StepInfo& step : pass.executable.steps()) count += step.fallbacks;
+  return count;
+}
 
 ThreadPool& Engine::pool() { return state_->pool; }
 

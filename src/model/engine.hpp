@@ -22,8 +22,8 @@ enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
-  /// Type of the KV cache and, in passes of more than 32 tokens, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
-  /// where absent. Everything else, and passes of up to 32 tokens, is float32.
+  /// Type of the KV cache and, in passes that do more than read weights, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
+  /// where absent. Such passes have more than 32 tokens on the CPU and beside float32 weights, more than one on a GPU. Everything else is float32.
   std::optional<DType> dtype;
   /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: each row is quantized as it loads,
   /// activations for each token as they come; embeddings, head and routers stay as they are. Of a quantized checkpoint the type of its real matrices.
@@ -116,6 +116,8 @@ class Engine {
   /// The last forward pass; of a long prefill its last chunk. Launches only where it was timed.
   EngineRun last_run() const;
   LoadTimes load_times() const;
+  /// Launches of all passes that a kernel's own programs did not take (StepInfo::fallbacks).
+  std::int64_t fallbacks() const;
   ThreadPool& pool();
 
  private:

@@ -159,6 +159,7 @@ void Executable::State::launch(std::size_t i) try {
   const StreamRange range(queue.stream, infos[i].scope.empty() ? infos[i].kernel.c_str() : infos[i].scope.c_str());
   if (timing && !queue.stream) launch_timed(i, args);
   else step.launch(args);
+  if (step.queue) infos[i].fallbacks = step.queue->fallbacks();
 } catch (const Error& error) {
   if (infos[i].scope.empty()) throw;
   throw Error(error.status(), fmt::format("{}: {}", infos[i].scope, error.what()));

@@ -25,6 +25,8 @@ struct StepInfo {
   std::int64_t runs = 0;
   double seconds = 0;
   Cost work = {};  ///< operations and bytes at the symbols of each run
+  /// Launches that took one of the kernel's fallbacks (cuda::Program::fallback), as they were enqueued or captured; replays do not count again.
+  std::int64_t fallbacks = 0;
 };
 
 /// One launch of a timed run.

@@ -62,6 +62,7 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
   if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
   const cuda::TaskQueue queue(*queue_.device, *used, programs_);
   launch_({operands_, outputs, workspace, pool_, &queue});
+  fallbacks_ += queue.fallbacks();
 }
 
 std::byte* BoundOp::own_workspace(Stream* stream) {

@@ -17,6 +17,8 @@ class BoundOp {
   const Problem& problem() const { return problem_; }
   const Kernel& kernel() const { return *kernel_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Launches that the kernel's own programs did not take, so that a slower one did (cuda::Program::fallback).
+  std::int64_t fallbacks() const { return fallbacks_; }
   /// Packs a constant operand, in host memory, into the layout that the kernel wants, on the device where the kernel runs; later runs use the copy. Another
   /// operand may be packed into its place later, on the CPU into the same memory. Operands without a layout are left alone.
   void prepack(std::size_t operand, const TensorView& weight);
@@ -32,7 +34,7 @@ class BoundOp {
   const Kernel* kernel_;
   ThreadPool* pool_;
   Launcher launch_;
-  std::int64_t workspace_bytes_ = 0;
+  std::int64_t workspace_bytes_ = 0, fallbacks_ = 0;
   AlignedBuffer own_workspace_;
   std::vector<AlignedBuffer> packed_;
   DeviceQueue queue_;

@@ -57,6 +57,31 @@ TEST(Ops, ADeclineNamesItsReason) {
   EXPECT_NE(result.out.find("no kernel takes this call"), std::string::npos) << result.out;
 }
 
+/// A kernel that chooses others for its parts heeds the same switch as selection.
+TEST(Ops, PartsOfAMixtureHeedDisabledKernels) {
+  const std::string call =
+      "ops moe --json --device null:sm_90 --tokens 512 --explain "
+      "'x=bf16[T,64] router=bf16[8,64] gate_up=bf16[8,64,64] down=bf16[8,64,32] k=2'";
+  const auto programs = [&](const std::string& disabled) {
+    const CommandResult result = run_cermet(call, "", "CERMET_DISABLE_KERNELS=" + disabled);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.json()["programs"].dump();
+  };
+  EXPECT_NE(programs("").find("gemm/hopper"), std::string::npos) << programs("");
+  EXPECT_EQ(programs("gemm.linear.hopper,gemm.grouped_linear.hopper").find("gemm/hopper"), std::string::npos);
+  EXPECT_NE(programs("gemm.linear.hopper,gemm.grouped_linear.hopper").find("gemm/general"), std::string::npos);
+  const CommandResult none = run_cermet(call, "", "CERMET_DISABLE_KERNELS=moe.unpermute");
+  EXPECT_NE(none.out.find("no kernel takes moe_unpermute"), std::string::npos) << none.out;
+}
+
+TEST(Ops, FallbacksOfAKernelAreListed) {
+  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[512,64] w=bf16[64,64]'";
+  const auto json = run_cermet(call + " --json").json();
+  EXPECT_EQ(json["kernel"], "gemm.linear.hopper");
+  EXPECT_EQ(json["fallbacks"], nlohmann::json::array({"gemm/general"}));
+  EXPECT_NE(run_cermet(call).out.find("fallbacks  gemm/general"), std::string::npos) << run_cermet(call).out;
+}
+
 TEST(Ops, MistakesAreNamed) {
   expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
   expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});

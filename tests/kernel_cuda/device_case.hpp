@@ -6,9 +6,12 @@
 #include <cstring>
 
 #include "device/cuda/plugin.hpp"
+#include "kernel/cuda/kernels.hpp"
+#include "kernel/decline.hpp"
 #include "op/case_data.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
+#include "tests/kernel_cuda/recorded_launches.hpp"
 
 namespace cermet {
 
@@ -87,11 +90,22 @@ struct DeviceResult {
   }
 };
 
-/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart. Returns "" or what is wrong. The kernel is
-/// bound to the case's problem, or to `bound`, of which the case is a run.
+/// Kernels of an operator for problems that have no prologue, but for those in CERMET_DISABLE_KERNELS.
+inline std::vector<const Kernel*> plain_kernels_of(OpKind op) {
+  std::vector<const Kernel*> list;
+  for (const Kernel* kernel : cuda::kernels_of(op))
+    if (!kernel->takes_prologue && !is_disabled(kernel->name)) list.push_back(kernel);
+  return list;
+}
+
+/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart. Returns "" or what is wrong, and in
+/// `launches` what ran. The kernel is bound to the case's problem, or to `bound`, of which the case is a run.
 inline std::string run_on_device(const CaseData& data, const Expected& expected, const Kernel& kernel, std::int64_t padding, const DeviceQueue& queue,
-                                 ThreadPool& pool, const Problem* bound = nullptr) {
-  BoundOp op(bound ? *bound : data.problem, kernel, pool, queue);
+                                 ThreadPool& pool, std::vector<RecordedLaunch>* launches = nullptr, const Problem* bound = nullptr) {
+  const Problem& problem = bound ? *bound : data.problem;
+  BoundOp op(problem, kernel, pool, queue);
+  const std::vector<cuda::Program> programs = kernel.programs(problem);
+  RecordingStream recording(*queue.stream, programs, queue.programs->get(programs));
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs;
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
@@ -112,7 +126,10 @@ inline std::string run_on_device(const CaseData& data, const Expected& expected,
   }
   std::vector<TensorView> outputs;
   for (const DeviceResult& result : results) outputs.push_back(result.on_device());
-  op.run(inputs, outputs);
+  op.run(inputs, outputs, nullptr, &recording);
+  if (launches) *launches = recording.launches;
+  const auto fell_back = std::ranges::count_if(recording.launches, &RecordedLaunch::fallback);
+  if (op.fallbacks() != fell_back) return fmt::format("counted {} fallbacks, launched {}", op.fallbacks(), fell_back);
   std::vector<TensorView> found;
   for (DeviceResult& result : results) {
     result.download(queue);

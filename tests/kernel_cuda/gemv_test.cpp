@@ -22,7 +22,7 @@ void check(OpKind kind, const Case& recipe) {
   data.problem.target = gpu.device->target();
   const Expected expected = run_reference(data);
   int taken = 0;
-  for (const Kernel* kernel : cuda::kernels_of(kind)) {
+  for (const Kernel* kernel : plain_kernels_of(kind)) {
     if (!kernel->name.starts_with("gemv.") || kernel->declines(data.problem)) continue;
     ++taken;
     EXPECT_EQ(run_on_device(data, expected, *kernel, 3, gpu.queue(), gpu.pool), "") << op.name << " case " << recipe.name << ", kernel " << kernel->name;
@@ -82,6 +82,23 @@ TEST(Gemv, Scaled) {
                                   {rows(DType::f8_e5m2, {1, k}), weight(w, {200, k}, padding), scale({1, blocks}), scale({2, blocks})}});
       }
     }
+}
+
+/// Each operand of the epilogue without the others.
+TEST(Gemv, PartsOfTheEpilogueAlone) {
+  const CaseOperand a = codes({1, 272}), b = weight(DType::i8, {45, 272});
+  for (const Case& recipe : std::vector<Case>{{"row_scale", {a, b, scale({1})}},
+                                              {"column_scales", {a, b, {}, scale({45})}},
+                                              {"bias", {a, b, {}, {}, CaseOperand{{DType::f32, {45}}}}},
+                                              {"integer_bias", {a, b, {}, {}, CaseOperand{{DType::i32, {45}}, integers(-999, 999)}}},
+                                              {"zero_point", {a, b, {}, {}, {}, CaseOperand{{DType::i32, {1}}, constant(-77)}}},
+                                              {"residual", {a, b, {}, {}, {}, {}, rows(DType::bf16, {1, 45})}},
+                                              {"out_scale", {a, b, {}, {}, {}, {}, {}, CaseOperand{{DType::f32, {}}, constant(3000)}}, {{"out_dtype", "i8"}}},
+                                              {"integers", {a, b}, {{"out_dtype", "i32"}}}})
+    check(OpKind::scaled_mm, recipe);
+  const CaseOperand x = rows(DType::f32, {1, 520}), w = weight(DType::bf16, {45, 520}), bias{{DType::f32, {45}}};
+  check(OpKind::dual_linear, {"gate_bias", {x, w, w, bias}});
+  check(OpKind::dual_linear, {"up_bias", {x, w, w, {}, bias}});
 }
 
 TEST(Gemv, Grouped) {

@@ -62,7 +62,7 @@ TEST_P(CudaSymbolic, ComputesAsForTheNumber) {
     const Expected expected = run_reference(data);
     for (const Kernel* kernel : cuda::kernels_of(op.kind)) {
       if (kernel->declines(*problem)) continue;
-      EXPECT_EQ(run_on_device(data, expected, *kernel, 0, gpu.queue(), gpu.pool, &*problem), "")
+      EXPECT_EQ(run_on_device(data, expected, *kernel, 0, gpu.queue(), gpu.pool, nullptr, &*problem), "")
           << op.name << " case " << recipe.name << ", kernel " << kernel->name;
     }
   }

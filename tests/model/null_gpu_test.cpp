@@ -24,7 +24,7 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
   options.device = device;
   options.threads = 1;
   options.max_context = 256;
-  options.max_batch_tokens = 64;
+  options.max_batch_tokens = 32;
   Engine engine = Engine::load(folder / model, options);
   EXPECT_FALSE(engine.computes());
   const std::vector<std::int32_t> prompt{1, 2, 3};
@@ -33,6 +33,17 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
   EXPECT_EQ(generate(engine, prompt, few).ids.size(), 3u);
   for (const bool prefill : {false, true})
     for (const StepInfo& step : engine.steps(prefill)) EXPECT_NE(step.problem.target, nullptr) << step.kernel;
+  // A single token streams weights, so float32 costs nothing; from two on operands have the type of the checkpoint, and queries that of the cache.
+  for (const bool prefill : {false, true})
+    for (const StepInfo& step : engine.steps(prefill)) {
+      const DType expected = prefill ? engine.dtype() : DType::f32;
+      if (step.problem.op->kind == OpKind::rope_and_cache) {
+        EXPECT_EQ(step.problem.outputs[0].dtype, expected);
+      }
+      if (step.problem.op->kind == OpKind::linear && !step.problem.prologue) {
+        EXPECT_EQ(step.problem.input(0).dtype, expected) << step.scope;
+      }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, NullGpu,

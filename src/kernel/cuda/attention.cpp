@@ -1,5 +1,7 @@
 #include "kernel/cuda/attention.hpp"
 
+#include <limits>
+
 #include "base/checked.hpp"
 #include "op/attention.hpp"
 #include "op/kv_cache.hpp"
@@ -110,7 +112,7 @@ AttentionLaunch::AttentionLaunch(const Problem& p) : paged_(p.op->kind == OpKind
   window_ = static_cast<std::int32_t>(std::min(settings.window, widest_window));
 }
 
-attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
+attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t least_queries) const {
   const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2], &o = args.outputs[0];
   attention::Params p{};
   p.q = q.data;
@@ -125,6 +127,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args) const {
   }
   p.tokens = narrow(q.shape[0]);
   p.sequences = 1;
+  p.least_queries = least_queries;
+  p.most_queries = std::numeric_limits<std::int32_t>::max();
   p.scale = scale_;
   p.softcap = softcap_;
   p.window = window_;

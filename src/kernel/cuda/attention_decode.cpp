@@ -9,8 +9,8 @@ namespace {
 
 enum Programs : std::size_t { decode, cluster };
 
-/// Queries of a sequence, on average, that still count as few.
-constexpr std::int64_t most_few = 8;
+/// Queries of a sequence that still count as few.
+constexpr std::int32_t most_few = 8;
 /// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this all multiprocessors are wanted.
 constexpr int cluster_blocks = 8;
 constexpr std::int64_t most_cluster_keys = 16384;
@@ -87,22 +87,32 @@ std::vector<Program> programs(const Problem& p) {
                     .shared_bytes = c.cluster_bytes(),
                     .cluster = cluster_blocks});
   }
-  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : attention_general_paged.programs(p)) list.push_back(std::move(program));
+  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
+    list.push_back(std::move(program));
   return list;
 }
 
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const Launcher& run_many) {
-  attention::DecodeParams p{attributes.params(args), 0, 0};
-  // Many queries share keys better in larger tiles of rows.
-  const bool few = p.a.tokens <= most_few * std::int64_t{p.a.sequences};
-  if (!p.a.aligned || !few) return run_many(args);
-  if (p.a.tokens == 0) return;
+void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
   const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * cluster_blocks;
   if (clusters && in_clusters <= args.queue->target().multiprocessors) return args.queue->run(cluster, in_clusters, p);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
+}
+
+/// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so a batch whose sequences may differ
+/// takes two launches, of which each leaves out what the other has: one prompt in a batch must not take the decoding sequences along.
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
+  attention::DecodeParams p{attributes.params(args), 0, 0};
+  if (!p.a.aligned) return run_many(args, 0);
+  if (p.a.tokens == 0) return;
+  // No sequence has more where each has one at least; of those without any, one with many in their place is slower here, but right.
+  const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
+  if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
+  if (may_have_many) p.a.most_queries = most_few;
+  run_few(args, p, s, clusters);
+  if (may_have_many) run_many(args, most_few + 1);
 }
 
 Launcher bind(const Problem& problem) {

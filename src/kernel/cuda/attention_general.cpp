@@ -33,15 +33,17 @@ std::vector<Program> programs(const Problem& problem) {
            .shared_bytes = attention::general_shared_bytes(a.head_size, a.value_size, rows)}};
 }
 
-Launcher bind(const Problem& problem) { return bind_general_attention(problem, 0); }
+Launcher bind(const Problem& problem) {
+  return [run = bind_general_attention(problem, 0)](const LaunchArgs& args) { run(args, 0); };
+}
 
 }  // namespace
 
-Launcher bind_general_attention(const Problem& problem, std::size_t program) {
+QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program) {
   const AttentionProblem a(problem);
   const std::int64_t rows = warp_rows(a, problem.target->shared_bytes) * attention::general_warps;
-  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args) {
-    const attention::Params params = launch.params(args);
+  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
+    const attention::Params params = launch.params(args, least_queries);
     args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
   };
 }

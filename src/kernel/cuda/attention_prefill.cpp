@@ -86,15 +86,15 @@ Program hopper_program(const Problem& p) {
 std::vector<Program> with_general(Program program, const Problem& p) {
   std::vector<Program> list{std::move(program)};
   const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
-  for (Program& other : general.programs(p)) list.push_back(std::move(other));
+  for (Program& other : as_fallbacks(general.programs(p))) list.push_back(std::move(other));
   return list;
 }
 
-Launcher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
-  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first,
-          run_general = bind_general_attention(p, first + 1)](const LaunchArgs& args) {
-    attention::PrefillParams params{launch.params(args), 0, 0};
-    if (!params.a.aligned) return run_general(args);
+QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
+  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first, run_general = bind_general_attention(p, first + 1)](
+             const LaunchArgs& args, std::int32_t least_queries) {
+    attention::PrefillParams params{launch.params(args, least_queries), 0, 0};
+    if (!params.a.aligned) return run_general(args, least_queries);
     constexpr double log2_e = 1.4426950408889634;
     params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
     params.tiles = static_cast<std::int32_t>(AttentionLaunch::most_tiles(params.a, group, rows));
@@ -102,8 +102,11 @@ Launcher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
   };
 }
 
-Launcher bind_tile(const Problem& p) { return bind_tiles(p, 0, PrefillShape(p).rows()); }
-Launcher bind_hopper(const Problem& p) { return bind_tiles(p, 0, 64 * hopper_warpgroups(p)); }
+Launcher for_all_sequences(QueriesLauncher run) {
+  return [run = std::move(run)](const LaunchArgs& args) { run(args, 0); };
+}
+Launcher bind_tile(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, PrefillShape(p).rows())); }
+Launcher bind_hopper(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p))); }
 std::vector<Program> tile_programs(const Problem& p) { return with_general(tile_program(p), p); }
 std::vector<Program> hopper_programs(const Problem& p) { return with_general(hopper_program(p), p); }
 
@@ -115,7 +118,7 @@ std::vector<Program> many_query_programs(const Problem& p) {
   return attention_general_paged.programs(p);
 }
 
-Launcher bind_many_queries(const Problem& p, std::size_t first) {
+QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
   if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p));
   if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
   return bind_general_attention(p, first);

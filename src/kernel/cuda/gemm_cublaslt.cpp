@@ -61,7 +61,7 @@ const Kernel cublaslt_linear{
     .declines = declines,
     .bind = bind,
     .workspace = [](const Problem&, int) { return workspace_bytes; },
-    .programs = [](const Problem& problem) { return GeneralProduct(problem, GeneralProduct::Programs::small).programs(); },
+    .programs = [](const Problem& problem) { return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs()); },
 };
 
 }  // namespace cermet::cuda

@@ -92,7 +92,10 @@ Program GeneralProduct::program(bool tensor, int tile) const {
 
 std::vector<Program> GeneralProduct::programs() const {
   std::vector<Program> list{program(false, small_tile)};
-  if (kinds_ == Programs::tensor) list.push_back(program(true, small_tile));
+  if (kinds_ == Programs::tensor) {
+    list.front().fallback = true;
+    list.push_back(program(true, small_tile));
+  }
   if (has_large()) list.push_back(program(kinds_ == Programs::tensor, large_tile));
   return list;
 }

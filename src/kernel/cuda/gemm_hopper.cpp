@@ -153,7 +153,7 @@ std::vector<Program> HopperProduct::programs() const {
   std::vector<Program> list;
   for (const HopperTile& tile : tiles_) list.push_back(program(tile));
   if (split_) list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh", .task = "cermet::gemm::Parts", .threads = gemm::parts_item / 8});
-  for (Program& program : general_.programs()) list.push_back(std::move(program));
+  for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
   return list;
 }
 

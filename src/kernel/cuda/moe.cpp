@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/mixture/moe.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/movement_copy.hpp"
+#include "kernel/decline.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -34,7 +35,7 @@ Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<Tens
   part.problem.maximum = whole.maximum;
   part.problem.target = whole.target;
   for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !kernel->declines(part.problem)) part.kernel = kernel;
+    if (!part.kernel && !decline_of(*kernel, part.problem)) part.kernel = kernel;
   return part;
 }
 

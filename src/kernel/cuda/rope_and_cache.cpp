@@ -44,7 +44,8 @@ std::vector<Program> programs(const Problem& p) {
                             weight(k_weight), device_name(p.input(positions).dtype), device_name(p.input(slots).dtype),
                             device_name(p.attributes.text("style") == "neox"), scales_name(p, k_scale), threads, device_name(aligned)),
         .threads = threads,
-        .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)};  // an item has at least three heads of each token, but for two
+        .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens),  // an item has at least three heads of each token, but for two
+        .fallback = !aligned};
   };
   return {program(true), program(false)};
 }

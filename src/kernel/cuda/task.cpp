@@ -9,6 +9,7 @@ namespace cermet::cuda {
 void TaskQueue::enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const {
   if (items == 0) return;
   const LoadedProgram& p = programs_[program];
+  if (p.fallback) ++counter();
   const std::int64_t most = (std::int64_t{1} << 31) - 1;
   require(items > 0 && items < std::int64_t{1} << 32, "launch: expected fewer than 2^32 work items, found {}", items);
   std::int64_t wanted = std::min(blocks > 0 ? std::min(blocks, items) : items, most);
@@ -27,6 +28,19 @@ void TaskQueue::enqueue(std::size_t program, std::int64_t items, std::int64_t bl
 
 std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
   return std::int64_t{target().multiprocessors} * std::max(1, programs_[program].loaded.blocks_per_multiprocessor);
+}
+
+std::string_view short_name(const Program& program) {
+  constexpr std::string_view before = "kernel/cuda/device/", after = ".cuh";
+  std::string_view name = program.header;
+  if (name.starts_with(before)) name.remove_prefix(before.size());
+  if (name.ends_with(after)) name.remove_suffix(after.size());
+  return name;
+}
+
+std::vector<Program> as_fallbacks(std::vector<Program> programs) {
+  for (Program& program : programs) program.fallback = true;
+  return programs;
 }
 
 std::string device_name(DType dtype) { return fmt::format("cermet::DType::{}", dtype == DType::boolean ? "boolean" : name_of(dtype)); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device.hpp"
@@ -28,6 +29,7 @@ struct Program {
   /// half of a multiprocessor's shared memory: so two of them overlap, but never two blocks of one, whatever the order in which multiprocessors become
   /// free. A multiprocessor without a block is not made up for: none takes more than 1/86 of the memory's stream.
   bool alternates = false;
+  bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
 
   friend bool operator==(const Program&, const Program&) = default;
   friend auto operator<=>(const Program&, const Program&) = default;
@@ -38,8 +40,13 @@ struct LoadedProgram {
   LoadedFunction loaded;
   int threads = 0, cluster = 1;
   std::int64_t shared_bytes = 0;
-  bool alternates = false;
+  bool alternates = false, fallback = false;
 };
+
+/// What a program is, for readers: "gemm/hopper".
+std::string_view short_name(const Program& program);
+/// The same programs as fallbacks.
+std::vector<Program> as_fallbacks(std::vector<Program> programs);
 
 /// Where a bound kernel enqueues its tasks: a stream and the kernel's loaded programs.
 class TaskQueue {
@@ -55,10 +62,13 @@ class TaskQueue {
   TaskQueue part(std::size_t first, std::size_t count) const {
     TaskQueue inner(*device_, *stream_, programs_.subspan(first, count));
     inner.takes_half_ = takes_half_;
+    inner.counter_ = &counter();
     return inner;
   }
   /// Launches of programs that alternate take more than half of a multiprocessor's shared memory from now on.
   void take_half() { takes_half_ = true; }
+  /// Launches of fallbacks so far, those of inner queues included. A graph's count as they are captured, not as it is replayed.
+  std::int64_t fallbacks() const { return counter(); }
   /// Thread blocks that are resident at once.
   std::int64_t resident_blocks(std::size_t program) const;
   Stream& stream() const { return *stream_; }
@@ -67,11 +77,14 @@ class TaskQueue {
 
  private:
   void enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const;
+  std::int64_t& counter() const { return counter_ ? *counter_ : fallbacks_; }
 
   Device* device_;
   Stream* stream_;
   std::span<const LoadedProgram> programs_;
   bool takes_half_ = false;
+  mutable std::int64_t fallbacks_ = 0;
+  std::int64_t* counter_ = nullptr;  ///< the outer queue's, while it runs a kernel inside its own
 };
 
 /// "Config{.x = DType::bf16}" is spelled with these.

@@ -27,6 +27,7 @@ struct Params {
   int64_t q_token_stride, q_head_stride, o_token_stride, o_head_stride, lse_head_stride, table_stride;
   int32_t tokens, sequences, kv_heads, pages, blocks, key_tokens;  ///< blocks: of the cache; key_tokens: of a list that is not paged
   int32_t window;                                                  ///< 0: none
+  int32_t least_queries, most_queries;                             ///< where there are query_starts, sequences with fewer or more are left to another launch
   float scale, softcap;                                            ///< softcap 0: none
   bool causal, aligned;                                            ///< aligned: rows of q, k and v may be read 16 bytes at a time where their length allows it
   bool aligned_out;                                                ///< four elements of the output may be written at a time

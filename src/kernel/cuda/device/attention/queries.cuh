@@ -17,11 +17,12 @@ __device__ __forceinline__ int bound_of(const void* bounds, int i, bool wide, in
   return min_of(max_of(static_cast<const int32_t*>(bounds)[i], 0), limit);
 }
 
-/// Number of queries of sequence b; bounds that make no sense give 0.
+/// Number of queries of sequence b; bounds that make no sense give 0, and so does a sequence that another launch has.
 __device__ __forceinline__ int query_count(const Params& p, int b, bool paged) {
   if (!p.query_starts) return paged ? 1 : p.tokens;
   const bool wide = !paged && p.wide_queries;
-  return max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
+  const int count = max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
+  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries) ? count : 0;
 }
 
 /// `block`: tokens of a page; 0 where keys are not paged.

@@ -1,0 +1,138 @@
+// What kernels launch: a stream that notes every launch and hands it on, and launches on the null device, where nothing is compiled.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "device/device.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet {
+
+/// A launch of a program: "gemm/hopper".
+struct RecordedLaunch {
+  std::string program;
+  bool fallback = false;
+  std::int64_t items = 0, blocks = 0;
+  /// How often the busiest thread block comes round.
+  std::int64_t rounds() const { return div_up(items, blocks); }
+};
+
+/// Notes the launches of `programs`, which `loaded` tells apart by their functions.
+class RecordingStream final : public Stream {
+ public:
+  RecordingStream(Stream& inner, std::vector<cuda::Program> programs, std::vector<cuda::LoadedProgram> loaded)
+      : inner_(inner), programs_(std::move(programs)), loaded_(std::move(loaded)) {}
+
+  std::vector<RecordedLaunch> launches;
+  std::function<void(const void* params)> on_params;  ///< sees the parameters of each
+
+  void launch(const LaunchShape& shape, DeviceFunction function, void** parameters) override {
+    const auto found = std::ranges::find_if(loaded_, [&](const cuda::LoadedProgram& p) { return p.loaded.function.handle == function.handle; });
+    CERMET_ASSERT(found != loaded_.end());
+    const cuda::Program& program = programs_[static_cast<std::size_t>(found - loaded_.begin())];
+    launches.push_back({std::string(short_name(program)), program.fallback, *static_cast<const std::uint32_t*>(parameters[1]), shape.blocks});
+    if (on_params) on_params(parameters[0]);
+    inner_.launch(shape, function, parameters);
+  }
+  void multiply(const MatrixProduct& product) override {
+    launches.push_back({"cublaslt", false, 1, 1});
+    inner_.multiply(product);
+  }
+
+  void upload(void* device, const void* host, std::int64_t bytes) override { inner_.upload(device, host, bytes); }
+  void download(void* host, const void* device, std::int64_t bytes) override { inner_.download(host, device, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { inner_.copy(to, from, bytes); }
+  void fill(void* device, unsigned char value, std::int64_t bytes) override { inner_.fill(device, value, bytes); }
+  void synchronize() override { inner_.synchronize(); }
+  void begin_capture() override { inner_.begin_capture(); }
+  std::unique_ptr<CapturedGraph> end_capture() override { return inner_.end_capture(); }
+  void abandon_capture() noexcept override { inner_.abandon_capture(); }
+  void replay(const CapturedGraph& graph) override { inner_.replay(graph); }
+  std::unique_ptr<DeviceEvent> make_event() override { return inner_.make_event(); }
+  void record(DeviceEvent& event) override { inner_.record(event); }
+  void wait(const DeviceEvent& event) override { inner_.wait(event); }
+  void synchronize_event(const DeviceEvent& event) override { inner_.synchronize_event(event); }
+  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override { return inner_.seconds_between(start, end); }
+
+ private:
+  Stream& inner_;
+  std::vector<cuda::Program> programs_;
+  std::vector<cuda::LoadedProgram> loaded_;
+};
+
+/// A kernel bound to a problem on a null device like an H200: what its launches take, with no GPU and no compiler.
+class NullLaunches {
+ public:
+  NullLaunches(Problem problem, const Kernel& kernel)
+      : device_(make_null_device(90)), inner_(device_->make_stream()), problem_(std::move(problem)), kernel_(&kernel) {
+    problem_.target = device_->target();
+    if (problem_.prologue) {
+      Problem prologue = *problem_.prologue;
+      prologue.target = problem_.target;
+      problem_.prologue = std::make_shared<const Problem>(std::move(prologue));
+    }
+    std::vector<cuda::Program> programs = kernel.programs(problem_);
+    for (const cuda::Program& program : programs) {
+      handles_.push_back(std::make_unique<char>());
+      LoadedFunction function;
+      function.function.handle = handles_.back().get();
+      function.blocks_per_multiprocessor = program.min_blocks;
+      loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
+    }
+    stream.emplace(*inner_, std::move(programs), loaded_);
+    workspace_ = device_->allocate(kernel.workspace(problem_, 1));
+  }
+
+  std::optional<RecordingStream> stream;
+
+  const Problem& problem() const { return problem_; }
+  Decline decline() const { return kernel_->declines(problem_); }
+  /// Memory for a tensor whose rows are `padding` elements longer and which begins `offset` elements behind an aligned address.
+  TensorView view(const TensorType& type, std::int64_t padding = 0, std::int64_t offset = 0) {
+    const Shape shape = cermet::bind(type.dims, problem_.maximum);
+    Shape padded = shape;
+    if (padded.rank() > 0) padded[padded.rank() - 1] += padding;
+    const auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
+    memory_.push_back(device_->allocate(dense_bytes(type.dtype, padded) + offset * bytes));
+    return TensorView(memory_.back().data() + offset * bytes, type.dtype, shape, dense_strides(padded));
+  }
+  /// Dense operands and results with aligned addresses.
+  std::vector<TensorView> inputs() {
+    std::vector<TensorView> list;
+    for (const auto& type : problem_.inputs) list.push_back(type ? view(*type) : TensorView());
+    return list;
+  }
+  std::vector<TensorView> outputs(std::int64_t padding = 0) {
+    std::vector<TensorView> list;
+    for (const TensorType& type : problem_.outputs) list.push_back(view(type, padding));
+    return list;
+  }
+  /// Launches of one call; its fallbacks are counted in `fallbacks`.
+  std::vector<RecordedLaunch> launch(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+    stream->launches.clear();
+    const cuda::TaskQueue queue(*device_, *stream, loaded_);
+    kernel_->bind(problem_)({inputs, outputs, workspace_.data(), nullptr, &queue});
+    fallbacks = queue.fallbacks();
+    return stream->launches;
+  }
+  std::int64_t fallbacks = 0;
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> inner_;
+  Problem problem_;
+  const Kernel* kernel_;
+  std::vector<std::unique_ptr<char>> handles_;
+  std::vector<cuda::LoadedProgram> loaded_;
+  std::vector<DeviceBuffer> memory_;
+  DeviceBuffer workspace_;
+};
+
+}  // namespace cermet

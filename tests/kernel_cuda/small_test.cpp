@@ -1,0 +1,115 @@
+// A small case for each kernel that keeps operands in shared memory, one test each: few enough accesses for racecheck, which is a hundred times slower.
+#include "tests/kernel_cuda/device_case.hpp"
+
+namespace cermet {
+namespace {
+
+struct SmallCase {
+  OpKind op;
+  std::string_view kernel, program;  ///< that it is to take, and the program that runs last
+  Case recipe;
+};
+
+CaseOperand real(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal()}; }
+CaseOperand weight(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, t == DType::i8 ? integers(-128, 127) : normal(), 0, true}; }
+CaseOperand codes(std::vector<Dim> dims) { return {{DType::i8, std::move(dims)}, integers(-128, 127)}; }
+CaseOperand scale(std::vector<Dim> dims) { return {{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; }
+Attributes to(std::string_view dtype) { return {{"out_dtype", std::string(dtype)}}; }
+
+void add_products(std::vector<SmallCase>& list) {
+  constexpr DType bf16 = DType::bf16, f32 = DType::f32, i8 = DType::i8;
+  const CaseOperand groups{{DType::i32, {4}}, values({0, 3, 3, 70})};
+  for (const auto& [kernel, program] : {std::pair("hopper", "gemm/hopper"), std::pair("tensor", "gemm/general"), std::pair("general", "gemm/general")}) {
+    const auto add = [&, kernel = kernel, program = program](OpKind op, std::string_view name, Case recipe) {
+      static std::vector<std::unique_ptr<std::string>> names;  // views of the table must last
+      names.push_back(std::make_unique<std::string>(fmt::format("gemm.{}.{}", definition(op).name, kernel)));
+      recipe.name = name;
+      list.push_back({op, *names.back(), program, std::move(recipe)});
+    };
+    add(OpKind::linear, "bf16", {"", {real(bf16, {70, 136}), weight(bf16, {72, 136}), real(f32, {72})}, to("f32")});
+    add(OpKind::dual_linear, "bf16", {"", {real(bf16, {70, 136}), weight(bf16, {72, 136}), weight(bf16, {72, 136})}});
+    add(OpKind::dual_linear, "biases",
+        {"", {real(bf16, {70, 136}), weight(bf16, {72, 136}), weight(bf16, {72, 136}), real(bf16, {72}), real(f32, {72})}, to("f32")});
+    add(OpKind::scaled_mm, "i8", {"", {codes({70, 144}), weight(i8, {72, 144}), scale({70}), scale({72})}, to("bf16")});
+    add(OpKind::grouped_linear, "bf16", {"", {real(bf16, {70, 72}), weight(bf16, {3, 72, 72}), groups}});
+    add(OpKind::matmul, "batches", {"", {real(bf16, {2, 70, 72}), real(bf16, {2, 72, 72})}, {{"transpose_b", true}}});
+  }
+  list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136})}}});
+  list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"rounds", {real(bf16, {64, 72}), weight(bf16, {34056, 72})}}});
+  list.push_back(
+      {OpKind::dual_linear, "gemm.dual_linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136}), weight(bf16, {72, 136})}}});
+  for (const std::int64_t k : {520, 4096}) {
+    list.push_back({OpKind::linear, "gemv.linear", "gemv/row", {fmt::format("bf16_{}", k), {real(f32, {1, k}), weight(bf16, {45, k})}}});
+    list.push_back(
+        {OpKind::dual_linear, "gemv.dual_linear", "gemv/row", {fmt::format("bf16_{}", k), {real(f32, {1, k}), weight(bf16, {45, k}), weight(bf16, {45, k})}}});
+    list.push_back({OpKind::scaled_mm, "gemv.scaled_mm", "gemv/row", {fmt::format("i8_{}", k), {codes({1, k}), weight(i8, {45, k}), scale({1}), scale({45})}}});
+    list.push_back({OpKind::grouped_linear,
+                    "gemv.grouped_linear",
+                    "gemv/row",
+                    {fmt::format("bf16_{}", k), {real(bf16, {4, k}), weight(bf16, {3, 24, k}), CaseOperand{{DType::i32, {4}}, values({0, 1, 1, 4})}}}});
+  }
+}
+
+/// Paged attention of sequences with these contexts and queries; the pages of a sequence follow each other.
+Case paged(std::string name, DType q, std::vector<double> contexts, std::vector<double> queries) {
+  const auto sequences = static_cast<std::int64_t>(contexts.size());
+  const std::int64_t pages = div_up(static_cast<std::int64_t>(std::ranges::max(contexts)), 16);
+  std::vector<double> tables, starts{0};
+  for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
+  for (const double count : queries) starts.push_back(starts.back() + count);
+  const CaseOperand cache = real(DType::bf16, {sequences * pages, 2, 16, 64});
+  return {std::move(name),
+          {real(q, {static_cast<std::int64_t>(starts.back()), 8, 64}), cache, cache, CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
+           CaseOperand{{DType::i32, {sequences}}, values(std::move(contexts))}, CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
+}
+
+void add_attention(std::vector<SmallCase>& list) {
+  constexpr OpKind op = OpKind::incre_flash_attention;
+  constexpr DType bf16 = DType::bf16, f32 = DType::f32;
+  list.push_back({op, "attention.decode", "attention/decode_cluster", paged("cluster", f32, {300}, {1})});
+  std::vector<double> contexts, ones;
+  for (int s = 0; s < 12; ++s) contexts.push_back(1 + 67 * s % 400), ones.push_back(1);
+  list.push_back({op, "attention.decode", "attention/decode", paged("shares", bf16, contexts, ones)});
+  list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("prompt", bf16, {150}, {70})});
+  list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed", bf16, {200, 150, 33, 40, 90, 9}, {1, 70, 0, 8, 9, 2})});
+  list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed_split_queries", f32, {200, 150, 33}, {1, 70, 3})});
+  list.push_back({op, "attention.prefill_paged_hopper", "attention/prefill_hopper", paged("prompt", bf16, {150, 20}, {70, 20})});
+  list.push_back({op, "attention.prefill_paged", "attention/prefill", paged("prompt", bf16, {150, 20}, {70, 20})});
+  list.push_back({op, "attention.general_paged", "attention/general", paged("prompt", bf16, {40, 20}, {20, 1})});
+}
+
+std::vector<SmallCase> small_cases() {
+  std::vector<SmallCase> list;
+  add_products(list);
+  add_attention(list);
+  return list;
+}
+
+class Small : public testing::TestWithParam<SmallCase> {};
+
+TEST_P(Small, RunsTheDeclaredProgramAndAgrees) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  if (gpu.device->target()->compute_capability != 90) GTEST_SKIP() << "the programs are those of compute capability 9.0";
+  const SmallCase& c = GetParam();
+  const auto kernels = plain_kernels_of(c.op);
+  const auto kernel = std::ranges::find(kernels, c.kernel, &Kernel::name);
+  ASSERT_NE(kernel, kernels.end()) << c.kernel;
+  CaseData data = make_case_data(definition(c.op), c.recipe);
+  data.problem.target = gpu.device->target();
+  ASSERT_EQ((*kernel)->declines(data.problem), std::nullopt);
+  std::vector<RecordedLaunch> launches;
+  EXPECT_EQ(run_on_device(data, run_reference(data), **kernel, 0, gpu.queue(), gpu.pool, &launches), "");
+  ASSERT_FALSE(launches.empty());
+  EXPECT_EQ(launches.back().program, c.program);
+  EXPECT_FALSE(launches.back().fallback);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Small, testing::ValuesIn(small_cases()), [](const auto& info) {
+  std::string name = fmt::format("{}_{}", info.param.kernel, info.param.recipe.name);
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace cermet
