@@ -27,7 +27,7 @@ function(cermet_folder name path)
   target_include_directories(cermet_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
 endfunction()
 
-# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long have that label.
+# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long or python have that label.
 function(cermet_tests folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   if(NOT sources)
@@ -40,6 +40,8 @@ function(cermet_tests folder)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(folder MATCHES "/long$")
     set(properties TIMEOUT 1800 LABELS long)
+  elseif(folder MATCHES "python$")
+    set(properties TIMEOUT 900 LABELS python)
   else()
     set(properties TIMEOUT 300)
   endif()
