@@ -30,7 +30,7 @@ function(cermet_folder name path headers)
   cermet_precompile(cermet_${name} ${headers})
 endfunction()
 
-# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long have that label.
+# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long or python have that label.
 function(cermet_tests folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   if(NOT sources)
@@ -44,6 +44,8 @@ function(cermet_tests folder)
   cermet_precompile(test_${name} test)
   if(folder MATCHES "/long$")
     set(properties TIMEOUT 1800 LABELS long)
+  elseif(folder MATCHES "python$")
+    set(properties TIMEOUT 900 LABELS python)
   else()
     set(properties TIMEOUT 300)
   endif()

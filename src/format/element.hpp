@@ -54,7 +54,7 @@ T saturate(double value) {
 template <class Wide>
 float round_to_odd(Wide value) {
   const float nearest = static_cast<float>(value);
-  if (static_cast<Wide>(nearest) == value || value != value) return nearest;
+  if (static_cast<Wide>(nearest) == value || value != value) return nearest;  // NOLINT(misc-redundant-expression): NaN
   cermet_u32 bits = float_bits(nearest);
   const bool too_large = value > 0 ? static_cast<Wide>(nearest) > value : static_cast<Wide>(nearest) < value;
   if (too_large) --bits;  // towards zero, whatever the sign

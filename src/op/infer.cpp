@@ -60,15 +60,15 @@ DType dtype_attribute(const Problem& problem, std::string_view name, DType fallb
 
 Dims broadcast_dims(const Problem& problem, std::size_t first, std::size_t second) { return broadcast_dims(problem, problem.input(first).dims, second); }
 
-Dims broadcast_dims(const Problem& problem, const Dims& a, std::size_t operand) {
+Dims broadcast_dims(const Problem& problem, const Dims& dims, std::size_t operand) {
   const Dims& b = problem.input(operand).dims;
-  Dims out = a.size() >= b.size() ? a : b;
-  const Dims& shorter = a.size() >= b.size() ? b : a;
+  Dims out = dims.size() >= b.size() ? dims : b;
+  const Dims& shorter = dims.size() >= b.size() ? b : dims;
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     Dim& d = out[out.size() - shorter.size() + i];
     if (d == Dim(1)) d = shorter[i];
     else if (shorter[i] != Dim(1) && shorter[i] != d)
-      bad_operand(problem, operand, fmt::format("dimensions that broadcast with {}", to_string(a)), to_string(b));
+      bad_operand(problem, operand, fmt::format("dimensions that broadcast with {}", to_string(dims)), to_string(b));
   }
   return out;
 }

@@ -60,7 +60,7 @@ Attributes resolve_attributes(const OpDefinition& op, const Attributes& given) {
   Attributes resolved;
   for (const AttributeSpec& spec : op.attributes) resolved.set(spec.name, spec.fallback);
   for (const auto& [name, value] : given) {
-    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(), [&](const AttributeSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(), [&name = name](const AttributeSpec& s) { return s.name == name; });
     require(spec != op.attributes.end(), "{}: attribute '{}': expected an attribute of the operator, found none of that name", op.name, name);
     resolved.set(name, checked_attribute(op, *spec, value));
   }

@@ -19,7 +19,7 @@ struct Integer {
   friend Integer operator-(Integer a, Integer b) { return wrap(static_cast<std::uint64_t>(a.value) - static_cast<std::uint64_t>(b.value)); }
   friend Integer operator*(Integer a, Integer b) { return wrap(static_cast<std::uint64_t>(a.value) * static_cast<std::uint64_t>(b.value)); }
   friend Integer operator-(Integer a) { return 0 - a; }
-  friend auto operator<=>(Integer a, Integer b) = default;
+  friend auto operator<=>(Integer a, Integer b) = default;  // NOLINT(modernize-use-nullptr): clang-tidy takes the 0 it compares with for a pointer
 };
 
 inline Integer abs(Integer x) { return x < 0 ? -x : x; }

@@ -43,7 +43,7 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (bool largest : {true, false}) {
-    const auto add = [&](std::string name, CaseOperand x, std::int64_t k, std::string ids = "i32") {
+    const auto add = [&](const std::string& name, CaseOperand x, std::int64_t k, std::string ids = "i32") {
       list.push_back({(largest ? "largest_" : "smallest_") + name, {std::move(x)}, {{"k", k}, {"largest", largest}, {"index_dtype", std::move(ids)}}});
     };
     for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64})

@@ -57,7 +57,7 @@ std::string difference(const nlohmann::ordered_json& expected, const nlohmann::o
     const std::string name = path.empty() ? key : path + "." + key;
     if (!found.contains(key)) return fmt::format("{}: expected {}, found none", name, value.dump());
     if (value.is_object() && found[key].is_object()) {
-      const std::string inner = difference(value, found[key], name);
+      std::string inner = difference(value, found[key], name);
       if (!inner.empty()) return inner;
     } else if (value != found[key]) {
       return fmt::format("{}: expected {}, found {}", name, value.dump(), found[key].dump());

@@ -18,7 +18,7 @@ struct CompileOptions {
   bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
 };
 
-/// What a compile step did: shown by `cermet inspect` and in tests.
+/// What a compile step did and how long it took: load times come from it, and tests read it.
 using CompileStep = PassReport;
 
 /// A step of the list, for readers: its name, what it does, and whether it may be skipped.

@@ -148,9 +148,9 @@ TEST(Limits, RatesThatTheInstructionSetHasArePositive) {
   ThreadPool pool(1);
   for (const cpu::Isa isa : {cpu::supported_isas().front(), cpu::supported_isas().back()}) {
     cpu::force_isa(isa);
-    const cpu::Limits limits = cpu::measure_limits(pool, 0.001);
-    EXPECT_GT(limits.read_bytes_per_second, 1e8) << name_of(isa);
-    EXPECT_GT(limits.f32_flops, 1e8) << name_of(isa);
+    const cpu::Limits limits = cpu::measure_limits(pool, 0.001, 8 << 20);  // that there are rates: under a sanitizer on a busy machine they are low
+    EXPECT_GT(limits.read_bytes_per_second, 1e6) << name_of(isa);
+    EXPECT_GT(limits.f32_flops, 1e6) << name_of(isa);
     EXPECT_EQ(limits.int8_ops > 0, isa >= cpu::Isa::avx512_vnni) << name_of(isa);
     EXPECT_EQ(limits.bf16_flops > 0, isa >= cpu::Isa::avx512_bf16) << name_of(isa);
   }

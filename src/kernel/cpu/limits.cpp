@@ -109,9 +109,9 @@ double best_rate(ThreadPool& pool, double seconds, double amount, FunctionRef<fl
   return best;
 }
 
-double read_rate(ThreadPool& pool, double seconds) {
+double read_rate(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
   const std::int64_t free_bytes = static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const std::int64_t wanted = std::clamp<std::int64_t>(free_bytes / 8, 1 << 22, 1 << 30);
+  const std::int64_t wanted = std::clamp<std::int64_t>(free_bytes / 8, 1 << 22, most_bytes);
   const std::int64_t share = wanted / pool.size() / (1 << 16) * (1 << 16);  // bytes of one thread, whole pages
   const AlignedBuffer memory(share * pool.size());
   auto* const floats = reinterpret_cast<float*>(memory.data());
@@ -124,7 +124,7 @@ double read_rate(ThreadPool& pool, double seconds) {
 
 }  // namespace
 
-Limits measure_limits(ThreadPool& pool, double seconds) {
+Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
   constexpr std::int64_t steps = 100000;  // about 0.2 ms
   const Isa isa = active_isa();
   const double threads = pool.size();
@@ -134,7 +134,7 @@ Limits measure_limits(ThreadPool& pool, double seconds) {
   if (isa >= Isa::avx512_vnni) limits.int8_ops = best_rate(pool, seconds, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
   if (isa >= Isa::avx512_bf16) limits.bf16_flops = best_rate(pool, seconds, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
 #endif
-  limits.read_bytes_per_second = read_rate(pool, seconds);
+  limits.read_bytes_per_second = read_rate(pool, seconds, most_bytes);
   return limits;
 }
 

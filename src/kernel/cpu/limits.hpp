@@ -1,6 +1,8 @@
 // What this machine can do at most: the numbers that kernels are held against. `cermet limits` prints them, benchmarks divide by them.
 #pragma once
 
+#include <cstdint>
+
 #include "base/thread_pool.hpp"
 
 namespace cermet::cpu {
@@ -17,7 +19,7 @@ struct Limits {
 };
 
 /// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs disturb little.
-/// Takes up to 1 GiB of memory, an eighth of what is free at most.
-Limits measure_limits(ThreadPool& pool, double seconds);
+/// Takes up to `most_bytes` of memory, an eighth of what is free at most.
+Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes = std::int64_t{1} << 30);
 
 }  // namespace cermet::cpu

@@ -38,7 +38,7 @@ class PreTokenizer {
   void read(Json component, bool is_last);
   static Step read_split(Json component);
   static Step read_byte_level(Json component);
-  void apply(std::size_t step, std::string_view text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const;
+  void apply(std::size_t index, std::string_view text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const;
 
   std::vector<Step> steps_;
 };

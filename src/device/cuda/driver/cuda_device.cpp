@@ -118,7 +118,7 @@ class CudaDevice final : public Device {
 
   TensorMap tensor_map(const TensorMapShape& shape) override {
     const CurrentContext current(context_->handle());
-    alignas(64) CUtensorMap map{};
+    CUtensorMap map{};
     const auto element = static_cast<std::uint64_t>(size_of(shape.dtype));
     const std::array<cuuint64_t, 2> dims{static_cast<cuuint64_t>(shape.columns), static_cast<cuuint64_t>(shape.rows)};
     const std::array<cuuint64_t, 1> strides{static_cast<cuuint64_t>(shape.row_stride) * element};

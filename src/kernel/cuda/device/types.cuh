@@ -17,32 +17,59 @@ enum class DType : uint8_t {
 #undef X
 };
 
-struct bf16 { uint16_t bits; };
-struct f16 { uint16_t bits; };
-struct f8_e4m3 { uint8_t bits; };
-struct f8_e5m2 { uint8_t bits; };
+struct bf16 {
+  uint16_t bits;
+};
+struct f16 {
+  uint16_t bits;
+};
+struct f8_e4m3 {
+  uint8_t bits;
+};
+struct f8_e5m2 {
+  uint8_t bits;
+};
 
-template <DType> struct ElementOf;
-template <> struct ElementOf<DType::boolean> { using type = uint8_t; };
-template <> struct ElementOf<DType::u8> { using type = uint8_t; };
-template <> struct ElementOf<DType::i8> { using type = int8_t; };
-template <> struct ElementOf<DType::f8_e4m3> { using type = f8_e4m3; };
-template <> struct ElementOf<DType::f8_e5m2> { using type = f8_e5m2; };
-template <> struct ElementOf<DType::u16> { using type = uint16_t; };
-template <> struct ElementOf<DType::i16> { using type = int16_t; };
-template <> struct ElementOf<DType::f16> { using type = f16; };
-template <> struct ElementOf<DType::bf16> { using type = bf16; };
-template <> struct ElementOf<DType::u32> { using type = uint32_t; };
-template <> struct ElementOf<DType::i32> { using type = int32_t; };
-template <> struct ElementOf<DType::f32> { using type = float; };
-template <> struct ElementOf<DType::u64> { using type = uint64_t; };
-template <> struct ElementOf<DType::i64> { using type = int64_t; };
-template <> struct ElementOf<DType::f64> { using type = double; };
-template <DType T> using Element = typename ElementOf<T>::type;
+namespace stored {  ///< the type that holds an element of each kind of base/dtype.inc, under the enumerator's name
+using boolean = uint8_t;
+using u8 = uint8_t;
+using i8 = int8_t;
+using cermet::f8_e4m3;
+using cermet::f8_e5m2;
+using u16 = uint16_t;
+using i16 = int16_t;
+using cermet::bf16;
+using cermet::f16;
+using u32 = uint32_t;
+using i32 = int32_t;
+using f32 = float;
+using u64 = uint64_t;
+using i64 = int64_t;
+using f64 = double;
+}  // namespace stored
+
+template <DType>
+struct ElementOf;
+#define X(enumerator, name, stored_name, bytes, kind) \
+  template <>                                         \
+  struct ElementOf<DType::enumerator> {               \
+    using type = stored::enumerator;                  \
+    static_assert(sizeof(type) == bytes);             \
+  };
+#include "base/dtype.inc"
+#undef X
+template <DType T>
+using Element = typename ElementOf<T>::type;
 
 __host__ __device__ constexpr int64_t div_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
-template <class T> __host__ __device__ constexpr T min_of(T a, T b) { return b < a ? b : a; }
-template <class T> __host__ __device__ constexpr T max_of(T a, T b) { return a < b ? b : a; }
+template <class T>
+__host__ __device__ constexpr T min_of(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+__host__ __device__ constexpr T max_of(T a, T b) {
+  return a < b ? b : a;
+}
 
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 __device__ __forceinline__ float quiet_nan() { return __int_as_float(0x7fffffff); }
@@ -64,39 +91,44 @@ __device__ __forceinline__ float to_float(f8_e4m3 x) {
   return x.bits & 0x80u ? -value : value;
 }
 template <class Integer>
-__device__ __forceinline__ float to_float(Integer x)
-  requires(Integer(1) / Integer(2) == Integer(0))
-{
+__device__ __forceinline__ float to_float(Integer x) requires(Integer(1) / Integer(2) == Integer(0)) {
   return static_cast<float>(x);
 }
 
-template <class T> struct FromFloat {  ///< integers saturate, rounding half to even; NaN gives 0
+template <class T>
+struct FromFloat {  ///< integers saturate, rounding half to even; NaN gives 0
   static __device__ __forceinline__ T convert(float x) { return static_cast<T>(__float2ll_rn(x)); }
 };
-template <> struct FromFloat<int8_t> {
+template <>
+struct FromFloat<int8_t> {
   static __device__ __forceinline__ int8_t convert(float x) {
     int y;
     asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
     return static_cast<int8_t>(y);
   }
 };
-template <> struct FromFloat<int32_t> {
+template <>
+struct FromFloat<int32_t> {
   static __device__ __forceinline__ int32_t convert(float x) { return __float2int_rn(x); }
 };
-template <> struct FromFloat<double> {
+template <>
+struct FromFloat<double> {
   static __device__ __forceinline__ double convert(float x) { return x; }
 };
-template <> struct FromFloat<float> {
+template <>
+struct FromFloat<float> {
   static __device__ __forceinline__ float convert(float x) { return x; }
 };
-template <> struct FromFloat<f16> {
+template <>
+struct FromFloat<f16> {
   static __device__ __forceinline__ f16 convert(float x) {
     f16 y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     return y;
   }
 };
-template <> struct FromFloat<bf16> {
+template <>
+struct FromFloat<bf16> {
   static __device__ __forceinline__ bf16 convert(float x) {
     bf16 y;
 #if CERMET_ARCH >= 800
@@ -120,7 +152,8 @@ __device__ __forceinline__ uint32_t round_to_minifloat(uint32_t magnitude, int m
 }
 
 /// Finite values saturate; an infinity becomes NaN in e4m3, which has none, and stays in e5m2.
-template <> struct FromFloat<f8_e4m3> {
+template <>
+struct FromFloat<f8_e4m3> {
   static __device__ __forceinline__ f8_e4m3 convert(float x) {
     const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
 #if CERMET_ARCH >= 890
@@ -133,7 +166,8 @@ template <> struct FromFloat<f8_e4m3> {
     return {static_cast<uint8_t>(magnitude >= 0x7f800000u ? sign | 0x7fu : code)};
   }
 };
-template <> struct FromFloat<f8_e5m2> {
+template <>
+struct FromFloat<f8_e5m2> {
   static __device__ __forceinline__ f8_e5m2 convert(float x) {
     const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
 #if CERMET_ARCH >= 890
@@ -149,7 +183,9 @@ template <> struct FromFloat<f8_e5m2> {
 };
 
 template <class T>
-__device__ __forceinline__ T from_float(float x) { return FromFloat<T>::convert(x); }
+__device__ __forceinline__ T from_float(float x) {
+  return FromFloat<T>::convert(x);
+}
 
 /// Elements that move with one access.
 template <class T, int N>
@@ -160,6 +196,7 @@ struct alignas(sizeof(T) * N) Vector {
 };
 
 /// Elements of T in a 16-byte access.
-template <class T> inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
+template <class T>
+inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
 
 }  // namespace cermet
