@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutation test: wrong constants and flipped comparisons in src/op and src/kernel/cpu, one at a time; each should make a test fail.
 
-usage: python3 tools/mutate.py [--seed N] [--count N] [--tree FOLDER] [--report FILE] [--files PREFIX..] [--list] [--only I..]
+usage: python3 tools/mutate.py [--seed N] [--count N] [--tree FOLDER] [--report FILE] [--files PREFIX..] [--programs NAME..] [--list] [--only I..]
 
 A copy of the last commit is unpacked into --tree, configured and built there; the tree that this is run in stays as it is. A site is a number or a comparison in
 code, drawn with equal chances; left out are comments, strings, preprocessor lines, static assertions, and the lists of test cases in src/op, which are not what
@@ -78,9 +78,8 @@ def filters(program, path):
     return [f'GoldenValues.*:*/{stem}:*/{stem}_*', '*'] if program == 'test_kernel' else ['*']
 
 
-def judge(tree, path, jobs, limit):
+def judge(tree, path, programs, jobs, limit):
     """'caught' with the test, 'survived', or 'invalid'."""
-    programs = next(list_ for prefix, list_ in PROGRAMS.items() if str(path).startswith(prefix))
     for program in programs:
         status, output = build(tree, program, jobs)
         if status:
@@ -101,6 +100,7 @@ def main():
     parser.add_argument('--tree', type=pathlib.Path, default=pathlib.Path('build-mutants'))
     parser.add_argument('--report', type=pathlib.Path, default=pathlib.Path('build-mutants.md'))
     parser.add_argument('--files', nargs='*', default=list(PROGRAMS))
+    parser.add_argument('--programs', nargs='*', help='only these test programs')
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--limit', type=int, default=900, help='seconds that one test program may run')
     parser.add_argument('--list', action='store_true', help='print the changes and stop')
@@ -122,7 +122,8 @@ def main():
         tree.mkdir(parents=True, exist_ok=True)
         subprocess.run(f'git archive HEAD | tar -x -C "{tree}"', shell=True, check=True)
         subprocess.run(['cmake', '--preset', 'release'], cwd=tree, check=True, stdout=subprocess.DEVNULL)
-    for program in sorted({p for list_ in PROGRAMS.values() for p in list_}):
+    chosen = {prefix: [p for p in list_ if not arguments.programs or p in arguments.programs] for prefix, list_ in PROGRAMS.items()}
+    for program in sorted({p for list_ in chosen.values() for p in list_}):
         status, output = build(tree, program, arguments.jobs)
         assert status == 0, output[-2000:]
     judged = 0
@@ -138,7 +139,8 @@ def main():
         lines[line] = before[:column] + new + before[column + len(old):]
         path.write_text('\n'.join(lines))
         try:
-            verdict, by = judge(tree, pathlib.Path(file), arguments.jobs, arguments.limit)
+            programs = next(list_ for prefix, list_ in chosen.items() if file.startswith(prefix))
+            verdict, by = judge(tree, pathlib.Path(file), programs, arguments.jobs, arguments.limit)
         finally:
             path.write_text(text)
         judged += verdict != 'invalid'
