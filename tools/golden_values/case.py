@@ -4,6 +4,8 @@ Tensors are arrays of Python numbers. Results of floating types are the mathemat
 rounding of its own to make, and the test allows for it.
 """
 import math
+import pathlib
+import re
 
 import numpy
 
@@ -92,14 +94,26 @@ def attribute(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return repr(value) if any(c in repr(value) for c in '.en') else repr(value) + '.0'
+        return repr(value)
     if isinstance(value, str):
         return f'"{value}"'
     return str(list(value)) if isinstance(value, (list, tuple)) else str(value)
 
 
+def documented_defaults():
+    """Text of every attribute's default by operator and name, as the reference page states them."""
+    defaults, op = {}, ''
+    for line in pathlib.Path('docs/reference/operators.md').read_text().split('\n'):
+        if line.startswith('### '):
+            op = line[4:]
+        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints) \| `(.*?)` \|', line):
+            defaults[op, match[1]] = match[2]
+    return defaults
+
+
 class Cases:
     """The cases of one file."""
+    defaults = documented_defaults()
 
     def __init__(self):
         self.lines = []
@@ -108,6 +122,7 @@ class Cases:
         """A call and its results. `within`: allowed error in units of 2^-24 of a result; `absolute`: added to that. Either may be a list, one for each
         result. Both 0: a floating result is exact, signs of zeros too. `constant`: operands that kernels may pack beforehand."""
         call = f'{op}({", ".join("-" if i is None else str(i) for i in inputs)})'
+        attributes = {name: value for name, value in attributes.items() if attribute(value) != self.defaults[op, name]}  # a default is not given
         if attributes:
             call += ' {' + ', '.join(f'{name} = {attribute(value)}' for name, value in attributes.items()) + '}'
         self.lines.append(call)

@@ -35,8 +35,8 @@ def reducing(c, x):
         attributes = {} if op == 'sum' else {'reduction': op}
         add(c, 'all_reduce', [x], numpy.stack([one] * ranks), tolerance, **attributes)
         zeros = numpy.full(one.shape, 0, dtype=object)
-        root = ranks - 1
-        add(c, 'reduce_to', [x], numpy.stack([one if r == root else zeros for r in range(ranks)]), tolerance, root=root, **attributes)
+        for root in {0, ranks - 1} if op == 'sum' else {ranks - 1}:
+            add(c, 'reduce_to', [x], numpy.stack([one if r == root else zeros for r in range(ranks)]), tolerance, root=root, **attributes)
         if x.shape[1] % ranks == 0:
             add(c, 'reduce_scatter', [x], one.reshape((ranks, x.shape[1] // ranks) + x.shape[2:]), tolerance, **attributes)
 

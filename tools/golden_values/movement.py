@@ -78,6 +78,9 @@ def chosen(c, draw):
     c.add('reshape', [Tensor('f32', [[2.5]])], [exact('f32', [2.5], (1,))], shape=[-1])
     for p in ([2, 0, 1], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0]):
         c.add('transpose', [x], [moved('f32', a.transpose(p))], permutation=p)
+    one = Tensor('f32', 2.5, ())
+    for op, operand in (('reshape', Tensor('f32', [2.5])), ('slice', one), ('expand', one), ('pad', one), ('transpose', one)):
+        c.add(op, [operand], [one])
     big = draw.integers('i32', (33, 17), -999, 999)
     c.add('transpose', [big], [moved('i32', big.objects.T)])
     for s, index in ((dict(starts=[1, 0], ends=[99, -1], axes=[1, -1], steps=[2, 1]), (slice(None), slice(1, 99, 2), slice(0, -1))),

@@ -74,7 +74,7 @@ def channel_norm(c, op, x, groups, weight=None, bias=None, **attributes):
     batch, channels = x.shape[:2]
     source = x.array.reshape(batch, channels, math.prod(x.shape[2:]))
     y, shift = numpy.empty_like(source), 0.0
-    width = channels // groups
+    width = channels // groups if groups else 0
     for b in range(batch):
         for g in range(groups):
             part = slice(g * width, (g + 1) * width)
@@ -87,7 +87,7 @@ def channel_norm(c, op, x, groups, weight=None, bias=None, **attributes):
     if bias:
         y = y + bias.array[:, None]
     allowed = factor * (shift * 2 + (width * source.shape[2] + 8) * UNIT * largest) + (max(map(abs, bias.values)) * UNIT if bias else 0)
-    if op == 'group_norm' and groups > 1:
+    if op == 'group_norm':
         attributes['groups'] = groups
     c.add(op, listed([x, weight, bias]), [exact(attributes.get('out_dtype', x.dtype), y.reshape(x.shape))], 2, allowed, **attributes)
 
@@ -107,6 +107,7 @@ def channel_cases(c, draw):
         channel_norm(c, op, Tensor('f32', 1000 + draw.normal('f32', (1, 4, 8)).array), g)
         channel_norm(c, op, Tensor('f32', [3.0] * 8 + [math.nan] + [1.0, 2] * 3 + [5], (1, 4, 4)), g)
         channel_norm(c, op, draw.normal('f32', (0, 4, 3)), g)
+        channel_norm(c, op, draw.normal('f32', (2, 0, 3)), 0)
 
 
 def cases():
