@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -19,6 +20,14 @@ long double load_exactly(const TensorView& x, std::int64_t i) {
   return load(x, i);
 }
 
+/// A double that any narrower type rounds as it would round the value: where no double is the value, the one towards zero with its last bit set.
+double round_to_odd(long double value) {
+  const double nearest = static_cast<double>(value);
+  if (static_cast<long double>(nearest) == value || std::isnan(value)) return nearest;
+  const double cut = std::abs(static_cast<long double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0) : nearest;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(cut) | 1u);
+}
+
 template <class T>
 T clamped(long double whole) {
   if (std::isnan(whole)) return 0;
@@ -29,13 +38,14 @@ T clamped(long double whole) {
 
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  const bool to_zero = call.attributes.text("rounding") == "zero";
+  const bool to_zero = call.attributes.text("rounding") == "zero", to_double = call.attributes.text("out_dtype") == "f64";
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const long double value = load_exactly(x, i), whole = to_zero ? std::trunc(value) : std::nearbyint(value);
     if (x.dtype == y.dtype) copy_element(x, i, y, i);
     else if (y.dtype == DType::i64) y.as<std::int64_t>()[element_offset(y, i)] = clamped<std::int64_t>(whole);
     else if (y.dtype == DType::u64) y.as<std::uint64_t>()[element_offset(y, i)] = clamped<std::uint64_t>(whole);
-    else store(y, i, static_cast<double>(is_integer(y.dtype) ? whole : value));
+    else if (is_integer(y.dtype)) store(y, i, static_cast<double>(whole));
+    else store(y, i, to_double ? static_cast<double>(value) : round_to_odd(value));
   }
 }
 

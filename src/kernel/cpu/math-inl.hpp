@@ -48,9 +48,10 @@ HWY_INLINE Real maximum(Real a, Real b) { return select(a != a, a, select(b != b
 HWY_INLINE Real minimum(Real a, Real b) { return select(a != a, a, select(b != b, b, hn::Min(a.v, b.v))); }
 
 HWY_INLINE Real sqrt(Real x) { return hn::Sqrt(x.v); }
-HWY_INLINE Real floor(Real x) { return hn::Floor(x.v); }
-HWY_INLINE Real ceil(Real x) { return hn::Ceil(x.v); }
-HWY_INLINE Real nearest(Real x) { return hn::Round(x.v); }  ///< half to even
+// A zero has the sign of the operand, as IEEE 754 says; the emulations of instruction sets without these instructions lose it.
+HWY_INLINE Real floor(Real x) { return hn::CopySign(hn::Floor(x.v), x.v); }
+HWY_INLINE Real ceil(Real x) { return hn::CopySign(hn::Ceil(x.v), x.v); }
+HWY_INLINE Real nearest(Real x) { return hn::CopySign(hn::Round(x.v), x.v); }  ///< half to even
 HWY_INLINE Real with_sign_of(Real magnitude, Real sign) { return hn::CopySign(magnitude.v, sign.v); }
 
 /// c[0] + c[1] x + ... + c[n - 1] x^(n - 1)
