@@ -69,7 +69,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.max_sequences = sequences;
   engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
   engine_options.max_context = options.context;
-  if (options.context == 0 && least_context > default_context) engine_options.max_context = least_context;
+  if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   Progress progress("loading " + options.model);
   engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();
