@@ -1,5 +1,6 @@
 #include "cli/bench_batch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 

@@ -22,8 +22,8 @@ class PassResults {
 
 class LayerRunner {
  public:
-  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the model runs. Set and pool must outlive the runner. Throws Error naming
-  /// the device where it cannot be used.
+  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the model runs. Set and pool must outlive the
+  /// runner. Throws Error naming the device where it cannot be used.
   LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, const std::string& device, ThreadPool& pool);
   ~LayerRunner();
 

@@ -93,6 +93,8 @@ TEST(BenchModel, ABatchHasSpeedsOfAllSequencesAndOfOne) {
   // A step reads the dense weights once for 4 tokens, and all 8 experts, to which they can be routed.
   const double dense = 2.0 * (6 * (2 * 65536 + 2 * 32768 + 2048) + 8192 * 256) + 4.0 * (6 * (2 * 256 + 2 * 64) + 256), experts = 2.0 * 6 * 8 * 3 * 65536;
   EXPECT_EQ(json["decode_weight_bytes_per_token"].get<double>(), (dense + experts) / 4);
+  // Together more than the model's own context.
+  EXPECT_EQ(run_cermet("bench model models/demo --prompt-tokens 128 --new-tokens 1 --batch 24 --repeat 1 --json").code, 0);
   const CommandResult text = run_cermet("bench model models/demo --prompt-tokens 20 --new-tokens 2 --batch 2 --repeat 1 --steps");
   EXPECT_NE(text.out.find("2 sequences"), std::string::npos) << text.out << text.err;
   expect_mistake("bench model models/demo --batch 0", {"--batch"});
