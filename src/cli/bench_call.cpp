@@ -44,11 +44,11 @@ struct Copy {
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;
 
-  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const OperandValues& values) : op(problem, kernel, pool) {
+  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const OperandValues& values, std::int64_t set) : op(problem, kernel, pool) {
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       inputs.emplace_back();
       if (!problem.has(i)) continue;
-      memory.push_back(make_bench_operand(problem, i, values));
+      memory.push_back(make_bench_operand(problem, i, values, pool, set));
       inputs.back() = memory.back().view;
       if (i < 64 && problem.is_constant(i)) op.prepack(i, inputs.back());
     }
@@ -119,7 +119,7 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
   copies.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     stop_if_interrupted();
-    copies.emplace_back(problem, *kernel, pool, call.values);
+    copies.emplace_back(problem, *kernel, pool, call.values, i);
   }
   const std::vector<double> times = run_copies(copies, call.seconds);
   return {{"problem", problem.to_string()},

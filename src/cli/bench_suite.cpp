@@ -16,6 +16,7 @@ struct Options {
   int threads = 0;
   bool cold = false, limits = false;
   double seconds = 0.1;
+  std::int64_t period = 0;
 };
 
 struct Entry {
@@ -29,6 +30,7 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
   Entry entry;
   entry.call.cold = options.cold;
   entry.call.seconds = options.seconds;
+  entry.call.values.period = options.period;
   entry.name = json.at("name").as_string();
   entry.call.op = json.at("op").as_string();
   entry.call.shape = json.at("shape").as_string();
@@ -114,6 +116,9 @@ Verb bench_suite_verb() {
             app.add_flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
             app.add_flag("--limits", options->limits, "measure the limits of a GPU first");
             app.add_option("--seconds", options->seconds, "how long to measure each call")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+            app.add_option("--period", options->period, "elements after which random operands repeat themselves; 0: never")
+                ->check(CLI::Range(0, 1 << 30))
+                ->capture_default_str();
             app.add_option("--threads", options->threads, "threads; 0 is one for each core")->check(CLI::Range(0, 1024))->capture_default_str();
             return [options](Console& console) { bench(console, *options); };
           }};
