@@ -1,7 +1,7 @@
 """A decode step of a Llama in PyTorch: "step WEIGHTS BATCH CONTEXT CONFIG", random weights, one CUDA graph a step. The layer is compiled by Inductor.
 
-int8 weights have a scale for each channel: widened in the product for a single sequence, otherwise int8 products of rows quantized on the fly, of which
-there are at least 32, because torch._int_mm wants more than 16.
+A single sequence: products by cuBLAS or, the other form, as reductions that Inductor fuses, which is how int8 weights are widened without a pass over memory.
+Several: int8 weights mean int8 products of rows quantized on the fly, of which there are at least 32, because torch._int_mm wants more than 16.
 """
 import json
 import statistics
@@ -18,24 +18,25 @@ def rotated(x, cos, sin):
     return torch.cat((left * cos - right * sin, right * cos + left * sin), -1).to(x.dtype)
 
 
-def linear(x, w):
+def linear(x, w, reduced):
     """w: a bf16 matrix, or int8 codes and scales."""
-    if not isinstance(w, tuple):
-        return F.linear(x, w)
-    codes, scale = w
+    codes, scale = w if isinstance(w, tuple) else (w, None)
+    if reduced:  # of one row
+        sums = (codes.float() * x.float()).sum(-1)
+        return (sums if scale is None else sums * scale).to(x.dtype)[None]
+    if scale is None:
+        return F.linear(x, codes)
     b = x.shape[0]
-    if b == 1:
-        return (F.linear(x, codes.to(x.dtype)) * scale).to(x.dtype)
     rows, row_scale = quantized(x.float())
     rows = F.pad(rows, (0, 0, 0, max(0, 32 - b)))
     return (torch._int_mm(rows, codes.t())[:b] * row_scale * scale).to(x.dtype)
 
 
-def decoder_layer(x, w, keys, values, position, cos, sin, heads, kv_heads, d, packed):
+def decoder_layer(x, w, keys, values, position, cos, sin, heads, kv_heads, d, packed, reduced):
     """[B, hidden]; keys and values go to `position` of caches that are full then: no mask, the least work there can be."""
     b = x.shape[0]
     h = normalised(x, w['norm1']).to(x.dtype)
-    q, k, v = linear(h, w['qkv']).view(b, heads + 2 * kv_heads, d).split((heads, kv_heads, kv_heads), 1)
+    q, k, v = linear(h, w['qkv'], reduced).view(b, heads + 2 * kv_heads, d).split((heads, kv_heads, kv_heads), 1)
     q, k = rotated(q, cos, sin), rotated(k, cos, sin)
     keys.index_copy_(2, position, k[:, :, None])
     values.index_copy_(2, position, v[:, :, None])
@@ -43,9 +44,9 @@ def decoder_layer(x, w, keys, values, position, cos, sin, heads, kv_heads, d, pa
         o = F.scaled_dot_product_attention(q.reshape(b, kv_heads, heads // kv_heads, d), keys, values)
     else:
         o = F.scaled_dot_product_attention(q[:, :, None], keys, values, enable_gqa=True)
-    x = x + linear(o.reshape(b, heads * d), w['o'])
+    x = x + linear(o.reshape(b, heads * d), w['o'], reduced)
     h = normalised(x, w['norm2']).to(x.dtype)
-    return x + linear(silu_and_mul(linear(h, w['gate_up'])), w['down'])
+    return x + linear(silu_and_mul(linear(h, w['gate_up'], reduced)), w['down'], reduced)
 
 
 class Model:
@@ -67,11 +68,11 @@ class Model:
         angles = torch.rand(self.d // 2, device='cuda')
         self.cos, self.sin = angles.cos(), angles.sin()
 
-    def step(self, layer, last, packed):
+    def step(self, layer, last, packed, reduced):
         x = F.embedding(self.tokens, self.table)
         for w, (keys, values) in zip(self.weights, self.caches):
-            x = layer(x, w, keys, values, self.position, self.cos, self.sin, self.heads, self.kv_heads, self.d, packed)
-        self.tokens.copy_(last(x, self.norm, self.head))
+            x = layer(x, w, keys, values, self.position, self.cos, self.sin, self.heads, self.kv_heads, self.d, packed, reduced)
+        self.tokens.copy_(last(x, self.norm, self.head, reduced))
 
 
 def replay_seconds(step, seconds):
@@ -89,15 +90,27 @@ def replay_seconds(step, seconds):
     return statistics.median(times)
 
 
+def best_token(x, norm, head, reduced):
+    return linear(normalised(x, norm).to(x.dtype), head, reduced).argmax(-1)
+
+
+def forms_of(timer, kind, batch):
+    """(title, heads as rows, products as reductions, autotuned) of what is tried."""
+    if batch > 1:
+        forms = [('Inductor', False, False, False), ('Inductor, heads as rows', True, False, False)]
+    else:
+        forms = [('Inductor, products as reductions', False, True, False)] + [('Inductor', False, False, False)] * (kind == 'bf16')
+    return forms + [('Inductor, autotuned', False, batch == 1, True)] * timer.autotune
+
+
 def step(timer, kind, batch, context, path):
     model = Model(path, kind, int(batch), int(context))
     found = []
-    forms = [('Inductor', False, False), ('Inductor, heads as rows', True, False)] + [('Inductor, autotuned', False, True)] * timer.autotune
-    for title, packed, autotune in forms:
+    for title, packed, reduced, autotune in forms_of(timer, kind, int(batch)):
         layer = timer.compiled(decoder_layer, autotune)
-        last = torch.compile(lambda x, norm, head: F.linear(normalised(x, norm).to(x.dtype), head).argmax(-1), dynamic=False)
+        last = torch.compile(best_token, dynamic=False)
         try:
-            found.append((replay_seconds(lambda: model.step(layer, last, packed), timer.seconds), title))
+            found.append((replay_seconds(lambda: model.step(layer, last, packed, reduced), timer.seconds), title))
         except Exception as error:  # a form that PyTorch refuses is left out
             refusal = error
     if not found:
