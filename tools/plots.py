@@ -7,13 +7,13 @@ DARK = {'ink': '#e6edf3', 'soft': '#9198a1', 'grid': '#30363d', 'back': '#0d1117
 
 
 def colours(scheme):
-    rules = [f"text{{fill:{scheme['ink']}}}.soft{{fill:{scheme['soft']}}}.grid{{stroke:{scheme['grid']}}}.limit{{stroke:{scheme['soft']}}}.back{{fill:{scheme['back']}}}.value{{stroke:{scheme['back']}}}"]
+    rules = [f"text{{fill:{scheme['ink']}}}.soft{{fill:{scheme['soft']}}}.grid{{stroke:{scheme['grid']}}}.limit{{stroke:{scheme['soft']}}}.back{{fill:{scheme['back']}}}.mark{{stroke:{scheme['ink']}}}.halo{{stroke:{scheme['back']}}}.value{{stroke:{scheme['back']}}}"]
     return ''.join(rules + [f'.l{i}{{stroke:{colour}}}.f{i}{{fill:{colour}}}' for i, colour in enumerate(scheme['series'])])
 
 
 # Plain colours rather than variables, which some viewers do not know.
 STYLE = ('<style>text{font:12px system-ui,"Segoe UI","DejaVu Sans",Arial,sans-serif}.title{font-size:15px;font-weight:600}.panel{font-weight:600}'
-         '.value{paint-order:stroke;stroke-width:4;stroke-linejoin:round}.limit{stroke-dasharray:5 4;fill:none;stroke-width:1.5}' + ''.join(f'.l{i}{{fill:none;stroke-width:2}}' for i in range(5)) + '\n'
+         '.value{paint-order:stroke;stroke-width:4;stroke-linejoin:round}.limit{stroke-dasharray:5 4;fill:none;stroke-width:1.5}.mark{stroke-width:1.5}.halo{stroke-width:4.5}' + ''.join(f'.l{i}{{fill:none;stroke-width:2}}' for i in range(5)) + '\n'
          + colours(LIGHT) + '\n@media (prefers-color-scheme:dark){' + colours(DARK) + '}</style>')
 LIMIT = 'limit'
 
@@ -36,11 +36,11 @@ def document(width, height, title, parts):
 
 
 def legend(x, y, names, lines):
-    """Entries side by side; the limit has a dashed line. Colours go by place in `names`."""
+    """Entries side by side. Colours go by place in `names`."""
     parts = []
     for i, name in enumerate(names):
         if name == LIMIT:
-            parts.append(line(x, y - 4, x + 18, y - 4, 'limit'))
+            parts.append(line(x, y - 4, x + 18, y - 4, 'limit') if lines else line(x + 9, y - 12, x + 9, y + 2, 'mark'))
         elif lines:
             parts += [line(x, y - 4, x + 18, y - 4, f'l{i}'), f'<circle class="f{i}" cx="{x + 9}" cy="{y - 4}" r="3"/>']
         else:
@@ -95,7 +95,7 @@ def line_chart(title, x_label, panels):
 
 
 def bar_chart(title, unit, rows, more_is_better=True):
-    """rows: [(label, {name: value}, limit or None)]. One group of bars a row, the limit a dashed mark."""
+    """rows: [(label, {name: value}, limit or None)]. One group of bars a row, the limit a mark across it."""
     names = list(dict.fromkeys(name for _, values, _ in rows for name in values))
     names += [LIMIT] if any(limit is not None for _, _, limit in rows) else []
     top = round_top(max(value for _, values, limit in rows for value in (*values.values(), limit or 0)))
@@ -112,7 +112,7 @@ def bar_chart(title, unit, rows, more_is_better=True):
         parts.append(text(left - 10, (begin + y) / 2 + 3, label, '', 'end'))
         if limit is not None:
             x = left + width * limit / top
-            parts.append(line(x, begin - 3, x, y + 1, 'limit'))
+            parts += [line(x, begin - 3, x, y + 1, 'halo'), line(x, begin - 3, x, y + 1, 'mark')]
         parts += notes  # above the mark of the limit
         y += 10
     parts.append(text(20, y + 12, f"{unit}; {'more' if more_is_better else 'less'} is better", 'soft'))
