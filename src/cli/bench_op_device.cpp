@@ -90,7 +90,7 @@ class OperandSets {
 
   /// A weight in the layout that the kernel wants, the same in each of the first `sets` sets.
   void pack(std::size_t i, std::int64_t sets) {
-    const OwnedTensor weight = make_bench_operand(problem_, i, values_, pool_);
+    const OwnedTensor weight = make_bench_operand(problem_, i, BenchFill(problem_, i, values_), pool_);
     AlignedBuffer packed(inputs_[i].bytes);
     pack_weight(*layout_of(i), weight.view, packed.data(), pool_);
     for (std::int64_t set = 0; set < sets; ++set) queue_.stream->upload(memory_.data() + set * set_bytes() + inputs_[i].offset, packed.data(), packed.size());

@@ -42,8 +42,8 @@ class BenchFill {
   bool drawn_ = false;
 };
 
-/// Memory for the operand, filled.
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const OperandValues& values, ThreadPool& pool, std::int64_t set = 0);
+/// Memory for operand i, filled.
+OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const BenchFill& values, ThreadPool& pool, std::int64_t set = 0);
 
 /// cost_of with the lengths that such operands have.
 Cost bench_cost(const Problem& problem, const OperandValues& values);

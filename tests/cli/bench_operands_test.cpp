@@ -13,6 +13,10 @@ Problem scaled_product(std::int64_t m, std::int64_t n, std::int64_t k) {
                       {{"out_dtype", "bf16"}});
 }
 
+OwnedTensor operand(const Problem& problem, std::size_t i, const OperandValues& values, ThreadPool& pool, std::int64_t set = 0) {
+  return make_bench_operand(problem, i, BenchFill(problem, i, values), pool, set);
+}
+
 /// Fraction of the first `distance` elements that equal the one `distance` further on.
 double repeated(const TensorView& view, std::int64_t distance) {
   std::int64_t equal = 0;
@@ -23,7 +27,7 @@ double repeated(const TensorView& view, std::int64_t distance) {
 
 TEST(BenchOperands, NoPeriodAndTheDistributionOfTheCases) {
   ThreadPool pool(1);
-  const OwnedTensor codes = make_bench_operand(scaled_product(64, 8, 8192), 0, {}, pool);
+  const OwnedTensor codes = operand(scaled_product(64, 8, 8192), 0, {}, pool);
   for (std::int64_t distance = 1 << 10; distance <= 1 << 18; distance *= 2) EXPECT_NEAR(repeated(codes.view, distance), 1.0 / 256, 0.008) << distance;
   std::vector<int> histogram(256);
   double sum = 0;
@@ -39,8 +43,8 @@ TEST(BenchOperands, NoPeriodAndTheDistributionOfTheCases) {
 TEST(BenchOperands, SeedOperandAndSetChooseTheBytes) {
   ThreadPool one(1), three(3);
   const Problem problem = scaled_product(512, 512, 256);
-  const auto bytes = [&](std::size_t operand, std::uint64_t seed, std::int64_t set, ThreadPool& pool) {
-    const OwnedTensor tensor = make_bench_operand(problem, operand, {seed, Paging::scattered}, pool, set);
+  const auto bytes = [&](std::size_t i, std::uint64_t seed, std::int64_t set, ThreadPool& pool) {
+    const OwnedTensor tensor = operand(problem, i, {seed, Paging::scattered}, pool, set);
     return std::vector<std::byte>(tensor.memory.data(), tensor.memory.data() + tensor.memory.size());
   };
   const auto base = bytes(0, 0, 0, one);
@@ -52,7 +56,7 @@ TEST(BenchOperands, SeedOperandAndSetChooseTheBytes) {
 
 TEST(BenchOperands, RepeatWhereAsked) {
   ThreadPool pool(1);
-  const OwnedTensor codes = make_bench_operand(scaled_product(64, 8, 8192), 0, {.period = 1 << 16}, pool, 3);
+  const OwnedTensor codes = operand(scaled_product(64, 8, 8192), 0, {.period = 1 << 16}, pool, 3);
   EXPECT_EQ(repeated(codes.view, 1 << 16), 1);
   EXPECT_LT(repeated(codes.view, 1 << 15), 0.01);
 }
@@ -60,7 +64,7 @@ TEST(BenchOperands, RepeatWhereAsked) {
 TEST(BenchOperands, PiecesMakeUpTheWhole) {
   ThreadPool pool(2);
   const Problem problem = scaled_product(64, 64, 1031);
-  const OwnedTensor whole = make_bench_operand(problem, 1, {}, pool);
+  const OwnedTensor whole = operand(problem, 1, {}, pool);
   const std::int64_t count = whole.view.elements();
   std::vector<std::byte> pieces(static_cast<std::size_t>(count));
   const BenchFill values(problem, 1, {});
