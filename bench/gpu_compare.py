@@ -5,9 +5,11 @@ import statistics
 import tempfile
 
 from gpu_measure import ROOT, Refused
+from gpu_rows import seconds_of
 
-ROUNDS = 2          # of A B B A
-CONFIRM_ROUNDS = 4  # for rows that seem slower
+ROUNDS = 1          # of A B B A
+CONFIRM_ROUNDS = 2  # for rows that seem slower
+TOGETHER = 40       # rows of one process
 SLOWER = 1.01
 
 
@@ -45,8 +47,8 @@ def compare_operators(rows, builds, seconds):
         found, _ = build.operators(members, seconds, more=more_options(build, other))
         return {name: figures['seconds'] for name, figures in found.items() if 'seconds' in figures}
 
-    for group in dict.fromkeys(row['group'] for row in calls):
-        members = [row for row in calls if row['group'] == group]
+    calls.sort(key=lambda row: seconds_of(row, seconds))
+    for members in (calls[i:i + TOGETHER] for i in range(0, len(calls), TOGETHER)):
         times.update(paired(lambda build, members=members: measure(members, build), builds, ROUNDS))
     doubtful = [row for row in calls if row['name'] in times and verdict(*times[row['name']])[2] in ('slower', 'unclear')]
     if doubtful:
