@@ -60,6 +60,8 @@ def compare_models(rows, builds):
     times = {}
     with tempfile.TemporaryDirectory(prefix='cermet-compare-') as scratch:
         for row in rows:
+            if row['batch'] > 1 and not all(build.takes('bench model', '--batch') for build in builds):
+                continue
             folder = pathlib.Path(scratch) / row['model'].lower()
             if not folder.exists():
                 for old in pathlib.Path(scratch).glob('llama*'):
