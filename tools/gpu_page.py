@@ -82,7 +82,7 @@ def operator_table(record, group):
 def decode_floor(limits, row):
     """Seconds of reading the weights of a step once."""
     weight_bytes = row['decode'].get('decode_weight_bytes_per_token')
-    return weight_bytes / limits['read_bytes_per_second'] if weight_bytes and limits else None
+    return row['batch'] * weight_bytes / limits['read_bytes_per_second'] if weight_bytes and limits else None
 
 
 def model_table(record):

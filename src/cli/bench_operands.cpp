@@ -81,16 +81,6 @@ Fill fill_of(const OpDefinition& op, std::size_t operand) {
   return normal();
 }
 
-/// Bytes of weights that nobody reads, because rows are fewer than experts: they lie one to an expert then.
-double idle_expert_bytes(const Problem& p) {
-  const std::int64_t rows = p.size(0, 0), experts = p.size(1, 0);
-  if (rows >= experts) return 0;
-  double bytes = 0;
-  for (const std::size_t operand : {1, 3, 5})  // w, bias, w_scale
-    if (p.has(operand)) bytes += static_cast<double>(p.input(operand).bytes().constant());
-  return bytes * static_cast<double>(experts - rows) / static_cast<double>(experts);
-}
-
 }  // namespace
 
 Paging parse_paging(std::string_view text) {
@@ -150,7 +140,6 @@ OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const Benc
 
 Cost bench_cost(const Problem& problem, const OperandValues& values) {
   Cost cost = cost_of(problem);
-  if (problem.op->kind == OpKind::grouped_linear) cost.bytes -= idle_expert_bytes(problem);
   if (problem.op->kind != OpKind::incre_flash_attention || values.paging != Paging::uneven) return cost;
   // Both counts grow linearly with the tokens of the contexts.
   Problem without = problem;

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <sstream>
 
 #include "op/operator.hpp"
@@ -27,15 +24,6 @@ TEST(BenchOp, ReportsRatesOfTheMedian) {
   EXPECT_NEAR(json["bytes_per_second"].get<double>() * json["median_seconds"].get<double>(), json["bytes"].get<double>(), 1);
   EXPECT_LE(json["min_seconds"], json["median_seconds"]);
   EXPECT_EQ(json["copies"], 1);
-}
-
-TEST(BenchOp, CountsTheWeightsOfExpertsThatHaveRows) {
-  const auto bytes = [](int rows) {
-    return run_cermet(fmt::format("bench op grouped_linear --shape 'x=bf16[{},64] w=bf16[8,32,64] offsets=i32[9]' --seconds 0 --json", rows))
-        .json()["bytes"]
-        .get<double>();
-  };
-  for (const int rows : {1, 2, 8, 40}) EXPECT_EQ(bytes(rows), rows * 64 * 2 + std::min(rows, 8) * 32 * 64 * 2 + 9 * 4 + rows * 32 * 2) << rows;
 }
 
 TEST(BenchOp, ColdRunsRotateCopiesAndTextNamesTheKernel) {
