@@ -44,11 +44,12 @@ struct Copy {
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;
 
-  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const OperandValues& values) : op(problem, kernel, pool) {
+  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
+      : op(problem, kernel, pool) {
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       inputs.emplace_back();
       if (!problem.has(i)) continue;
-      memory.push_back(make_bench_operand(problem, i, values));
+      memory.push_back(make_bench_operand(problem, i, *values[i], pool, set));
       inputs.back() = memory.back().view;
       if (i < 64 && problem.is_constant(i)) op.prepack(i, inputs.back());
     }
@@ -115,11 +116,14 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
   const auto& [problem, kernel] = bound;
   const std::int64_t bytes = copy_bytes(problem, *kernel), count = call.cold ? cold_copies(bytes) : 1;
   require_memory(count * bytes + kernel->workspace(problem, pool.size()), problem.to_string());
+  std::vector<std::optional<BenchFill>> values(problem.inputs.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (problem.has(i)) values[i].emplace(problem, i, call.values);
   std::vector<Copy> copies;
   copies.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     stop_if_interrupted();
-    copies.emplace_back(problem, *kernel, pool, call.values);
+    copies.emplace_back(problem, *kernel, pool, values, i);
   }
   const std::vector<double> times = run_copies(copies, call.seconds);
   return {{"problem", problem.to_string()},

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t alignment = 256;  // of operands, as the device allocates
 
-/// Operands and results in device memory, in equal sets one after the other. Values are made once on the host; the device repeats them and copies the sets.
+/// Operands and results in device memory, in equal sets one after the other. The host draws the values of the first sets; where they are many, the device
+/// copies these for the others.
 class OperandSets {
  public:
   OperandSets(const Problem& problem, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values)
@@ -22,10 +23,13 @@ class OperandSets {
   std::int64_t set_bytes() const { return std::max(set_bytes_, alignment); }
 
   void make(std::int64_t sets) {
+    constexpr std::int64_t most_drawn = std::int64_t{1} << 30;
     memory_ = queue_.device->allocate(sets * set_bytes());
+    const std::int64_t drawn = std::clamp<std::int64_t>(most_drawn / set_bytes(), 1, sets);
+    draw(drawn);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (problem_.has(i)) fill(i);
-    for (std::int64_t done = 1; done < sets; done *= 2)
+      if (problem_.has(i) && layout_of(i)) pack(i, drawn);
+    for (std::int64_t done = drawn; done < sets; done *= 2)
       queue_.stream->copy(memory_.data() + done * set_bytes(), memory_.data(), std::min(done, sets - done) * set_bytes());
     queue_.stream->synchronize();
     views_.resize(static_cast<std::size_t>(sets));
@@ -65,20 +69,31 @@ class OperandSets {
     return {memory_.data() + set * set_bytes() + place.offset, type.dtype, bind(type.dims, {})};
   }
 
-  /// Operand i of the first set.
-  void fill(std::size_t i) {
-    std::byte* to = memory_.data() + inputs_[i].offset;
-    if (const WeightLayout* layout = layout_of(i)) {
-      const OwnedTensor weight = make_bench_operand(problem_, i, values_);
-      AlignedBuffer packed(inputs_[i].bytes);
-      pack_weight(*layout, weight.view, packed.data(), pool_);
-      queue_.stream->upload(to, packed.data(), packed.size());
-      return queue_.stream->synchronize();
+  /// Operands that kernels read as they are, in the first `sets` sets: made and sent in pieces.
+  void draw(std::int64_t sets) {
+    constexpr std::int64_t largest_piece = std::int64_t{64} << 20;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!problem_.has(i) || layout_of(i)) continue;
+      const BenchFill values(problem_, i, values_);
+      const std::int64_t size = static_cast<std::int64_t>(size_of(problem_.input(i).dtype)), count = inputs_[i].bytes / size;
+      const std::int64_t piece = std::min(count, largest_piece / size);
+      const AlignedBuffer staging(piece * size);
+      for (std::int64_t set = 0; set < sets; ++set)
+        for (std::int64_t first = 0; first < count; first += piece) {
+          const std::int64_t n = std::min(piece, count - first);
+          values.write(staging.data(), first, n, set, pool_);
+          queue_.stream->upload(memory_.data() + set * set_bytes() + inputs_[i].offset + first * size, staging.data(), n * size);
+          queue_.stream->synchronize();
+        }
     }
-    const OwnedTensor pattern = make_bench_pattern(problem_, i, values_);
-    queue_.stream->upload(to, pattern.memory.data(), pattern.memory.size());
-    for (std::int64_t done = pattern.memory.size(); done < inputs_[i].bytes; done *= 2)
-      queue_.stream->copy(to + done, to, std::min(done, inputs_[i].bytes - done));
+  }
+
+  /// A weight in the layout that the kernel wants, the same in each of the first `sets` sets.
+  void pack(std::size_t i, std::int64_t sets) {
+    const OwnedTensor weight = make_bench_operand(problem_, i, BenchFill(problem_, i, values_), pool_);
+    AlignedBuffer packed(inputs_[i].bytes);
+    pack_weight(*layout_of(i), weight.view, packed.data(), pool_);
+    for (std::int64_t set = 0; set < sets; ++set) queue_.stream->upload(memory_.data() + set * set_bytes() + inputs_[i].offset, packed.data(), packed.size());
     queue_.stream->synchronize();
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "base/text.hpp"
@@ -67,6 +66,14 @@ void fill_indices(const TensorView& view, const IndexRule& rule, std::int64_t bo
   for (std::int64_t i = 0; i < count; ++i) format::store_element(view.data, view.dtype, i, static_cast<double>(index_value(rule, bound, i, count, paging)));
 }
 
+/// The finalizer of SplitMix64: every bit of the result depends on every bit of x.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 /// How the operator's own cases fill the operand, in the first of them that gives it: a legal range of values whatever the shape.
 Fill fill_of(const OpDefinition& op, std::size_t operand) {
   for (const Case& c : op.cases())
@@ -83,31 +90,51 @@ Paging parse_paging(std::string_view text) {
   fail(Status::invalid_argument, "--paging: expected contiguous, scattered or uneven, found {}", quote(text));
 }
 
-OwnedTensor make_bench_pattern(const Problem& problem, std::size_t i, const OperandValues& values) {
-  constexpr std::int64_t most_values = 1 << 16;
+BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues& values) : key_(mixed(values.seed ^ mixed(i))), period_(values.period) {
   const DType dtype = problem.input(i).dtype;
-  const std::int64_t count = bind(problem.input(i).dims, {}).elements();
   const std::string_view name = problem.op->inputs[std::min(i, problem.op->inputs.size() - 1)].name;
   for (const IndexRule& rule : index_rules) {
     if (rule.op != problem.op->name || rule.operand != name) continue;
-    OwnedTensor tensor(dtype, {count});
-    fill_indices(tensor.view, rule, rule.bound(problem), values.paging);
-    return tensor;
+    table_ = OwnedTensor(dtype, {bind(problem.input(i).dims, {}).elements()});
+    fill_indices(table_.view, rule, rule.bound(problem), values.paging);
+    return;
   }
-  OwnedTensor tensor(dtype, {std::min(count, most_values)});
   const bool may_be_index = dtypes::index.contains(dtype);  // of which 0 is always legal
   const Fill fill = may_be_index ? constant(0) : fill_of(*problem.op, i);
-  std::mt19937_64 random(values.seed + i);
-  for (std::int64_t e = 0; e < tensor.view.elements(); ++e) format::store_element(tensor.view.data, dtype, e, draw(fill, e, random));
-  return tensor;
+  drawn_ = fill.kind != Fill::Kind::values;
+  table_ = OwnedTensor(dtype, {drawn_ ? table_values : static_cast<std::int64_t>(fill.values.size())});
+  std::mt19937_64 random(key_);
+  for (std::int64_t e = 0; e < table_.view.elements(); ++e) format::store_element(table_.view.data, dtype, e, draw(fill, e, random));
 }
 
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const OperandValues& values) {
-  const OwnedTensor pattern = make_bench_pattern(problem, i, values);
+void BenchFill::write(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const {
+  switch (size_of(table_.view.dtype)) {
+    case 1: return write_as<std::uint8_t>(to, first, count, set, pool);
+    case 2: return write_as<std::uint16_t>(to, first, count, set, pool);
+    case 4: return write_as<std::uint32_t>(to, first, count, set, pool);
+    default: return write_as<std::uint64_t>(to, first, count, set, pool);
+  }
+}
+
+template <class Word>
+void BenchFill::write_as(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const {
+  constexpr std::int64_t grain = 1 << 14;
+  const Word* const table = table_.view.as<const Word>();
+  Word* const words = reinterpret_cast<Word*>(to);
+  const std::int64_t entries = table_.view.elements();
+  const std::uint64_t key = mixed(key_ + static_cast<std::uint64_t>(period_ > 0 ? 0 : set));
+  pool.parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t e = begin; e < end; ++e) {
+      const std::int64_t at = drawn_ && period_ > 0 ? (first + e) % period_ : first + e;
+      // Four elements share 64 random bits.
+      words[e] = table[drawn_ ? mixed(key ^ static_cast<std::uint64_t>(at >> 2)) >> (16 * (at & 3)) & (table_values - 1) : at % entries];
+    }
+  });
+}
+
+OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const BenchFill& values, ThreadPool& pool, std::int64_t set) {
   OwnedTensor tensor(problem.input(i).dtype, bind(problem.input(i).dims, {}));
-  const auto bytes = dense_bytes(tensor.view.dtype, tensor.view.shape), step = dense_bytes(pattern.view.dtype, pattern.view.shape);
-  for (std::int64_t at = 0; at < bytes; at += step)
-    std::memcpy(tensor.view.as<std::byte>() + at, pattern.view.data, static_cast<std::size_t>(std::min(step, bytes - at)));
+  values.write(tensor.view.as<std::byte>(), 0, tensor.view.elements(), set, pool);
   return tensor;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/buffer.hpp"
+#include "base/thread_pool.hpp"
 #include "op/operator.hpp"
 
 namespace cermet::cli {
@@ -18,13 +19,31 @@ Paging parse_paging(std::string_view text);
 struct OperandValues {
   std::uint64_t seed = 0;
   Paging paging = Paging::scattered;
+  std::int64_t period = 0;  ///< elements after which values are repeated, alike in all sets; 0: never
 };
 
-/// What operand i of a problem with constant dimensions is filled with: all of its elements where they are indices, otherwise so many that they may be
-/// repeated. One-dimensional. The same seed gives the same bytes.
-OwnedTensor make_bench_pattern(const Problem& problem, std::size_t i, const OperandValues& values);
-/// Memory for the operand, filled with its pattern.
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const OperandValues& values);
+/// Values of operand i of a problem with constant dimensions. Indices are legal ones; every other element is drawn on its own from a table of 65,536 values
+/// with the distribution of the operator's cases, because values that repeat cost a GPU less power and raise its clock. The same seed, operand and set
+/// give the same bytes, whatever the number of threads.
+class BenchFill {
+ public:
+  BenchFill(const Problem& problem, std::size_t i, const OperandValues& values);
+  /// Writes `count` elements from element `first` on, for set number `set` of the operands.
+  void write(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const;
+
+ private:
+  static constexpr std::int64_t table_values = 1 << 16;
+  template <class Word>
+  void write_as(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const;
+
+  std::uint64_t key_;
+  std::int64_t period_;
+  OwnedTensor table_;  ///< values to draw from, or those of all elements in order, repeated where they are fewer
+  bool drawn_ = false;
+};
+
+/// Memory for operand i, filled.
+OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const BenchFill& values, ThreadPool& pool, std::int64_t set = 0);
 
 /// cost_of with the lengths that such operands have.
 Cost bench_cost(const Problem& problem, const OperandValues& values);

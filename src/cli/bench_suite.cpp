@@ -16,6 +16,7 @@ struct Options {
   int threads = 0;
   bool cold = false, limits = false;
   double seconds = 0.1;
+  std::int64_t period = 0;
 };
 
 struct Entry {
@@ -29,6 +30,7 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
   Entry entry;
   entry.call.cold = options.cold;
   entry.call.seconds = options.seconds;
+  entry.call.values.period = options.period;
   entry.name = json.at("name").as_string();
   entry.call.op = json.at("op").as_string();
   entry.call.shape = json.at("shape").as_string();
@@ -115,6 +117,7 @@ Verb bench_suite_verb() {
             parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
             parser.flag("--limits", options->limits, "measure the limits of a GPU first");
             parser.option("--seconds", options->seconds, "how long to measure each call").range(0.0, 3600.0).show_default();
+            parser.option("--period", options->period, "elements after which random operands repeat themselves; 0: never").range(0, 1 << 30).show_default();
             parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             return [options](Console& console) { bench(console, *options); };
           }};

@@ -1,0 +1,133 @@
+"""The rows of bench/gpu_suite.py: operator calls with what rivals are asked for, what is to be reached, and the models."""
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CONTEXT = 512
+WEIGHTS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))  # N, K of the products of Llama-3.1-8B
+TOKENS = (1, 2, 8, 16, 64, 128, 512, 2048, 8192)
+MODELS = (('Llama-3.2-1B', ROOT / 'bench/models/llama-3.2-1b.json', {('bf16', 1): 800e-6, ('i8', 1): 500e-6}),
+          ('Llama-3.1-8B', ROOT / 'bench/models/llama-3.1-8b.json', {('bf16', 1): 4000e-6, ('i8', 1): 2300e-6}))
+BATCHES = (1, 8, 64)
+SUSTAINED = 0.5  # seconds for a row that draws the GPU's full power: for less, its clock is that of a burst, and whoever is measured first looks faster
+TYPES = ('bf16', 'i8')
+EXPERTS, TOP_K, HIDDEN, EXPERT_INNER = 128, 8, 2048, 768  # Qwen3-30B-A3B
+
+
+def memory_bound():
+    """Operators that move bytes: 4.1 TB/s with many tokens, 2.2 us with few."""
+    shapes = {
+        'add_rms_norm': 'x=bf16[{t},4096] residual=bf16[{t},4096] weight=bf16[4096]',
+        'rms_norm_quant': 'x=bf16[{t},4096] weight=bf16[4096]',
+        'add_rms_norm_quant': 'x=bf16[{t},4096] residual=bf16[{t},4096] weight=bf16[4096]',
+        'silu_and_mul': 'x=bf16[{t},28672]',
+        'silu_and_mul_quant': 'x=bf16[{t},28672]',
+        'dynamic_quant 4096': 'x=bf16[{t},4096]',
+        'dynamic_quant 14336': 'x=bf16[{t},14336]',
+    }
+    for name, shape in shapes.items():
+        for tokens in (16384, 16, 1):
+            yield {'name': f'{name} T{tokens}', 'group': 'memory-bound', 'op': name.split()[0], 'shape': shape.format(t=tokens),
+                   'rival': f"memory {name.replace(' ', ':')} {tokens}", 'goal': {'bytes_per_second': 4.1e12} if tokens == 16384 else {'seconds': 2.2e-6}}
+
+
+def product(kind, m, n, k):
+    if kind == 'bf16':
+        return {'op': 'linear', 'shape': f'x=bf16[{m},{k}] w=bf16[{n},{k}]'}
+    dtype = {'i8': 'i8', 'f8': 'f8_e4m3'}[kind]
+    return {'op': 'scaled_mm', 'shape': f'a={dtype}[{m},{k}] b={dtype}[{n},{k}] a_scale=f32[{m}] b_scale=f32[{n}] out_dtype=bf16'}
+
+
+def products():
+    one_row = {(6144, 4096): (15.0, 8.6), (4096, 4096): (11.2, 6.6), (28672, 4096): (53.5, 28.5), (4096, 14336): (28.5, 15.8)}
+    for kind in ('bf16', 'i8', 'f8'):
+        for n, k in WEIGHTS:
+            for m in TOKENS:
+                goal = {'seconds': one_row[n, k][kind != 'bf16'] * 1e-6} if m == 1 else {'rival': 1.0}
+                yield {'name': f'{kind} M{m} N{n} K{k}', 'group': f'products {kind}', 'sustained': m >= 512, 'm': m, 'n': n, 'k': k, **product(kind, m, n, k),
+                       'rival': f'product {kind} {m} {n} {k}', 'goal': goal}
+
+
+def grouped():
+    """Experts with equally many rows each, or a row each for some where there are fewer rows than experts."""
+    for tokens in (1, 8, 64, 512, 4096):
+        for n, k in ((2 * EXPERT_INNER, HIDDEN), (HIDDEN, EXPERT_INNER)):
+            rows = tokens * TOP_K
+            yield {'name': f'grouped bf16 T{tokens} N{n} K{k}', 'group': 'mixtures', 'sustained': tokens >= 4096, 'op': 'grouped_linear', 'rival': f'grouped {rows} {EXPERTS} {n} {k}',
+                   'shape': f'x=bf16[{rows},{k}] w=bf16[{EXPERTS},{n},{k}] offsets=i32[{EXPERTS + 1}]', 'goal': {'rival': 1.0}}
+
+
+def mixture_parts(tokens):
+    """Operators of one mixture block, in order; the two grouped products have rows of their own."""
+    rows = tokens * TOP_K
+    yield f'router T{tokens}', 'linear', f'x=bf16[{tokens},{HIDDEN}] w=bf16[{EXPERTS},{HIDDEN}] out_dtype=f32'
+    yield f'gating T{tokens}', 'topk_gating', f'logits=f32[{tokens},{EXPERTS}] k={TOP_K}'
+    yield f'permute T{tokens}', 'moe_permute', f'x=bf16[{tokens},{HIDDEN}] ids=i32[{tokens},{TOP_K}] experts={EXPERTS}'
+    yield f'silu_and_mul T{tokens} of experts', 'silu_and_mul', f'x=bf16[{rows},{2 * EXPERT_INNER}]'
+    yield f'unpermute T{tokens}', 'moe_unpermute', f'rows=bf16[{rows},{HIDDEN}] row_of=i32[{tokens},{TOP_K}] weights=f32[{tokens},{TOP_K}]'
+
+
+def mixtures():
+    for tokens in (1, 8, 64, 512, 4096):
+        parts = []
+        for name, op, shape in mixture_parts(tokens):
+            parts.append(name)
+            yield {'name': name, 'group': 'parts of a mixture', 'op': op, 'shape': shape}
+        products_of = [f'grouped bf16 T{tokens} N{n} K{k}' for n, k in ((2 * EXPERT_INNER, HIDDEN), (HIDDEN, EXPERT_INNER))]
+        yield {'name': f'mixture block T{tokens}', 'group': 'mixtures', 'sustained': tokens >= 4096, 'sum_of': parts + products_of, 'rival': f'mixture {tokens}', 'goal': {'rival': 1.0}}
+
+
+def prefill_attention():
+    for b, s, d in ((4, 4096, 128), (1, 16384, 128), (8, 1024, 64)):
+        t = b * s
+        yield {'name': f'prefill attention B{b} S{s} D{d} causal', 'group': 'prefill attention', 'sustained': True, 'op': 'flash_attention', 'goal': {'rival': 1.0},
+               'shape': f'q=bf16[{t},32,{d}] k=bf16[{t},8,{d}] v=bf16[{t},8,{d}] cu_seqlens=i32[{b + 1}]', 'rival': f'prefill {b} {s} {d}'}
+
+
+def decode_attention():
+    """Pages of 16 tokens. Even lengths in the order of memory, scattered, and, with twice the pages, uneven lengths of the same mean."""
+    goals = {(1, 4096): {'seconds': 9.0e-6}, (64, 4096): {'bytes_per_second': 4.4e12}, (1, 131072): {'bytes_per_second': 4.4e12}}
+    for b, s, d in ((1, 1024, 64), (1, 4096, 128), (8, 4096, 128), (64, 1024, 128), (64, 4096, 128), (256, 1024, 128), (1, 131072, 128)):
+        for paging in ('contiguous', 'scattered') + (('uneven',) if b > 1 else ()):
+            if paging == 'contiguous' and (b, s) not in goals:
+                continue
+            pages = s // 16 * (2 if paging == 'uneven' else 1)
+            shape = (f'q=bf16[{b},32,{d}] k_cache=bf16[{b * pages},8,16,{d}] v_cache=bf16[{b * pages},8,16,{d}] '
+                     f'block_tables=i32[{b},{pages}] context_lens=i32[{b}]')
+            yield {'name': f'decode attention B{b} S{s} D{d} {paging}', 'group': 'decode attention', 'op': 'incre_flash_attention', 'shape': shape,
+                   'paging': paging, 'rival': f'decode {b} {s} {d} {paging}', 'goal': goals.get((b, s), {'rival': 1.0})}
+
+
+def operator_rows():
+    return [*memory_bound(), *products(), *grouped(), *mixtures(), *prefill_attention(), *decode_attention()]
+
+
+def model_rows():
+    for name, config, goals in MODELS:
+        for weights in TYPES:
+            for batch in BATCHES:
+                yield {'name': f'{name} {weights} B{batch}', 'group': 'decode steps', 'model': name, 'config': str(config.relative_to(ROOT)), 'weights': weights,
+                       'batch': batch, 'context': CONTEXT, 'rival': f'step {weights} {batch} {CONTEXT} {config}',
+                       'goal': {'seconds': goals[weights, batch]} if (weights, batch) in goals else {'rival': 1.0}}
+
+
+def seconds_of(row, seconds):
+    """How long to measure a row, where `seconds` is enough for a light one."""
+    return max(seconds, SUSTAINED) if row.get('sustained') else seconds
+
+
+def fastest_rival(row):
+    """Name and figures of the fastest rival of a measured row, or (None, None)."""
+    found = {name: rival for name, rival in row.get('rivals', {}).items() if 'seconds' in rival}
+    name = min(found, key=lambda key: found[key]['seconds'], default=None)
+    return name, found.get(name)
+
+
+def goal_of(row):
+    """What the goal is in words, and whether the row reaches it: None where nothing was measured to compare with."""
+    key, value = next(iter(row['goal'].items()))
+    if key == 'rival':
+        rival = fastest_rival(row)[1]
+        return 'the fastest rival', None if rival is None or 'seconds' not in row else row['seconds'] <= rival['seconds']
+    if key == 'seconds':
+        return f'{1e6 * value:.4g} us', row['seconds'] <= value if 'seconds' in row else None
+    return f"{value / 1e12:g} T{'B' if key.startswith('bytes') else 'OP'}/s", row[key] >= value if key in row else None

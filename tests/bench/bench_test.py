@@ -1,0 +1,157 @@
+"""Checks the Python of bench/ and tools/ that needs no GPU: rows, rivals' protocol, comparison of builds, the page and its plots.
+
+usage: python3 tests/bench/bench_test.py
+"""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tools')]
+import gpu_compare  # noqa: E402
+import gpu_measure  # noqa: E402
+import gpu_page  # noqa: E402
+import gpu_rows  # noqa: E402
+import plots  # noqa: E402
+
+FAKE_CERMET = '''#!/usr/bin/env python3
+import json, pathlib, sys
+speed = float(pathlib.Path(__file__).with_name('speed').read_text())
+if '--help' in sys.argv:
+    print('--new-tokens')
+else:
+    calls = json.loads(pathlib.Path(sys.argv[3]).read_text())
+    if '--limits' in sys.argv:
+        print(json.dumps({'limits': {'read_bytes_per_second': 4e12}}))
+    for call in calls:
+        if call['op'] == 'moe_permute':
+            print(json.dumps({'name': call['name'], 'error': 'declined'}))
+        else:
+            print(json.dumps({'name': call['name'], 'kernel': 'fake', 'median_seconds': 1e-5 * speed, 'bytes': 1e6, 'operations': 1e9,
+                              'bytes_per_second': 1e11, 'operations_per_second': 1e14}))
+'''
+FAKE_RIVAL = '''
+import json, sys
+print(json.dumps({'version': 'Fake 1'}), flush=True)
+for line in sys.stdin:
+    seconds, kind = line.split()[:2]
+    if kind == 'decode':
+        sys.exit(3)
+    print(json.dumps({'error': 'refused'} if kind == 'grouped' else {'seconds': 2e-5, 'method': 'fake ' + seconds, 'sets': 2}), flush=True)
+'''
+
+
+def fake_build(folder, speed):
+    program = pathlib.Path(folder) / 'bin/cermet'
+    program.parent.mkdir(parents=True)
+    program.write_text(FAKE_CERMET)
+    program.chmod(0o755)
+    (program.parent / 'speed').write_text(str(speed))
+    return gpu_measure.Build(folder)
+
+
+class Rows(unittest.TestCase):
+    def test_names_are_unique_and_every_goal_is_known(self):
+        rows = [*gpu_rows.operator_rows(), *gpu_rows.model_rows()]
+        names = [row['name'] for row in rows]
+        self.assertEqual(len(names), len(set(names)))
+        for row in rows:
+            if 'goal' in row:
+                self.assertIn(next(iter(row['goal'])), ('rival', 'seconds', 'bytes_per_second', 'operations_per_second'), row['name'])
+                self.assertTrue(row['rival'].split()[0], row['name'])
+        for row in rows:
+            for part in row.get('sum_of', ()):
+                self.assertIn(part, names)
+
+    def test_goal_against_the_fastest_rival(self):
+        row = {'goal': {'rival': 1.0}, 'seconds': 2.0, 'rivals': {'a': {'seconds': 3.0}, 'b': {'seconds': 1.5}, 'c': {'error': 'refused'}}}
+        self.assertEqual(gpu_rows.fastest_rival(row)[0], 'b')
+        self.assertEqual(gpu_rows.goal_of(row), ('the fastest rival', False))
+        self.assertEqual(gpu_rows.goal_of({**row, 'seconds': 1.0})[1], True)
+        self.assertIsNone(gpu_rows.goal_of({'goal': {'rival': 1.0}, 'seconds': 1.0})[1])
+        self.assertEqual(gpu_rows.goal_of({'goal': {'bytes_per_second': 4e12}, 'bytes_per_second': 4.2e12}), ('4 TB/s', True))
+
+
+class Measuring(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.rival = gpu_measure.Rival('Fake', [sys.executable, '-c', FAKE_RIVAL])
+
+    def tearDown(self):
+        self.rival.close()
+        self.folder.cleanup()
+
+    def test_operators_rivals_and_sums(self):
+        rows = gpu_rows.operator_rows()
+        limits = gpu_measure.measure_operators(fake_build(self.folder.name, 1), [self.rival], rows, 0)
+        by_name = {row['name']: row for row in rows}
+        self.assertEqual(limits, {'read_bytes_per_second': 4e12})
+        self.assertEqual(self.rival.version, 'Fake 1')
+        self.assertEqual(by_name['bf16 M16 N6144 K4096']['rivals'], {'Fake': {'seconds': 2e-5, 'method': 'fake 0', 'sets': 2}})
+        self.assertEqual(by_name['bf16 M2048 N6144 K4096']['rivals']['Fake']['method'], f'fake {gpu_rows.SUSTAINED}', 'as long as Cermet')
+        self.assertEqual(by_name['grouped bf16 T8 N1536 K2048']['rivals']['Fake'], {'error': 'refused'})
+        self.assertEqual(by_name['permute T8']['error'], 'declined')
+        self.assertEqual(by_name['mixture block T8']['error'], 'a part was not measured')
+        decode = [row['rivals']['Fake'] for row in rows if row['group'] == 'decode attention']
+        self.assertTrue(all('error' in answer for answer in decode), 'a rival that ended answers with errors')
+
+    def test_sum_of_parts(self):
+        rows = [row for row in gpu_rows.operator_rows() if row['group'] in ('mixtures', 'parts of a mixture')]
+        for row in rows:
+            if row.get('op') == 'moe_permute':
+                row['op'] = 'gather'
+        gpu_measure.measure_operators(fake_build(self.folder.name, 1), [], rows, 0)
+        block = next(row for row in rows if row['name'] == 'mixture block T8')
+        self.assertAlmostEqual(block['seconds'], 7e-5)
+        self.assertAlmostEqual(block['bytes_per_second'] / 1e11, 1)
+
+
+class Comparing(unittest.TestCase):
+    def test_verdict(self):
+        self.assertEqual(gpu_compare.verdict([1.0, 1.001], [1.002, 1.001])[2], 'same')
+        self.assertEqual(gpu_compare.verdict([1.0, 1.001], [1.03, 1.03])[2], 'slower')
+        self.assertEqual(gpu_compare.verdict([1.0, 1.08], [1.04, 1.11])[2], 'unclear')
+        self.assertEqual(gpu_compare.verdict([1.0, 1.0], [0.9, 0.9])[2], 'faster')
+
+    def test_a_slower_build_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            builds = [fake_build(folder + '/a', 1), fake_build(folder + '/b', 1.05)]
+            rows = [row for row in gpu_rows.operator_rows() if row['group'] == 'prefill attention']
+            self.assertEqual(sorted(gpu_compare.report(gpu_compare.compare_operators(rows, builds, 0))), sorted(row['name'] for row in rows))
+            self.assertEqual(gpu_compare.report(gpu_compare.compare_operators(rows, [builds[0], builds[0]], 0)), [])
+
+
+class Page(unittest.TestCase):
+    def test_plots_are_svg_and_bars_have_the_right_length(self):
+        drawing = plots.bar_chart('title <&>', 'us', [('row', {'Cermet': 50.0, 'rival': 100.0}, 25.0)], more_is_better=False)
+        widths = {rect.get('class'): float(rect.get('width')) for rect in xml.etree.ElementTree.fromstring(drawing).iter('{http://www.w3.org/2000/svg}rect')
+                  if rect.get('height') == '12'}
+        self.assertEqual(widths, {'f0': 280.0, 'f1': 560.0})
+        self.assertEqual([plots.round_top(value) for value in (0.7, 1, 3, 4.4, 790, 1200)], [0.8, 1, 4, 5, 800, 2000])
+
+    def test_the_recorded_page_is_up_to_date(self):
+        import performance_page
+        for path, text in performance_page.files().items():
+            self.assertEqual(path.read_text(), text, f'{path}: run tools/performance_page.py')
+        for drawing in (ROOT / 'docs/images').glob('*.svg'):
+            xml.etree.ElementTree.parse(drawing)
+
+    def test_limit_is_the_longer_of_reading_and_computing(self):
+        limits = {'overlapped_graph_node_seconds': 1e-6, 'reads': [{'bytes': 1000, 'seconds': 2e-6}], 'read_bytes_per_second': 1e9, 'bf16_operations_per_second': 1e12}
+        row = {'op': 'linear', 'problem': 'linear(bf16[1, 2])', 'bytes': 500, 'operations': 0}
+        self.assertAlmostEqual(gpu_page.operator_limit(limits, row), 1.5e-6)
+        self.assertAlmostEqual(gpu_page.operator_limit(limits, {**row, 'operations': 1e7}), 1e-5)
+        self.assertAlmostEqual(gpu_page.operator_limit(limits, {**row, 'bytes': 4000}), 4e-6)
+
+    def test_every_record_is_one_of_this_suite(self):
+        for path in (ROOT / 'bench/results/h200').glob('*.json'):
+            record = json.loads(path.read_text())
+            for row in record['operators'] + record['models']:
+                self.assertTrue('seconds' in row or 'error' in row or 'sum_of' in row, row['name'])
+
+
+if __name__ == '__main__':
+    unittest.main()
