@@ -1,27 +1,11 @@
 #include "select/select.hpp"
 
-#include "base/env.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "kernel/decline.hpp"
 
 namespace cermet {
-namespace {
-
-bool is_disabled(std::string_view kernel) {
-  const std::string list = "," + env::value(env::Name::CERMET_DISABLE_KERNELS) + ",";
-  return list.find(fmt::format(",{},", kernel)) != std::string::npos;
-}
-
-Decline decline_of(const Kernel& kernel, const Problem& problem) {
-  if (is_disabled(kernel.name)) return "switched off by CERMET_DISABLE_KERNELS";
-  if (problem.prologue && !kernel.takes_prologue) return "computes no prologue";
-  if (problem.prologue && !kernel.takes_prologue(*problem.prologue)) return fmt::format("does not compute {} on the way", problem.prologue->op->name);
-  if (!problem.prologue && kernel.takes_prologue) return "expects a prologue";
-  return kernel.declines(problem);
-}
-
-}  // namespace
 
 Selection explain_selection(const Problem& problem) {
   if (!problem.target) cpu::active_isa();
