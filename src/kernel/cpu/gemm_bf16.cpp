@@ -52,15 +52,15 @@ void multiply_block(const void* packed_rows, const void* packed_panel, std::int6
 }
 
 template <std::size_t... R>
-constexpr std::array<MultiplyPairs, sizeof...(R)> table_of(std::index_sequence<R...>) {
+constexpr std::array<MultiplyPanel, sizeof...(R)> table_of(std::index_sequence<R...>) {
   return {multiply_block<static_cast<int>(R) + 1>...};
 }
 
 }  // namespace
 
-MultiplyPairs multiply_pairs(std::int64_t rows) {
+const MultiplyPanel* pair_products() {
   static constexpr auto table = table_of(std::make_index_sequence<pairs_block_rows>());
-  return table[static_cast<std::size_t>(rows - 1)];
+  return table.data();
 }
 
 }  // namespace cermet::cpu
@@ -71,7 +71,7 @@ MultiplyPairs multiply_pairs(std::int64_t rows) {
 
 namespace cermet::cpu {
 
-MultiplyPairs multiply_pairs(std::int64_t) { assertion_failed("an x86 processor with AVX-512 BF16", __FILE__, __LINE__); }
+const MultiplyPanel* pair_products() { assertion_failed("an x86 processor with AVX-512 BF16", __FILE__, __LINE__); }
 
 }  // namespace cermet::cpu
 
@@ -79,7 +79,7 @@ MultiplyPairs multiply_pairs(std::int64_t) { assertion_failed("an x86 processor 
 
 namespace cermet::cpu {
 
-Decline pairs_decline() {
+std::optional<std::string> pairs_decline() {
   // Processors have 2, 1 or 1/2: a bound between them, so that a disturbed measurement decides nothing.
   constexpr double worth_it = 1.5;
   const std::string& wanted = env::value(env::Name::CERMET_BF16_PRODUCTS);

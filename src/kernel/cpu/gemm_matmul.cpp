@@ -77,7 +77,7 @@ struct Matmul {
       const std::int64_t begin = product * rows + done;
       const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit)};
       each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed_rows + (blocks.begin(b) - begin) * length); });
-      const PackedProduct packed{.multiply = multiply_panel_of<float>,
+      const PackedProduct packed{.multiply = float_products(DType::f32),
                                  .units = length,
                                  .unit_bytes = panel_columns * float_bytes,
                                  .row_unit_bytes = float_bytes,

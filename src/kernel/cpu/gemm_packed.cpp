@@ -19,7 +19,7 @@ namespace {
 /// The product of a weight type with packed rows, as float32 or, with `pairs`, as bf16.
 PackedProduct make_product(const TensorView& w, bool pairs, std::byte* workspace, std::int64_t first_row) {
   const std::int64_t length = w.shape.back(), unit = panel_unit(w.dtype), element = pairs ? 2 : static_cast<std::int64_t>(sizeof(float));
-  return {.multiply = pairs ? multiply_pairs : by_real_dtype(w.dtype, [](auto zero) { return &multiply_panel_of<decltype(zero)>; }),
+  return {.multiply = pairs ? pair_products() : float_products(w.dtype),
           .units = div_up(length, unit),
           .unit_bytes = unit * panel_columns * static_cast<std::int64_t>(size_of(w.dtype)),
           .row_unit_bytes = unit * element,

@@ -56,9 +56,10 @@ using IntTile = std::int32_t[block_rows * panel_columns];
 struct ScaledProduct {
   DType type;  ///< i8 or an fp8 type, of the weight
   bool bytes;
-  std::int64_t length, columns;  ///< K, N
-  std::int64_t padded;           ///< K, padded to a whole unit of any layout
-  std::int64_t block;            ///< reduction steps of one scale
+  const MultiplyPanel* multiply;  ///< float32 products
+  std::int64_t length, columns;   ///< K, N
+  std::int64_t padded;            ///< K, padded to a whole unit of any layout
+  std::int64_t block;             ///< reduction steps of one scale
   std::int64_t panel_step;
   std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
   std::int64_t first_row;
@@ -122,7 +123,7 @@ void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int6
     std::fill_n(sums, rows * panel_columns, 0.0f);
     const auto* const from = reinterpret_cast<const float*>(p.packed(first)) + k * rows;
     const std::int8_t* const panel_part = codes + k * panel_columns;
-    multiply_panel_of<std::int8_t>(rows)(from, panel_part, div_up(std::min(exact, end - k), 4), Ahead::of_stream(panel_part, 4 * panel_columns), sums);
+    p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4), Ahead::of_stream(panel_part, 4 * panel_columns), sums);
     for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes()))
       hn::StoreU(hn::Add(hn::LoadU(IntTag(), tile + i), hn::ConvertTo(IntTag(), load(sums + i))), IntTag(), tile + i);
   }
@@ -187,8 +188,8 @@ void scaled_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t fir
       const std::int64_t begin = kb * p.block, end = std::min(p.length, begin + p.block);
       const auto* const elements = reinterpret_cast<const format::bf16*>(w.panels + panel * p.panel_step) + begin * panel_columns;
       std::fill_n(tile, rows * panel_columns, 0.0f);
-      multiply_panel_of<format::bf16>(rows)(reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2),
-                                            Ahead::of_stream(elements, 4 * panel_columns), tile);
+      p.multiply[rows - 1](reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2),
+                           Ahead::of_stream(elements, 4 * panel_columns), tile);
     }
     scale_tile(p, w, first, rows, panel, kb, tile, sum);
   }
@@ -262,6 +263,7 @@ ScaledProduct make_scaled_product(const ScaledPlan& plan, const TensorView& weig
   const bool blocked = plan.blocks() > 1;
   ScaledProduct p{.type = weight_matrix.dtype,
                   .bytes = plan.bytes,
+                  .multiply = float_products(panel_type(weight_matrix.dtype)),
                   .length = length,
                   .columns = columns,
                   .padded = round_up(length, 4),

@@ -1,5 +1,5 @@
-// What every product over packed panels shares around its inner loop (gemm-inl.hpp): rows packed in blocks, the result cut into items for threads,
-// tiles read and stored. Include after <hwy/foreach_target.h>.
+// What every product over packed panels shares around its inner loop (gemm_float.hpp, gemm_bf16.hpp): rows packed in blocks, the result cut into items for
+// threads, tiles read and stored. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_GEMM_TILES_INL
 #undef CERMET_GEMM_TILES_INL
@@ -9,7 +9,11 @@
 
 #include <atomic>
 
-#include "kernel/cpu/gemm-inl.hpp"
+#include "kernel/cpu/block_rows-inl.hpp"
+#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/gemm_float.hpp"
+#include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
 
@@ -130,12 +134,12 @@ void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, Gr
 
 /// Packed rows, and how they are multiplied with panels of some type.
 struct PackedProduct {
-  MultiplyPanel (*multiply)(std::int64_t rows);
-  std::int64_t units;           ///< of a panel
-  std::int64_t unit_bytes;      ///< of a panel
-  std::int64_t row_unit_bytes;  ///< of one packed row
-  std::int64_t row_bytes;       ///< of one packed row, padding included
-  std::byte* packed_rows;       ///< block of rows [begin, end) at (begin - first_row) * row_bytes
+  const MultiplyPanel* multiply;  ///< element r - 1 takes blocks of r rows
+  std::int64_t units;             ///< of a panel
+  std::int64_t unit_bytes;        ///< of a panel
+  std::int64_t row_unit_bytes;    ///< of one packed row
+  std::int64_t row_bytes;         ///< of one packed row, padding included
+  std::byte* packed_rows;         ///< block of rows [begin, end) at (begin - first_row) * row_bytes
   std::int64_t first_row;
   std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes; }
 };
@@ -155,7 +159,7 @@ inline void multiply_group(const PackedProduct& p, const std::byte* panel, const
       const Ahead ahead = !group.streams()   ? Ahead::none(slice)
                           : group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
                                              : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
-      p.multiply(rows)(p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
+      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
     }
   }
 }
