@@ -42,8 +42,8 @@ TEST(GemmCases, LongReductionsAreSliced) {
 
 TEST(GemmCases, EveryTailOfRowsColumnsAndReduction) {
   for (const auto& [x, w] : types)
-    for (const std::int64_t n : {1, 32, 33})
-      for (const std::int64_t k : {1, 2, 33})
+    for (const std::int64_t n : {1, 33})
+      for (const std::int64_t k : {1, 33})
         for (const std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 28, 29, 43})
           expect_agrees("linear", {fmt::format("{}_{}_{}_{}_{}", name_of(x), name_of(w), m, n, k), {rows(x, m, k), weight(w, {n, k})}});
 }

@@ -156,7 +156,7 @@ inline void multiply_group(const PackedProduct& p, const std::byte* panel, const
     const std::byte* const slice = panel + unit * p.unit_bytes;
     for (std::int64_t i = 0; i < group.count; ++i) {
       const std::int64_t rows = group.rows(i);
-      const Ahead ahead = !group.streams()   ? Ahead::none(slice)
+      const Ahead ahead = !group.streams()   ? Ahead::none()
                           : group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
                                              : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
       p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
