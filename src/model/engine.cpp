@@ -18,7 +18,7 @@ namespace {
 constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
-constexpr std::int64_t few_tokens = 32;         // a pass of up to this many tokens is bound by reading weights, or nearly so
+constexpr std::int64_t few_tokens = 32;         // kernels are chosen apart for passes of up to this many
 
 DType operand_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.dtype.value_or(stored);
@@ -118,17 +118,22 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
-  /// Sizes that kernels differ for: on a GPU a single token, for which weights stream once; few tokens, whose operands stay float32, because that costs
-  /// nothing while weights stream; and many, which take the operand type that was asked for.
+  /// Sizes that kernels or operands differ for: a single token, for which weights stream once and whose operands stay float32, because that costs nothing
+  /// meanwhile; few tokens, on the CPU as many as decode together; and as many as were asked for.
   void compile_graphs(DType weight_dtype) {
-    std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences),
-                                    options.max_batch_tokens};  // GPUs have products for rows in between
-    if (stream) sizes.insert(sizes.begin(), 1);
+    std::vector<std::int64_t> sizes{1, std::max(few_tokens, stream ? 0 : options.max_sequences), options.max_batch_tokens};
     for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
     sizes.erase(std::unique(sizes.begin(), sizes.end() - 1), sizes.end() - 1);  // the last stays: its operands differ
-    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], i + 1 < sizes.size() ? DType::f32 : operands, weight_dtype);
+    for (std::size_t i = 0; i < sizes.size(); ++i) add_pass(sizes[i], pass_operands(sizes[i], i + 1 == sizes.size(), weight_dtype), weight_dtype);
     if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
+  }
+
+  /// What left operands of products are rounded to in passes of up to `tokens` tokens. On the CPU to bf16 only, and only beside weights of bf16: there are
+  /// instructions for that pair and for no other of 16 bits.
+  DType pass_operands(std::int64_t tokens, bool last, DType weight_dtype) const {
+    if (!stream) return tokens > 1 && operands == DType::bf16 && weight_dtype == DType::bf16 ? DType::bf16 : DType::f32;
+    return last ? operands : DType::f32;
   }
 
   void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
