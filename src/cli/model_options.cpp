@@ -29,9 +29,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .option("--device", options.device,
               "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")
       .show_default();
-  parser.option("--dtype", options.dtype,
-                "type of the KV cache and of matrix operands in passes of more than 32 tokens (on a GPU, beside 16-bit weights, more than one): f32, bf16 or "
-                "f16; the checkpoint's by default");
+  parser.option("--dtype", options.dtype, "type of the KV cache, and of matrix operands where that buys speed: f32, bf16 or f16; the checkpoint's by default");
   parser.option(
       "--weights", options.weights,
       "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize rows as they load and tokens as they come; as in the "

@@ -8,6 +8,7 @@
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
 #include "select/bound_op.hpp"
@@ -139,6 +140,8 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
   if (problem.constant_inputs) facts.row({"constants", fmt::format("{}", fmt::join(constant_names(problem), ", "))});
   facts.row({"machine",
              problem.target ? problem.target->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
+  if (!problem.target && cpu::active_isa() == cpu::Isa::avx512_bf16)
+    facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
   if (selection.kernel) {
     facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
     for (const Json& packed : json["packed"])

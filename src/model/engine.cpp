@@ -26,16 +26,13 @@ DType asked_type(const EngineOptions& options, DType stored) {
   return dtype;
 }
 
-/// Tokens up to which float32 operands cost a pass nothing: while it reads weights and little else, on the CPU as long as it only decodes, on a GPU one
-/// token; and beside float32 weights, for which the tensor cores have no product anyway, few of them.
-std::int64_t float32_tokens(const Device& device, const EngineOptions& options, DType weights) {
-  if (!device.target()) return std::max(few_tokens, options.max_sequences);
-  return weights == DType::f32 ? few_tokens : 1;
-}
-
-/// What the left operands of products are rounded to in passes of up to `tokens` tokens, where `asked` was asked for.
-DType operand_type(const Device& device, std::int64_t tokens, const EngineOptions& options, DType asked, DType weights) {
-  return tokens <= float32_tokens(device, options, weights) ? DType::f32 : asked;
+/// What the left operands of products are rounded to in passes of up to `tokens` tokens, where `asked` was asked for. A single token's stay float32: while
+/// weights stream, that costs nothing. On the CPU there are instructions for bf16 beside weights of bf16 and for no other pair of 16 bits. Beside float32
+/// weights the tensor cores have no product, so that rounding buys something only where there are many tokens.
+DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights) {
+  if (tokens == 1) return DType::f32;
+  if (!device.target()) return asked == DType::bf16 && weights == DType::bf16 ? DType::bf16 : DType::f32;
+  return weights == DType::f32 && tokens <= few_tokens ? DType::f32 : asked;
 }
 
 /// What rotation hands attention on a GPU: queries of the cache's type, which are multiplied as they are and not as two parts. A single token's stay float32
@@ -138,13 +135,14 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
 
-  /// Sizes that kernels or operands differ for: those that read weights and little else, on a GPU few tokens, and as many as were asked for.
+  /// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; and as
+  /// many as were asked for. A CPU that may decode several sequences has no pass for one: their results would depend on how many are left.
   void compile_graphs(DType weight_dtype) {
     std::vector<std::int64_t> sizes{std::max(few_tokens, stream ? 0 : options.max_sequences), options.max_batch_tokens};
-    if (stream) sizes.insert(sizes.begin(), 1);
+    if (stream || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
     for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-    for (const std::int64_t size : sizes) add_pass(size, operand_type(*device, size, options, operands, weight_dtype), weight_dtype);
+    for (const std::int64_t size : sizes) add_pass(size, operand_type(*device, size, operands, weight_dtype), weight_dtype);
     if (stream) stream->synchronize();
     if (!device->computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
   }

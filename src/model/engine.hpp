@@ -22,8 +22,9 @@ enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
-  /// Type of the KV cache and, in passes that do more than read weights, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
-  /// where absent. Such passes have more than 32 tokens on the CPU and beside float32 weights, more than one on a GPU. Everything else is float32.
+  /// Type of the KV cache and, where that buys speed, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's where absent. On the
+  /// CPU that is bf16 beside bf16 weights in passes of two tokens and more; on a GPU 16 bits in those passes, beside float32 weights from 33 tokens on.
+  /// Everything else is float32.
   std::optional<DType> dtype;
   /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: each row is quantized as it loads,
   /// activations for each token as they come; embeddings, head and routers stay as they are. Of a quantized checkpoint the type of its real matrices.
@@ -110,7 +111,7 @@ class Engine {
 
   std::int64_t weight_bytes() const;
   std::int64_t cache_bytes() const;
-  /// Steps of the executables: [0] for few tokens (decode), [1] for many (prefill).
+  /// Steps of the executables: [0] for a single token (decode), [1] for many (prefill).
   std::span<const StepInfo> steps(bool prefill) const;
   void set_timing(bool on);
   /// The last forward pass; of a long prefill its last chunk. Launches only where it was timed.

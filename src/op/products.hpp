@@ -6,7 +6,8 @@
 
 namespace cermet {
 
-/// A sum of products and the sum of their absolute values, which scales the error bound.
+/// A sum of products and the sum of their absolute values, which scales the error bound. Products of bf16 with bf16 allow for processors' bf16 dot
+/// products, which take subnormal elements and sums as zero.
 struct DotProduct {
   double sum = 0, magnitude = 0;
 };

@@ -68,6 +68,7 @@ struct Matmul {
   /// Rows [product * rows, (product + 1) * rows). each(n, body) calls body(0) .. body(n - 1), on one thread or several.
   template <class Each>
   void run(std::int64_t product, std::byte* workspace, int threads, Each&& each) const {
+    constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
     const std::int64_t length = left.length, panels = panel_count(columns), panel_floats = length * panel_columns;
     float* const packed_panels = reinterpret_cast<float*>(workspace);
     float* const packed_rows = packed_panels + panels * panel_floats;
@@ -76,12 +77,19 @@ struct Matmul {
       const std::int64_t begin = product * rows + done;
       const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit)};
       each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed_rows + (blocks.begin(b) - begin) * length); });
-      const Items items = cut(panels, blocks.count(), panel_floats * static_cast<std::int64_t>(sizeof(float)), threads);
+      const PackedProduct packed{.multiply = float_products(DType::f32),
+                                 .units = length,
+                                 .unit_bytes = panel_columns * float_bytes,
+                                 .row_unit_bytes = float_bytes,
+                                 .row_bytes = length * float_bytes,
+                                 .packed_rows = reinterpret_cast<std::byte*>(packed_rows),
+                                 .first_row = begin};
+      const Items items = cut(panels, blocks.count(), panel_floats * float_bytes, threads);
       each(items.count(), [&](std::int64_t item) {
-        for_item(items, item, blocks, [&](std::int64_t first, std::int64_t count, std::int64_t panel) {
-          alignas(64) Tile tile;
-          multiply_panel_of<float>(count)(packed_rows + (first - begin) * length, packed_panels + panel * panel_floats, length, tile);
-          store_tile(tile, count, TensorView(), y, y_type, first, panel);
+        for_item(items, item, blocks, [&](const BlockGroup& group, std::int64_t panel) {
+          alignas(64) Tile tiles[group_blocks];
+          multiply_group(packed, reinterpret_cast<const std::byte*>(packed_panels + panel * panel_floats), group, tiles);
+          for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), TensorView(), y, y_type, group.first(i), panel);
         });
       });
     }

@@ -56,9 +56,10 @@ using IntTile = std::int32_t[block_rows * panel_columns];
 struct ScaledProduct {
   DType type;  ///< i8 or an fp8 type, of the weight
   bool bytes;
-  std::int64_t length, columns;  ///< K, N
-  std::int64_t padded;           ///< K, padded to a whole unit of any layout
-  std::int64_t block;            ///< reduction steps of one scale
+  const MultiplyPanel* multiply;  ///< float32 products
+  std::int64_t length, columns;   ///< K, N
+  std::int64_t padded;            ///< K, padded to a whole unit of any layout
+  std::int64_t block;             ///< reduction steps of one scale
   std::int64_t panel_step;
   std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
   std::int64_t first_row;
@@ -114,13 +115,15 @@ void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int6
   const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
   if (p.bytes)
     return multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
-                                     div_up(end - begin, 4), tile);
+                                     div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), tile);
   constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum
   std::fill_n(tile, rows * panel_columns, 0);
   for (std::int64_t k = begin; k < end; k += exact) {
     alignas(64) Tile sums;
+    std::fill_n(sums, rows * panel_columns, 0.0f);
     const auto* const from = reinterpret_cast<const float*>(p.packed(first)) + k * rows;
-    multiply_panel_of<std::int8_t>(rows)(from, codes + k * panel_columns, div_up(std::min(exact, end - k), 4), sums);
+    const std::int8_t* const panel_part = codes + k * panel_columns;
+    p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4), Ahead::of_stream(panel_part, 4 * panel_columns), sums);
     for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes()))
       hn::StoreU(hn::Add(hn::LoadU(IntTag(), tile + i), hn::ConvertTo(IntTag(), load(sums + i))), IntTag(), tile + i);
   }
@@ -184,7 +187,9 @@ void scaled_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t fir
     } else {
       const std::int64_t begin = kb * p.block, end = std::min(p.length, begin + p.block);
       const auto* const elements = reinterpret_cast<const format::bf16*>(w.panels + panel * p.panel_step) + begin * panel_columns;
-      multiply_panel_of<format::bf16>(rows)(reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2), tile);
+      std::fill_n(tile, rows * panel_columns, 0.0f);
+      p.multiply[rows - 1](reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2),
+                           Ahead::of_stream(elements, 4 * panel_columns), tile);
     }
     scale_tile(p, w, first, rows, panel, kb, tile, sum);
   }
@@ -237,6 +242,10 @@ void compute_tile(const ScaledProduct& p, const ScaledWeight& w, const ScaledRes
   finish_tile(sum, rows, w.bias, result, first, panel);
 }
 
+void compute_tiles(const ScaledProduct& p, const ScaledWeight& w, const ScaledResult& result, const BlockGroup& group, std::int64_t panel) {
+  for (std::int64_t i = 0; i < group.count; ++i) compute_tile(p, w, result, group.first(i), group.rows(i), panel);
+}
+
 /// A dense copy of `count` leading elements of an operand of one element type, or the operand itself where it is dense.
 template <class T>
 const T* dense(const TensorView& view, std::int64_t count, T* copy) {
@@ -254,6 +263,7 @@ ScaledProduct make_scaled_product(const ScaledPlan& plan, const TensorView& weig
   const bool blocked = plan.blocks() > 1;
   ScaledProduct p{.type = weight_matrix.dtype,
                   .bytes = plan.bytes,
+                  .multiply = float_products(panel_type(weight_matrix.dtype)),
                   .length = length,
                   .columns = columns,
                   .padded = round_up(length, 4),
@@ -298,7 +308,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan, const Weig
     const RowBlocks blocks{p.first_row, std::min(results.count(), p.first_row + packed_row_limit)};
     pack_rows(a, blocks, p, *args.pool);
     for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool,
-              [&](std::int64_t first, std::int64_t rows, std::int64_t panel) { compute_tile(p, w, result, first, rows, panel); });
+              [&](const BlockGroup& group, std::int64_t panel) { compute_tiles(p, w, result, group, panel); });
   }
 }
 
@@ -319,9 +329,9 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan, const
   }
   const ScaledResult result{Rows(y), y.dtype, TensorView(), 1.0f};
   for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), p, *args.pool);
-  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, [&](std::int64_t e, std::int64_t first, std::int64_t rows, std::int64_t panel) {
+  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     const ScaledWeight weight{matrices + e * matrix_step, weight_scales(optional_row(args, 5, e), plan.right), optional_row(args, 3, e)};
-    compute_tile(p, weight, result, first, rows, panel);
+    compute_tiles(p, weight, result, group, panel);
   });
 }
 

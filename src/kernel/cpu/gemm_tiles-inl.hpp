@@ -1,5 +1,5 @@
-// What every product over packed panels shares around its inner loop (gemm-inl.hpp): rows packed in blocks, the result cut into items for threads,
-// tiles read and stored. Include after <hwy/foreach_target.h>.
+// What every product over packed panels shares around its inner loop (gemm_float.hpp, gemm_bf16.hpp): rows packed in blocks, the result cut into items for
+// threads, tiles read and stored. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_GEMM_TILES_INL
 #undef CERMET_GEMM_TILES_INL
@@ -9,7 +9,11 @@
 
 #include <atomic>
 
-#include "kernel/cpu/gemm-inl.hpp"
+#include "kernel/cpu/block_rows-inl.hpp"
+#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/gemm_float.hpp"
+#include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
 
@@ -97,13 +101,67 @@ inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_st
   return items;
 }
 
-/// Calls tile(first_row, rows, panel) for every block of rows and panel of an item.
-template <class TileBody>
-void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, TileBody&& tile) {
+/// Most blocks of rows that take a slice of a panel one after the other.
+inline constexpr std::int64_t group_blocks = 4;
+
+/// Neighbouring blocks of rows that are multiplied with a panel together.
+struct BlockGroup {
+  const RowBlocks& blocks;
+  std::int64_t first_block, count;
+  std::int64_t first(std::int64_t i) const { return blocks.begin(first_block + i); }
+  std::int64_t rows(std::int64_t i) const { return first(i + 1) - first(i); }
+  /// Whether no other rows use the panel, so that it comes from memory.
+  bool streams() const { return count == blocks.count(); }
+};
+
+/// Calls body(group, panel) for blocks [first_block, last_block) in groups.
+template <class GroupBody>
+void for_block_groups(const RowBlocks& blocks, std::int64_t first_block, std::int64_t last_block, std::int64_t first_panel, std::int64_t last_panel,
+                      GroupBody&& body) {
+  for (std::int64_t b = first_block; b < last_block; b += group_blocks) {
+    const BlockGroup group{blocks, b, std::min(group_blocks, last_block - b)};
+    for (std::int64_t panel = first_panel; panel < last_panel; ++panel) body(group, panel);
+  }
+}
+
+/// Calls body(group, panel) for every group of blocks and panel of an item.
+template <class GroupBody>
+void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, GroupBody&& body) {
   const std::int64_t first_panel = item % items.panel_items() * items.item_panels, last_panel = std::min(items.panels, first_panel + items.item_panels);
   const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
-  for (std::int64_t b = first_block; b < last_block; ++b)
-    for (std::int64_t panel = first_panel; panel < last_panel; ++panel) tile(blocks.begin(b), blocks.begin(b + 1) - blocks.begin(b), panel);
+  for_block_groups(blocks, first_block, last_block, first_panel, last_panel, body);
+}
+
+/// Packed rows, and how they are multiplied with panels of some type.
+struct PackedProduct {
+  const MultiplyPanel* multiply;  ///< element r - 1 takes blocks of r rows
+  std::int64_t units;             ///< of a panel
+  std::int64_t unit_bytes;        ///< of a panel
+  std::int64_t row_unit_bytes;    ///< of one packed row
+  std::int64_t row_bytes;         ///< of one packed row, padding included
+  std::byte* packed_rows;         ///< block of rows [begin, end) at (begin - first_row) * row_bytes
+  std::int64_t first_row;
+  std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes; }
+};
+
+/// Part of a panel that stays in the second-level cache, beside the rows that it meets there.
+inline constexpr std::int64_t slice_bytes = 128 << 10;
+
+/// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in turn.
+inline void multiply_group(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, Tile* tiles) {
+  for (std::int64_t i = 0; i < group.count; ++i) std::fill_n(tiles[i], group.rows(i) * panel_columns, 0.0f);
+  const std::int64_t most = slice_bytes / p.unit_bytes;
+  for (std::int64_t unit = 0; unit < p.units; unit += most) {
+    const std::int64_t count = std::min(most, p.units - unit);
+    const std::byte* const slice = panel + unit * p.unit_bytes;
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      const std::int64_t rows = group.rows(i);
+      const Ahead ahead = !group.streams()   ? Ahead::none()
+                          : group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
+                                             : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
+      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
+    }
+  }
 }
 
 /// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
@@ -126,15 +184,13 @@ void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body
   });
 }
 
-/// Calls tile(first_row, rows, panel) over a whole result, on all threads.
-template <class TileBody>
-void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, TileBody&& tile) {
-  if (blocks.count() == 1)
-    return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t panel = begin; panel < end; ++panel) tile(blocks.first, blocks.last - blocks.first, panel);
-    });
+/// Calls body(group, panel) over a whole result, on all threads.
+template <class GroupBody>
+void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+  if (blocks.count() <= group_blocks)
+    return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
   const Items items = cut(panels, blocks.count(), panel_step, pool.size());
-  pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, tile); });
+  pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
 
 /// Elements [first, first + count) of an optional vector of a real type, as float32; zeros where it is not given.
@@ -185,17 +241,17 @@ struct Groups {
   RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1)}; }
 };
 
-/// Calls tile(group, first_row, rows, panel) over the results of all groups that have rows, spread over threads together.
-template <class TileBody>
-void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, TileBody&& tile) {
-  const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() == 1; });
+/// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.
+template <class GroupBody>
+void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+  const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
   const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(panel_target_bytes, std::max<std::int64_t>(1, panel_step));
   guided_for(pool, all, longest, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
       const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);
       const RowBlocks blocks = groups.rows(groups.active[index]);
-      for (std::int64_t b = 0; b < blocks.count(); ++b)
-        for (std::int64_t at = run; at < run_end; ++at) tile(groups.active[index], blocks.begin(b), blocks.begin(b + 1) - blocks.begin(b), at - index * panels);
+      for_block_groups(blocks, 0, blocks.count(), run - index * panels, run_end - index * panels,
+                       [&](const BlockGroup& group, std::int64_t panel) { body(groups.active[index], group, panel); });
       run = run_end;
     }
   });

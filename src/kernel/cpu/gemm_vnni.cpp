@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "kernel/cpu/panels.hpp"
-#include "kernel/cpu/prefetch.hpp"
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512vnni")
@@ -19,12 +18,12 @@ namespace cermet::cpu {
 namespace {
 
 template <int R>
-void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, std::int32_t* tile) {
+void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, std::int32_t* tile) {
   __m512i left[R], right[R];  // columns 0..15 and 16..31 of each row
 #pragma GCC unroll 14
   for (int r = 0; r < R; ++r) left[r] = right[r] = _mm512_setzero_si512();
   for (std::int64_t q = 0; q < quads; ++q) {
-    if constexpr (R <= streaming_rows) prefetch_stream(panel), prefetch_stream(panel + 64);
+    prefetch_unit<128>(panel, ahead);
     const __m512i low = _mm512_loadu_si512(panel), high = _mm512_loadu_si512(panel + 64);
 #pragma GCC unroll 14
     for (int r = 0; r < R; ++r) {

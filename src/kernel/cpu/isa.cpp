@@ -64,7 +64,11 @@ void force_isa(Isa isa) {
 }
 
 Isa active_isa() {
-  if (current().load() < 0) force_isa(chosen_by_environment());
+  // Once, whichever threads come first: detection resets what dispatch reads.
+  [[maybe_unused]] static const bool chosen = [] {
+    if (current().load() < 0) force_isa(chosen_by_environment());
+    return true;
+  }();
   return static_cast<Isa>(current().load());
 }
 

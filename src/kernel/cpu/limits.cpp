@@ -138,5 +138,26 @@ Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes)
   return limits;
 }
 
+double bf16_ratio() {
+#if defined(__x86_64__)
+  static const double ratio = [] {
+    constexpr std::int64_t steps = 2000;  // some microseconds, which few interruptions hit
+    double f32 = 1, bf16 = 1;             // seconds, the least of many runs in turn
+    for (int run = 0; run < 10; ++run) {
+      const double begin = seconds_now();
+      consume(HWY_DYNAMIC_DISPATCH(f32_chains)(steps));
+      const double middle = seconds_now();
+      consume(bf16_chains(steps));
+      f32 = std::min(f32, middle - begin);
+      bf16 = std::min(bf16, seconds_now() - middle);
+    }
+    return 64 * 12 / bf16 / (HWY_DYNAMIC_DISPATCH(f32_step)() / f32);
+  }();
+  return ratio;
+#else
+  return 0;
+#endif
+}
+
 }  // namespace cermet::cpu
 #endif

@@ -8,6 +8,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/activation-inl.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/decline.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -31,7 +32,7 @@ HWY_EXPORT(gate_row);
 
 namespace {
 
-/// One operator inside the mixture with the kernel that takes it.
+/// One operator inside the mixture with the kernel that takes it; null where every one declines.
 struct Part {
   Problem problem;
   const Kernel* kernel = nullptr;
@@ -42,8 +43,7 @@ Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<Tens
   part.problem.constant_inputs = constant_weight ? 2 : 0;
   part.problem.maximum = whole.maximum;
   for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !kernel->declines(part.problem)) part.kernel = kernel;
-  CERMET_ASSERT(part.kernel);
+    if (!part.kernel && !decline_of(*kernel, part.problem)) part.kernel = kernel;
   return part;
 }
 
@@ -135,6 +135,12 @@ void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispa
     ++reinterpret_cast<std::int32_t*>(counts.row(pair / l.k / tokens_each))[l.ids.as<const std::int32_t>()[pair] / experts_each];
 }
 
+Decline declines(const Problem& p) {
+  for (const Part& part : parts_of(p))
+    if (!part.kernel) return fmt::format("no kernel takes its part {}", part.problem.to_string());
+  return std::nullopt;
+}
+
 Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
   const Parts parts = parts_of(p);
@@ -165,6 +171,7 @@ extern const Kernel moe_mixture{
     .name = "moe.mixture",
     .op = OpKind::moe,
     .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
+    .declines = declines,
     .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m); }; },
     .weight_layout = weight_layout,
     .workspace = workspace,
@@ -174,6 +181,7 @@ extern const Kernel moe_mixture_of_ranks{
     .name = "moe.mixture_of_ranks",
     .op = OpKind::ep_moe,
     .summary = "all ranks in one memory: the tokens of all ranks as one batch, sorted by expert and so by rank",
+    .declines = declines,
     .bind = [](const Problem& p) -> Launcher {
       return [m = bind_mixture(p), ranks = p.attributes.integer("ranks")](const LaunchArgs& args) {
         count_dispatch(run_mixture(args, m), ranks, args.outputs[2]);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "format/element.hpp"
+#include "kernel/kernel.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -3,7 +3,11 @@
 #pragma once
 
 #include "base/checked.hpp"
-#include "kernel/kernel.hpp"
+#include "base/dtype.hpp"
+
+namespace cermet {
+struct WeightLayout;
+}
 
 namespace cermet::cpu {
 

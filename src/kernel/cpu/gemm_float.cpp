@@ -1,30 +1,26 @@
-// Products of float32 rows with packed panels (panels.hpp), compiled once per instruction set: include after <hwy/foreach_target.h>.
-// A result is one chain of fused multiply-adds over k in rising order, so it does not depend on the number of rows, threads or lanes.
-#if defined(CERMET_GEMM_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef CERMET_GEMM_INL
-#undef CERMET_GEMM_INL
-#else
-#define CERMET_GEMM_INL
-#endif
+// Products of float32 rows with packed panels (panels.hpp). A result is one chain of fused multiply-adds over k in rising order, for bf16 panels with the
+// second step of each pair before the first, as bf16 dot products sum (gemm_bf16.hpp). So it does not depend on the number of rows, threads or lanes, nor on
+// how k is sliced. In a file of its own because its unrolled blocks take longer to compile than all that is around them.
+#include "kernel/cpu/gemm_float.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/gemm_float.cpp"
+#include <hwy/foreach_target.h>
 
 #include <array>
 #include <utility>
 
-#include "kernel/cpu/by_dtype.hpp"
+#include "base/error.hpp"
+#include "kernel/cpu/block_rows-inl.hpp"
 #include "kernel/cpu/panels.hpp"
-#include "kernel/cpu/prefetch.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
+namespace {
 
-/// Most rows of one block: two vectors of accumulators for each, and room for weights in the 32 (16) vector registers.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-inline constexpr int block_rows = 14;
-#else
-inline constexpr int block_rows = 6;
-#endif
-inline constexpr int accumulators = 2 * block_rows;
+/// Vectors of sums that registers hold, two for each row, beside the weights.
+constexpr int accumulators = 2 * block_rows;
 
 /// Weights of reduction step `part` of a unit, widened to float32; `unit` points at the first of lanes() columns.
 template <int part>
@@ -80,21 +76,21 @@ HWY_INLINE void multiply_step(const float* rows, const W* unit, Floats (&sums)[R
   }
 }
 
-/// tile[r][c] = sum over k of rows[k][r] * panel[k][c] for V vectors of columns. rows: [units * unit][R]; panel: [units][32][unit]; tile: [R][32].
+/// tile[r][c] += sum over k of rows[k][r] * panel[k][c] for V vectors of columns. rows: [units * unit][R]; panel: [units][32][unit]; tile: [R][32].
 template <int R, int V, class W>
-HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t units, float* tile) {
+HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t units, Ahead ahead, float* tile) {
   constexpr int step = static_cast<int>(panel_columns) * unit_of<W>;
   Floats sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[r][v] = hn::Zero(FloatTag());
+    for (int v = 0; v < V; ++v) sums[r][v] = load(tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
   for (std::int64_t u = 0; u < units; ++u) {
-    if constexpr (R <= streaming_rows)
-      for (std::size_t line = 0; line < step * sizeof(W); line += 64) prefetch_stream(reinterpret_cast<const char*>(panel) + line);
+    prefetch_unit<step* static_cast<int>(sizeof(W))>(panel, ahead);
+    if constexpr (unit_of<W> == 2) multiply_step<R, V, 1>(rows + R, panel, sums);
     multiply_step<R, V, 0>(rows, panel, sums);
-    if constexpr (unit_of<W> >= 2) multiply_step<R, V, 1>(rows + R, panel, sums);
     if constexpr (unit_of<W> == 4) {
+      multiply_step<R, V, 1>(rows + R, panel, sums);
       multiply_step<R, V, 2>(rows + 2 * R, panel, sums);
       multiply_step<R, V, 3>(rows + 3 * R, panel, sums);
     }
@@ -107,29 +103,47 @@ HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t
     for (int v = 0; v < V; ++v) hn::StoreU(sums[r][v], FloatTag(), tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
 }
 
-/// All 32 columns of a panel for a block of R rows.
+/// All 32 columns of a panel for a block of R rows of float32.
 template <int R, class W>
-void multiply_panel(const float* rows, const void* panel, std::int64_t units, float* tile) {
+void multiply_panel(const void* rows, const void* panel, std::int64_t units, Ahead ahead, float* tile) {
   constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag())), vectors = static_cast<int>(panel_columns) / lane_count;
   constexpr int V = R * vectors <= accumulators ? vectors : 2;
-  for (int v = 0; v < vectors; v += V) multiply_columns<R, V>(rows, static_cast<const W*>(panel) + v * lane_count * unit_of<W>, units, tile + v * lane_count);
+  for (int v = 0; v < vectors; v += V)
+    multiply_columns<R, V>(static_cast<const float*>(rows), static_cast<const W*>(panel) + v * lane_count * unit_of<W>, units, ahead, tile + v * lane_count);
 }
-
-using MultiplyPanel = void (*)(const float* rows, const void* panel, std::int64_t units, float* tile);
 
 template <class W, std::size_t... R>
 constexpr std::array<MultiplyPanel, sizeof...(R)> multiply_panel_table(std::index_sequence<R...>) {
   return {multiply_panel<static_cast<int>(R) + 1, W>...};
 }
 
-/// The product of a block of `rows` rows, 1 <= rows <= block_rows, with a panel whose elements are of type W.
 template <class W>
-MultiplyPanel multiply_panel_of(std::int64_t rows) {
+const MultiplyPanel* table_of() {
   static constexpr auto table = multiply_panel_table<W>(std::make_index_sequence<block_rows>());
-  return table[static_cast<std::size_t>(rows - 1)];
+  return table.data();
+}
+
+}  // namespace
+
+const MultiplyPanel* float_products_of(DType panel_type) {
+  switch (panel_type) {
+    case DType::f32: return table_of<float>();
+    case DType::bf16: return table_of<format::bf16>();
+    case DType::f16: return table_of<format::f16>();
+    case DType::i8: return table_of<std::int8_t>();
+    default: assertion_failed("a type that panels are packed in", __FILE__, __LINE__);
+  }
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(float_products_of);
+
+const MultiplyPanel* float_products(DType panel_type) { return HWY_DYNAMIC_DISPATCH(float_products_of)(panel_type); }
+
+}  // namespace cermet::cpu
 #endif
