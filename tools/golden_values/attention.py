@@ -67,12 +67,12 @@ def flash(c, q, k, v, bounds=None, key_bounds=None, **settings):
     finish(c, 'flash_attention', [q, k, v, settings.get('sinks'), settings.get('alibi'), bounds, key_bounds], o, lse, settings, [v], k.shape[0])
 
 
-def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, **settings):
+def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, **settings):
     """Caches hold NaN wherever nothing may be read."""
     d, pages = q.shape[2], [-(-n // block) for n in lens]
     most, used = max(max(pages), 1), sum(pages)
-    order = draw.random.permutation(used + 1).tolist()
-    shape = (used + 1, heads, block) if layout == HND else (used + 1, block, heads)
+    order = draw.random.permutation(used + spare).tolist()
+    shape = (used + spare, heads, block) if layout == HND else (used + spare, block, heads)
     k, v = cache_tensor(draw, dtype, shape + (d,)), cache_tensor(draw, dtype, shape + (dv,))
     steps = [None] * 2 if scales is None else [draw.uniform('f32', (heads,) if scales == 'head' else shape, 0.005, 0.02) for _ in range(2)]
     table, taken, seen = [], 0, numpy.zeros(shape, bool)
@@ -140,6 +140,8 @@ def decode(c, draw):
         for cache in ('i8', *FP8):
             for scales in ('head', 'token') if dtype == 'f32' else ('head',) if dtype == 'f16' else ('token',):
                 paged(c, draw, draw.coarse(dtype, (2, 2, 6)), cache, [3, 9], scales=scales, layout=NHD if dtype == 'f16' else HND, heads=2 if dtype == 'f32' else 1, dv=4, out_dtype='f32')
+    # Rows with a tail that end where the memory does (a multiple of 64 bytes), so that the address sanitizer sees a read behind them.
+    paged(c, draw, draw.coarse('f32', (1, 2, 20)), 'i8', [16], scales='head', layout=NHD, dv=20, block=16, spare=0)
     paged(c, draw, draw.coarse('bf16', (2, 2, 8)), 'f8_e4m3', [3, 9], out_dtype='f16')
     for settings in ({}, {'sinks': Tensor('f32', [1.0, -2])}):  # a sequence of padding
         paged(c, draw, draw.coarse('f32', (3, 2, 8)), 'f32', [4, 0, 9], heads=1, return_lse=True, **settings)
