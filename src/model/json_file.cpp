@@ -65,9 +65,9 @@ std::string JsonStorage::path(std::uint32_t index) const {
     if (nodes[container].kind == JsonKind::array) {
       path += fmt::format("[{}]", position);
     } else if (is_plain_name(key(child))) {
-      path += (path.empty() ? "" : ".") + std::string(key(child));
+      path += fmt::format("{}{}", path.empty() ? "" : ".", key(child));
     } else {
-      path += "[" + quote(key(child)) + "]";
+      path += fmt::format("[{}]", quote(key(child)));
     }
     container = child;
   }
