@@ -33,7 +33,7 @@ std::int64_t float32_tokens(const Device& device, const EngineOptions& options, 
   return weights == DType::f32 ? few_tokens : 1;
 }
 
-/// What the left operands of products are rounded to in passes of up to `tokens` tokens, where `asked` was asked for.
+/// What the left operands of GEMMs are rounded to in passes of up to `tokens` tokens where `asked` was requested.
 DType operand_type(const Device& device, std::int64_t tokens, const EngineOptions& options, DType asked, DType weights) {
   return tokens <= float32_tokens(device, options, weights) ? DType::f32 : asked;
 }
@@ -44,7 +44,8 @@ DType query_type(const Device& device, DType operands, DType cached) {
   return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
 
-/// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
+/// Type of the unquantized weights. They are never rounded unless the caller asks: 16-bit ones are widened exactly
+/// where GEMMs are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
   const DTypeSet allowed = dtypes::real | code_types;
@@ -96,7 +97,7 @@ struct Engine::State {
   std::optional<ProgramStore> programs;
   DeviceQueue queue;
   std::optional<WeightStore> weights;
-  /// The model compiled for passes of up to so many tokens, fewest first.
+  /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
     std::int64_t tokens, sequences;
     std::unique_ptr<PassInputs> inputs;
@@ -245,7 +246,7 @@ struct Engine::State {
     require(sequence >= 0 && sequence < options.max_sequences, "sequence: expected 0 to {}, found {}", options.max_sequences - 1, sequence);
   }
 
-  /// Appends the batch to the cache's books and fills the graph's index inputs. Returns the number of logit rows.
+  /// Appends the batch to the cache's page tables and fills the graph's index inputs. Returns the number of logit rows.
   std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
     in.begin();
     std::size_t t = 0, rows = 0;
