@@ -13,7 +13,7 @@ using Weight = LinearScheme::Weight;
 
 double relative(const row_loops::Distance& distance) { return distance.reference > 0 ? distance.error / distance.reference : 0; }
 
-/// Of the rows that judge, or where none reach the modules, of those that taught.
+/// The error on held-out rows, or where none reach the modules, on calibration rows.
 double error_of(const SplitDistance& distance) { return relative(distance.heldout.reference > 0 ? distance.heldout : distance.calibration); }
 
 std::span<const std::byte> bytes_of(const OwnedTensor& tensor) { return {tensor.memory.data(), static_cast<std::size_t>(tensor.memory.size())}; }
@@ -257,7 +257,8 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
   if (result.scheme.input == Input::fixed) writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1}, pool_);
 }
 
-/// The error with a fixed scale that nobody asked for: the best of the largest value, the percentile, and the middle between them.
+/// The error with a static scale that was not requested: the best of the largest value, the percentile, and the middle
+/// between them.
 std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
                                                       const CodeGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
