@@ -20,7 +20,7 @@ struct RecordedLaunch {
   std::string program;
   bool fallback = false;
   std::int64_t items = 0, blocks = 0;
-  /// How often the busiest thread block comes round.
+  /// How many items the busiest thread block takes.
   std::int64_t rounds() const { return div_up(items, blocks); }
 };
 

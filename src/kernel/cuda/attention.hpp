@@ -23,7 +23,7 @@ struct AttentionProblem {
 class AttentionLaunch {
  public:
   explicit AttentionLaunch(const Problem& problem);
-  /// Of a launch for all sequences with at least so many queries.
+  /// Of a launch for all sequences with at least this many queries.
   attention::Params params(const LaunchArgs& args, std::int32_t least_queries = 0) const;
   /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may depend on.
   static std::int64_t most_tiles(const attention::Params& params, std::int64_t group, std::int64_t rows);
@@ -34,7 +34,7 @@ class AttentionLaunch {
   std::int32_t window_;
 };
 
-/// Launches a task for the sequences that have at least so many queries.
+/// Launches a task for the sequences that have at least this many queries.
 using QueriesLauncher = std::function<void(const LaunchArgs&, std::int32_t least_queries)>;
 
 extern const Kernel attention_general_paged, attention_general_ragged;

@@ -59,7 +59,7 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   args.queue->run(by_places ? places : columns, div_up(params.axes.count, scatter::threads), params);
 }
 
-/// Elements that are only moved are told apart by their size.
+/// Elements that are only moved are distinguished by their size alone.
 DType moved_type(DType dtype) {
   switch (size_of(dtype)) {
     case 1: return DType::u8;

@@ -6,7 +6,7 @@
 
 namespace cermet::kv_cache {
 
-/// An element or code of a cache. A scale of 0 gives codes 0, whatever x is.
+/// A cache element, quantized where the cache is. A scale of 0 gives 0, whatever x is.
 template <Scales S, class To>
 __device__ __forceinline__ To encode(float x, float scale) {
   if constexpr (S == Scales::none) return from_float<To>(x);

@@ -65,8 +65,9 @@ struct KeyCopy {
     return even ? thread % chunks : (pass * Threads + thread) % chunks;
   }
 
-  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become zeros: outside `seen`, because a weight
-  /// of 0 does not silence a NaN, and of a page that does not exist, which `broken` tells.
+  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become
+  /// zeros: outside `seen`, because a weight of 0 does not silence a NaN, and of a page that does not exist, which
+  /// `broken` reports.
   static __device__ __forceinline__ void find_pages(const Params& p, const Sequence& s, int first, Visible seen, int (&pages)[passes], bool& broken) {
     const auto wanted = [&](int i) {
       const int key = first + row(i);

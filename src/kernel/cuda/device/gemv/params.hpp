@@ -1,4 +1,4 @@
-// Operands of products of few rows.
+// Operands of GEMVs, matrix products of few rows.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"

@@ -155,8 +155,9 @@ __device__ __forceinline__ void hide(Words<Count>& words) {
   for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
 }
 
-/// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always holds, and their words hidden: the
-/// assembler moves others to their uses, behind reductions, to save registers that nobody wants, and each then waits for memory on its own.
+/// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always
+/// holds, and their words hidden: the assembler moves others to their uses, behind reductions, to save registers that
+/// are not needed, and each then waits for memory on its own.
 template <class Map, class Raw, class Load>
 __device__ __forceinline__ void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
   if constexpr (Map::uniform && sizeof(Raw) % 4 == 0) {
