@@ -4,7 +4,8 @@
 add_library(cermet_options INTERFACE)
 # -Wrestrict is off: GCC 12 reports std::string concatenation by mistake (GCC bug 105651).
 target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Wno-restrict -Werror)
-# A product and a sum are fused only where the code says so: codes depend on bits, and references must agree with kernels.
+# A product and a sum are fused only where the code says so: quantized values depend on single bits, and references must
+# agree with kernels.
 target_compile_options(cermet_options INTERFACE -ffp-contract=off)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)
