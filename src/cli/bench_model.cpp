@@ -151,7 +151,7 @@ void print_text(Console& console, const Json& json) {
                                    json["new_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
   if (json.contains("limits")) {
     table.row({"read bandwidth",
-               fmt::format("{}B/s measured beside it; decode reads weights at {:.1f} % of it",
+               fmt::format("{}B/s measured in the same run; decode reads weights at {:.1f} % of it",
                            count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
     table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill GEMMs run at {:.1f} % of the {} peak",
                                    count_text(json["limits"]["f32_operations_per_second"].get<double>()),

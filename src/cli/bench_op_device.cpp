@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t alignment = 256;  // of operands, as the device allocates
 
-/// Operands and results in device memory, in equal sets one after the other. Values are made once on the host; the device repeats them and copies the sets.
+/// Operands and results in device memory, in equal sets one after the other. Values are generated once on the host; the
+/// device repeats them and copies the sets.
 class OperandSets {
  public:
   OperandSets(const Problem& problem, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values)

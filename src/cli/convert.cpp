@@ -47,7 +47,7 @@ Verb convert_verb() {
             parser.option("--to", options->to, "compressed-tensors or modelslim").required();
             parser.option("--out", options->out, "folder to create; it may exist if it is empty").required();
             parser.flag("--allow-rounding", options->allow_rounding,
-                        "round what the target cannot hold exactly (biases beside fixed input scales) and list it");
+                        "round what the target cannot hold exactly (biases of modules with static input scales) and list it");
             parser.option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
                 .range(std::int64_t{1}, std::int64_t{1} << 50)
                 .show_default();

@@ -26,8 +26,9 @@ DType asked_type(const EngineOptions& options, DType stored) {
   return dtype;
 }
 
-/// Tokens up to which float32 operands cost a pass nothing: while it reads weights and little else, on the CPU as long as it only decodes, on a GPU one
-/// token; and beside float32 weights, for which the tensor cores have no product anyway, few of them.
+/// Tokens up to which float32 operands cost a pass nothing: while it reads weights and little else, on the CPU as long
+/// as it only decodes, on a GPU one token; and with float32 weights, which the tensor cores do not multiply anyway, a
+/// few tokens.
 std::int64_t float32_tokens(const Device& device, const EngineOptions& options, DType weights) {
   if (!device.target()) return std::max(few_tokens, options.max_sequences);
   return weights == DType::f32 ? few_tokens : 1;
@@ -38,8 +39,8 @@ DType operand_type(const Device& device, std::int64_t tokens, const EngineOption
   return tokens <= float32_tokens(device, options, weights) ? DType::f32 : asked;
 }
 
-/// What rotation hands attention on a GPU: queries of the cache's type, which are multiplied as they are and not as two parts. A single token's stay float32
-/// beside bf16, where the second part is free; beside f16 no fast kernel takes them.
+/// The type of rotated queries on a GPU: the cache's, so that they are multiplied directly and not as two parts. A
+/// single token's stay float32 with a bf16 cache, where the second part is free; with f16 no fast kernel takes them.
 DType query_type(const Device& device, DType operands, DType cached) {
   return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
@@ -111,7 +112,7 @@ struct Engine::State {
   std::optional<RotaryTables> rotary;
   std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
   DeviceBuffer host_logits;
-  std::vector<float> null_logits;  ///< what a device that computes nothing answers
+  std::vector<float> null_logits;  ///< returned by a device that computes nothing
   std::int64_t loaded_bytes = 0;
 
   State(Checkpoint opened, const EngineOptions& given, DType stored)

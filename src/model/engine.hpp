@@ -22,8 +22,9 @@ enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
-  /// Type of the KV cache and, in passes that do more than read weights, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's
-  /// where absent. Such passes have more than 32 tokens on the CPU and beside float32 weights, more than one on a GPU. Everything else is float32.
+  /// Type of the KV cache and, in passes that do more than read weights, of the left operands of matrix products: f32,
+  /// bf16 or f16; the checkpoint's where absent. Such passes have more than 32 tokens on the CPU and with float32
+  /// weights, more than one on a GPU. Everything else is float32.
   std::optional<DType> dtype;
   /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: weights
   /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay

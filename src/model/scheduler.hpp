@@ -30,7 +30,7 @@ class Scheduler {
     std::size_t request = 0;
     int sequence = 0;  ///< slot of the cache
     std::int64_t begin = 0, count = 0;
-    bool is_last = false;  ///< behind it the next token is chosen
+    bool is_last = false;  ///< after it the next token is chosen
   };
 
   /// Puts a request at the end of the queue. Throws Error where the prompt is empty or longer than the context.

@@ -37,7 +37,7 @@ class WeightLoader {
   }
 
  private:
-  /// One tensor, or what is made of it. Returns the elements written.
+  /// One tensor, converted. Returns the elements written.
   std::int64_t load_part(const WeightSource& source, const std::string& part, DType dtype, std::byte* at) {
     const WeightSource::Form form = source.form;
     if (reader_.find(part) == nullptr) {

@@ -38,7 +38,8 @@ struct ShardOptions {
 /// the number of files. Throws Error for a full disk or a source that was changed.
 std::int64_t write_shards(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const ShardOptions& options);
 
-/// Copies what a model's folder has beside tensors and config.json: tokenizer, generation settings, chat templates, licences.
+/// Copies what a model's folder has besides tensors and config.json: tokenizer, generation settings, chat templates,
+/// licences.
 void copy_side_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// A small file's content. Throws Error(io) naming it.

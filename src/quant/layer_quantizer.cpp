@@ -51,7 +51,8 @@ LayerResult LayerQuantizer::write(const std::filesystem::path& file) {
     group.push_back(siblings_of(role, -1, input, input.statistics));
     quantize_group(std::move(group), input.statistics, fold);
   };
-  // What reads a product comes before what makes it, because its smoothing changes the rows of the latter.
+  // A module that reads a result comes before the one that produces it, because smoothing changes the rows of the
+  // latter.
   Fold values{.producer = name("self_attn.v_proj")};
   const std::int64_t heads_per_value = config_.heads / config_.kv_heads;
   for (std::int64_t c = 0; c < config_.heads * config_.head_dim; ++c)
@@ -135,7 +136,8 @@ void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStat
   }
 }
 
-/// The smoothings that are worth trying, none first; only that one where inputs stay real, or where the options rule smoothing out.
+/// The smoothings that are worth trying, none first; only that one where inputs stay unquantized, or where the options
+/// rule smoothing out.
 std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics,
                                                   const Fold& place, const LinearScheme& scheme) const {
   std::vector<Smoothing> list(1);
@@ -280,7 +282,7 @@ std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const Se
   return best;
 }
 
-/// Tensors that stay real: as they are, or times what smoothing left to them.
+/// Tensors that stay unquantized: unchanged, or times their smoothing factors.
 void LayerQuantizer::write_rest() {
   for (const std::string& tensor : writer_->unwritten()) {
     const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);

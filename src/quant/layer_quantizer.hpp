@@ -28,7 +28,7 @@ class LayerQuantizer {
     std::string norm = {};                  ///< weight of a normalisation; "" where rows of a module make the input
     std::string producer = {};              ///< module whose rows do
     std::vector<std::int64_t> source = {};  ///< row of the producer for each column; empty: the column itself
-    std::vector<std::string> readers = {};  ///< weights that stay real and read the input too
+    std::vector<std::string> readers = {};  ///< unquantized weights that read the input too
   };
   /// Siblings of one input, with the rows and statistics that they are measured on.
   struct Siblings {

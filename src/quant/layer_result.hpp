@@ -1,4 +1,4 @@
-// What quantizing a layer found and decided: the figures behind reports and the choice of schemes.
+// What quantizing a layer found and decided: the figures for reports and the choice of schemes.
 #pragma once
 
 #include <cstdint>

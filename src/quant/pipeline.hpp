@@ -1,4 +1,5 @@
-// The quantizer's pipeline: a checkpoint goes through layer by layer, and every layer sees inputs that the quantized layers before it made.
+// The quantizer's pipeline: a checkpoint goes through layer by layer, and every layer sees the outputs of the quantized
+// layers before it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@ namespace cermet {
 enum class AntiOutlier : std::uint8_t {
   none,       ///< scales are searched from the largest value seen downwards
   clamp,      ///< a static input scale is searched from a percentile of the values downwards: what is larger saturates
-  smooth,     ///< channels of the input are divided, and columns of the weights multiplied, by factors that are folded into what makes the input
+  smooth,     ///< channels of the input are divided, and columns of the weights multiplied, by factors that are folded into what produces the input
   both,       ///< smoothing, then clamping
   automatic,  ///< for each group of siblings, the one of these that has the least output error on held-out rows
 };

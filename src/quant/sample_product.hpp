@@ -57,13 +57,13 @@ struct ProductScratch {
   static TensorView view(AlignedBuffer& buffer, DType dtype, const Shape& shape);
 };
 
-/// A product of one of a unit's modules with any quantized weight and an input that is real, or quantized with given scales of rows. Results, float32 [rows,
-/// N], are valid until the scratch is used again.
+/// A product of one of a unit's modules with any quantized weight and an input that is unquantized, or quantized with
+/// given row scales. Results, float32 [rows, N], are valid until the scratch is used again.
 class QuantizedProduct {
  public:
   /// The weight and the scratch must outlive the object.
   QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module);
-  /// With a real input.
+  /// With an unquantized input.
   TensorView run_real(const TensorView& x);
   /// With the input quantized on `grid`, whose type is the weight's. A single scale applies to all rows.
   TensorView run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales);

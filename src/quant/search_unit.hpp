@@ -71,7 +71,7 @@ class UnitTrial {
   const QuantizedWeight& weight(std::size_t i) const { return weights_[i]; }
   /// The smoothed rows.
   const TensorView& x() const { return x_.view; }
-  // Distances of each module with an input that is real, has scales of rows, or has one scale.
+  // Distances of each module with an input that is unquantized, per-row quantized or per-tensor quantized.
   std::vector<SplitDistance> with_real_input();
   std::vector<SplitDistance> with_dynamic_input();
   std::vector<SplitDistance> with_fixed_input(float scale);

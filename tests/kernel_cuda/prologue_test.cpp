@@ -4,7 +4,7 @@
 namespace cermet {
 namespace {
 
-/// A normalisation and the GEMV behind it, whose operand 0 it makes.
+/// A normalisation and the GEMV after it, whose operand 0 it computes.
 struct Chain {
   CaseData norm, product;
   Expected normalised, expected;

@@ -41,7 +41,8 @@ extern const Kernel attention_general_paged, attention_general_ragged;
 /// Launches the task that takes every problem, which is number `program` of the kernel's.
 QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program);
 
-/// Tasks for many queries of a paged cache: on the tensor cores where the problem fits them, with the general task behind it for rows that are not aligned.
+/// Tasks for many queries of a paged cache: on the tensor cores where the problem fits them, with the general task as
+/// the fallback for rows that are not aligned.
 std::vector<Program> many_query_programs(const Problem& problem);
 /// Launches one of those, which are numbers `first` on of the kernel's.
 QueriesLauncher bind_many_queries(const Problem& problem, std::size_t first);

@@ -1,4 +1,4 @@
-// Host half of decoding attention: its tasks, and those for many queries behind them.
+// Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"

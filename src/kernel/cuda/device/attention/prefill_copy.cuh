@@ -19,7 +19,8 @@ __device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& a
   }
 }
 
-/// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows behind the first.
+/// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows after
+/// the first.
 template <class T, bool Split, class From, class Rows, int Size, int Count, int Threads, class Address>
 __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&& address) {
   if constexpr (!Split) {

@@ -1,4 +1,4 @@
-// GEMMs on Hopper's tensor cores (sm_90a). A block makes tiles [block_m, block_n] of the result: a producer warp
+// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp
 // streams tiles of the operands through a ring in shared memory with bulk tensor copies; one consumer warpgroup for
 // each 64 rows multiplies them with wgmma and sends its rows out. The producer runs ahead into the block's next tile
 // while the consumers finish one.
@@ -90,7 +90,7 @@ struct Hopper {
     }
   };
 
-  /// A tile of the result. A whole warp makes it.
+  /// A tile of the result. A whole warp constructs it.
   struct Place {
     int row, rows_end;  // of a and y, within the group where groups are batches
     int n, group = 0;

@@ -193,7 +193,7 @@ struct Row {
     }
   }
 
-  /// Hands the sums of a stage's rows, which start at `row` of the segment, to the reduction.
+  /// Passes the sums of a stage's rows, which start at `row` of the segment, to the reduction.
   static __device__ __forceinline__ void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
     if constexpr (!ordered) {
 #pragma unroll
