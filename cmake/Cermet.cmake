@@ -6,7 +6,8 @@ add_library(cermet_options INTERFACE)
 target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow
   -Wno-mismatched-new-delete  # a test that counts allocations replaces operator new
   -Werror)
-# A product and a sum are fused only where the code says so: codes depend on bits, and references must agree with kernels.
+# A product and a sum are fused only where the code says so: quantized values depend on single bits, and references must
+# agree with kernels.
 target_compile_options(cermet_options INTERFACE -ffp-contract=off)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)

@@ -15,5 +15,5 @@ part() {
 report_parts() {
   local i
   for i in "${!part_names[@]}"; do printf '%6d s  %s\n' "${part_seconds[$i]}" "${part_names[$i]}"; done
-  printf '%6d s  in all\n' "$SECONDS"
+  printf '%6d s  total\n' "$SECONDS"
 }

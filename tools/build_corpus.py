@@ -65,7 +65,7 @@ def manual_page(path):
 
 
 def text_of(package, path, name):
-    """The text of one file, or None where the file is no documentation that a model should learn."""
+    """The text of one file, or None where the file is not documentation that a model should learn."""
     if name.endswith(('.rst.txt', '.rst.txt.gz')) or (package == 'perl-doc' and '.pod' in name):
         return read(path)
     plain = re.search(r'\.txt(\.gz)?$', name) and '.rst' not in name

@@ -2,8 +2,9 @@
 
 usage: python3 make_quantized_reference.py OUT      needs torch, transformers, compressed-tensors
 
-Its layers have a scheme each: int8 with fixed inputs, int8 weights alone, fp8 with fixed inputs, with inputs as they come, and weights alone, and int8 weights alone four to an int32. int8 with
-inputs as they come is left out, because this package divides by absmax / 127.5 where runtimes take 127.
+Each layer has a scheme of its own: int8 static, int8 weight-only, fp8 static, fp8 dynamic, fp8 weight-only, and int8
+weight-only packed four to an int32. Dynamic int8 is left out, because this package divides by absmax / 127.5 where
+runtimes take 127.
 """
 import json
 import sys

@@ -3,7 +3,7 @@
 usage: python3 make_reference_models.py OUT_DIR [--set dev|heldout|settings | --again]      needs torch, transformers
 
 Each model lands in OUT_DIR/NAME with reference.json beside it. The logits are those of from_pretrained(dtype=float32): weights rounded to the stored type,
-rotary frequencies exact. --again keeps the models that OUT_DIR has and their prompts, and computes every reference.json anew.
+rotary frequencies exact. --again keeps the models that OUT_DIR has and their prompts, and recomputes every reference.json.
 """
 import argparse
 import json

@@ -15,11 +15,11 @@ struct BatchTimes {
   double decode = 0;   ///< of all steps together
 };
 
-/// Fills every sequence of the engine with a prompt of `prompt_tokens` tokens, several in a pass where they fit, and then makes `new_tokens` more tokens
-/// in each, one for every sequence in a pass, chosen greedily. `on_step` is called between passes.
+/// Fills every sequence of the engine with a prompt of `prompt_tokens` tokens, several in a pass where they fit, then
+/// decodes `new_tokens` tokens greedily in all sequences at once. `on_step` is called between passes.
 BatchTimes time_batch(Engine& engine, std::int64_t prompt_tokens, std::int64_t new_tokens, const std::function<void()>& on_step);
 
-/// Ids that any vocabulary has, in no order.
+/// Ids that any vocabulary has, in no particular order.
 std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab_size);
 
 }  // namespace cermet::cli

@@ -17,7 +17,7 @@
 namespace cermet::cli {
 namespace {
 
-/// The problem with the largest value in place of each symbol: a run has numbers.
+/// The problem with each symbol replaced by its largest value, because a run needs numbers.
 Problem without_symbols(const Problem& problem) {
   std::vector<std::optional<TensorType>> types;
   for (const auto& type : problem.inputs) types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, problem.maximum))}) : type);

@@ -44,7 +44,7 @@ BoundCall bind_call(const BenchCall& call, BenchMachine& machine);
 
 /// Measures a call. Keys: problem, kernel, times, work and rates, and where it ran.
 Json measure_call(const BenchCall& call, const BoundCall& bound, BenchMachine& machine);
-/// Such a result for a reader.
+/// The same result as text.
 std::string measured_text(const Json& result);
 
 }  // namespace cermet::cli

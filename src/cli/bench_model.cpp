@@ -83,8 +83,8 @@ Figures measure(Engine& engine, const Options& options) {
 
 bool is_product(const Problem& problem) { return problem.op->category == "Linear algebra"; }
 
-/// Bytes of weights that a decode step of `batch` sequences reads, for each of its tokens: of a stack of experts those that so many tokens can be routed
-/// to at most.
+/// Bytes of weights that a decode step of `batch` sequences reads, per token: of a stack of experts at most as many as
+/// that many tokens can be routed to.
 double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
   const ModelConfig& config = engine.config();
   double bytes = 0;
@@ -100,7 +100,7 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
   return bytes / static_cast<double>(batch);
 }
 
-/// Multiplications and additions of the matrix products of a prefill of one sequence; logits are for its last token only.
+/// Floating-point operations of the GEMMs in a prefill of one sequence, with logits for its last token only.
 double prefill_operations(const Engine& engine, std::int64_t tokens) {
   double operations = 0;
   for (const StepInfo& step : engine.steps(true)) {
@@ -151,9 +151,9 @@ void print_text(Console& console, const Json& json) {
                                    json["new_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
   if (json.contains("limits")) {
     table.row({"read bandwidth",
-               fmt::format("{}B/s measured beside it; decode reads weights at {:.1f} % of it",
+               fmt::format("{}B/s measured in the same run; decode reads weights at {:.1f} % of it",
                            count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
-    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill's products run at {:.1f} % of the {} peak",
+    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill GEMMs run at {:.1f} % of the {} peak",
                                    count_text(json["limits"]["f32_operations_per_second"].get<double>()),
                                    count_text(json["limits"]["bf16_operations_per_second"].get<double>()),
                                    count_text(json["limits"]["int8_operations_per_second"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
@@ -193,10 +193,10 @@ void bench(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model_options(parser, options->model);
-  parser.option("--prompt-tokens", options->prompt_tokens, "tokens of the prefill").range(1, 1 << 24).show_default();
+  parser.option("--prompt-tokens", options->prompt_tokens, "prompt tokens to prefill").range(1, 1 << 24).show_default();
   parser.option("-n,--new-tokens", options->new_tokens, "decode steps; 0: none").range(0, 1 << 24).show_default();
-  parser.option("--batch", options->batch, "sequences in every pass; speeds are of all of them together").range(1, 4096).show_default();
-  parser.option("--repeat", options->repeat, "rounds after a warm-up; medians count").range(1, 1000).show_default();
+  parser.option("--batch", options->batch, "sequences in every pass; speeds are totals over all of them").range(1, 4096).show_default();
+  parser.option("--repeat", options->repeat, "rounds after a warm-up; medians are reported").range(1, 1000).show_default();
   parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
   parser.option("--trace", options->trace,

@@ -68,11 +68,11 @@ Verb bench_op_verb() {
                         "pages of a cache: contiguous, scattered, or uneven: scattered, with contexts of all lengths up to what the pages hold")
                 .show_default();
             parser.flag("--cold", options->call.cold,
-                        "use copies of the operands in turn, a gigabyte in all or on a GPU four times its L2, so that no cache holds them");
-            parser.flag("--limits", options->limits, "measure the machine's limits too and print the parts of them that were reached");
+                        "cycle through copies of the operands, a gigabyte in total or on a GPU four times its L2, so that no cache holds them");
+            parser.flag("--limits", options->limits, "also measure the machine's limits and print the fraction of each that was reached");
             parser.option("--seconds", options->call.seconds, "how long to measure").range(0.0, 3600.0).show_default();
             parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
-            parser.option("--seed", options->call.values.seed, "of the operands' values").show_default();
+            parser.option("--seed", options->call.values.seed, "seed of the operands' values").show_default();
             return [options](Console& console) { bench(console, *options); };
           }};
 }

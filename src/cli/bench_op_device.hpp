@@ -15,7 +15,7 @@ struct DeviceBench {
 
 struct DeviceBenchOptions {
   OperandValues values;
-  bool cold = false;  ///< so many sets that together they exceed the L2 cache four times
+  bool cold = false;  ///< enough sets to exceed the L2 cache four times over
   double seconds = 0.1;
 };
 

@@ -80,7 +80,7 @@ void clear(Console& console) {
   const std::size_t left = entries.size() - removed;
   if (console.json()) return console.write_json({{"folder", cache.folder().string()}, {"removed", removed}, {"removed_bytes", bytes}, {"left", left}});
   console.print("{}\nremoved {} compiled kernels, {}\n", folder_text(cache), removed, bytes_text(static_cast<double>(bytes)));
-  if (left > 0) console.print("{} stay, because their folders hold other files\n", left);
+  if (left > 0) console.print("{} remain, because their folders hold other files\n", left);
 }
 
 // ---- verify ----
@@ -99,10 +99,8 @@ void verify(Console& console, bool remove) {
     removed += remove && cache.remove(entry.digest);
   }
   if (removed < damaged.size())
-    fail(Status::invalid_file, "{}: expected {} sound entries, found {} damaged: {}; {}", cache.folder().string(), entries.size(), damaged.size() - removed,
-         listed,
-         remove ? "what could not be removed holds other files"
-                : "they are compiled again when they are needed, and `cermet cache verify --remove` deletes them");
+    fail(Status::invalid_file, "{}: expected {} valid entries, found {} damaged: {}; {}", cache.folder().string(), entries.size(), damaged.size() - removed,
+         listed, remove ? "what could not be removed holds other files" : "they are recompiled when needed, and `cermet cache verify --remove` deletes them");
   const std::vector<std::string> strangers = cache.strangers();
   if (console.json()) {
     Json json = summary(cache, entries);
@@ -111,10 +109,10 @@ void verify(Console& console, bool remove) {
     json["strangers"] = strangers;
     return console.write_json(json);
   }
-  console.print("{}\n{} compiled kernels, {}: {} sound", folder_text(cache), entries.size(), bytes_text(static_cast<double>(bytes_of(entries))),
+  console.print("{}\n{} compiled kernels, {}: {} valid", folder_text(cache), entries.size(), bytes_text(static_cast<double>(bytes_of(entries))),
                 entries.size() - damaged.size());
   console.print("{}\n", removed > 0 ? fmt::format(", {} damaged and removed: {}", removed, listed) : "");
-  if (!strangers.empty()) console.print("not of the cache, and left alone: {}\n", one_line(fmt::format("{}", fmt::join(strangers, ", "))));
+  if (!strangers.empty()) console.print("not part of the cache, left alone: {}\n", one_line(fmt::format("{}", fmt::join(strangers, ", "))));
 }
 
 }  // namespace
@@ -129,7 +127,7 @@ Verb cache_list_verb() {
 }
 
 Verb cache_clear_verb() {
-  return {"cache clear", "delete them; they are compiled again when they are needed", "  cermet cache clear",
+  return {"cache clear", "delete them; they are recompiled when needed", "  cermet cache clear",
           [](Parser&) -> Action { return [](Console& console) { clear(console); }; }};
 }
 

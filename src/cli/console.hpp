@@ -37,7 +37,7 @@ class Console {
   bool json_;
 };
 
-/// Whether standard error is a terminal, so that a progress bar has a reader.
+/// Whether standard error is a terminal: only then are progress bars drawn.
 bool is_progress_wanted();
 /// Text as one line: control bytes and line breaks become spaces.
 std::string one_line(std::string_view text);
@@ -53,11 +53,11 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "3.1 MiB": bytes for a reader.
+/// "3.1 MiB": human-readable bytes.
 std::string bytes_text(double bytes);
 /// "12.3 G": a count with an SI prefix.
 std::string count_text(double count);
-/// "1.24 ms": a duration for a reader.
+/// "1.24 ms": a human-readable duration.
 std::string seconds_text(double seconds);
 
 }  // namespace cermet::cli

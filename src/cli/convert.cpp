@@ -1,4 +1,4 @@
-// cermet convert: a quantized checkpoint in the other descriptor's form.
+// cermet convert: converts a quantized checkpoint to the other descriptor's format.
 #include "quant/convert.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
@@ -32,13 +32,13 @@ void convert_folder(const Options& options, Console& console) {
   }
   for (const std::string& line : result.rounded) console.print("rounded: {}\n", line);
   console.print("{}: {} tensors, {}, {}\n", options.out, result.tensors, bytes_text(static_cast<double>(result.bytes)),
-                result.rounded.empty() ? "codes and scales the same to the bit" : "codes the same to the bit");
+                result.rounded.empty() ? "quantized values and scales bit for bit the same" : "quantized values bit for bit the same");
 }
 
 }  // namespace
 
 Verb convert_verb() {
-  return {"convert", "a quantized checkpoint in another descriptor's form, the same to the bit",
+  return {"convert", "convert a quantized checkpoint to the other descriptor's format, bit for bit",
           "  cermet convert /tmp/demo-int8 --to modelslim --out /tmp/demo-slim\n"
           "  cermet convert /tmp/demo-slim --to compressed-tensors --out /tmp/demo-back",
           [](Parser& parser) -> Action {
@@ -47,7 +47,7 @@ Verb convert_verb() {
             parser.option("--to", options->to, "compressed-tensors or modelslim").required();
             parser.option("--out", options->out, "folder to create; it may exist if it is empty").required();
             parser.flag("--allow-rounding", options->allow_rounding,
-                        "round what the target cannot hold exactly (biases beside fixed input scales) and list it");
+                        "round what the target cannot hold exactly (biases of modules with static input scales) and list it");
             parser.option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
                 .range(std::int64_t{1}, std::int64_t{1} << 50)
                 .show_default();

@@ -12,7 +12,7 @@ namespace cermet::cli {
 /// Compiles what is needed and measures, `seconds` for each figure at least. Throws Error where the device does not compute.
 cuda::Limits measure_device_limits(Device& device, double seconds);
 Json limits_json(const cuda::Limits& limits, const Device& device);
-/// Those that a CPU has, under the same keys.
+/// The limits of a CPU, under the same keys.
 Json limits_json(const cpu::Limits& limits);
 std::string limits_table(const cuda::Limits& limits);
 

@@ -1,4 +1,4 @@
-// cermet inspect: what a checkpoint is, what lies in its files, and whether all of it is sound.
+// cermet inspect: what a checkpoint is, what its files hold, and whether all of it is valid.
 #include <algorithm>
 #include <map>
 
@@ -109,7 +109,7 @@ void print_report(Console& console, const Checkpoint& checkpoint, const Checkpoi
   Table architecture, storage, schemes, files;
   const Json facts = architecture_json(checkpoint.config());
   for (const auto& [name, value] : facts.items()) architecture.row({name, value.is_string() ? value.get<std::string>() : value.dump()});
-  architecture.row({"parameters", fmt::format("{} ({} meet one token)", count_text(static_cast<double>(report.parameters)),
+  architecture.row({"parameters", fmt::format("{} ({} active per token)", count_text(static_cast<double>(report.parameters)),
                                               count_text(static_cast<double>(report.active_parameters)))});
   for (const StorageTotal& s : report.storage)
     storage.row({std::string(name_of(s.dtype)), fmt::format("{} tensors", s.tensors), bytes_text(static_cast<double>(s.bytes))});
@@ -131,8 +131,8 @@ Json check_json(const CheckpointCheck& check, bool has_tokenizer) {
 void print_check(Console& console, const CheckpointCheck& check, bool has_tokenizer) {
   std::vector<std::string> lines;
   for (const NonFinite& n : check.non_finite) lines.push_back(fmt::format("{} ({}): {} NaN, {} infinite", n.tensor, n.file, n.nan, n.infinite));
-  print_lines(console, "values that are no finite numbers", lines);
-  console.print("check\n  every byte read: {}\n  tokenizer.json: {}\n", bytes_text(static_cast<double>(check.bytes_read)), has_tokenizer ? "sound" : "none");
+  print_lines(console, "values that are not finite", lines);
+  console.print("check\n  every byte read: {}\n  tokenizer.json: {}\n", bytes_text(static_cast<double>(check.bytes_read)), has_tokenizer ? "valid" : "none");
 }
 
 CheckpointCheck check_data(const Checkpoint& checkpoint, int threads) {

@@ -7,7 +7,7 @@ namespace cermet::cli {
 
 /// From now on the first SIGINT sets interrupted(); a second one before the next call kills the process as usual. Clears the flag.
 void catch_interrupts();
-/// Whether Ctrl-C was pressed: handed to loops that can stop.
+/// Whether Ctrl-C was pressed: passed to loops that can stop.
 const std::atomic<bool>& interrupted();
 /// Throws Error(cancelled) when it was.
 void stop_if_interrupted();

@@ -1,4 +1,4 @@
-// cermet limits: what this machine can do at most, the numbers that kernels are held against.
+// cermet limits: what this machine can do at most, the numbers that kernels are measured against.
 #include "kernel/cpu/limits.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/verb.hpp"

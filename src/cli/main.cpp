@@ -135,7 +135,7 @@ int run(CommandLine& line, int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that outgrows `ulimit -f` is an error of the write, which is told, and not a signal
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that outgrows `ulimit -f` makes the write fail, which is reported, instead of raising a signal
   bool json = false;              // known before parsing, so that a mistake in the other options is reported the same way
   for (int i = 1; i < argc; ++i) json |= std::string_view(argv[i]) == "--json";
   try {

@@ -27,19 +27,19 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   parser.option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json").required();
   parser
       .option("--device", options.device,
-              "cpu, cuda (or cuda:1, the second GPU), or null, which goes through every step and computes nothing; null:sm_90 compiles for such a GPU")
+              "cpu, cuda (or cuda:1, the second GPU), or null, which runs every step without computing; null:sm_90 compiles for such a GPU")
       .show_default();
   parser.option("--dtype", options.dtype, "type of the KV cache, and of matrix operands where that buys speed: f32, bf16 or f16; the checkpoint's by default");
   parser.option(
       "--weights", options.weights,
-      "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize rows as they load and tokens as they come; as in the "
-      "checkpoint by default");
+      "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize weights per row while loading and activations per token at "
+      "run time; as in the checkpoint by default");
   parser.option("--kv-cache", options.kv_cache,
-                "storage of keys and values: i8 (or int8), with a scale for each token and head, or f8_e4m3 (or fp8); --dtype's by default");
+                "storage of keys and values: i8 (or int8), with per-token, per-head scales, or f8_e4m3 (or fp8); --dtype's by default");
   parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
   parser
       .option("--context", options.context,
-              "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was made for")
+              "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was trained for")
       .range(std::int64_t{0}, std::int64_t{1} << 30);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();

@@ -1,4 +1,4 @@
-// cermet ops: the list of operators, one operator's reference page, and how a call of it is given to a kernel.
+// cermet ops: the list of operators, one operator's reference page, and which kernel takes a given call.
 #include <algorithm>
 #include <map>
 
@@ -82,7 +82,7 @@ void show_text(Console& console, const OpDefinition& op) {
   for (const auto& [backend, list] : {std::pair("CPU", cpu::kernels_of(op.kind)), std::pair("GPU", cuda::kernels_of(op.kind))}) {
     Table kernels;
     for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
-    if (!kernels.empty()) console.print("Kernels on the {}, in the order in which they are asked\n{}\n", backend, kernels.to_string());
+    if (!kernels.empty()) console.print("Kernels on the {}, in the order in which they are tried\n{}\n", backend, kernels.to_string());
   }
   console.print("Example\n  cermet ops {} --explain '{}'\n", op.name, api::example_call(op));
 }
@@ -184,7 +184,7 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb ops_verb() {
-  return {"ops", "the operators; one operator's schema, semantics and kernels; who computes a given call and why",
+  return {"ops", "the operators; one operator's schema, semantics and kernels; which kernel computes a given call, and why",
           "  cermet ops\n"
           "  cermet ops rms_norm\n"
           "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"

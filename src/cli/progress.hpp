@@ -14,7 +14,7 @@ class Progress {
   ~Progress();  ///< erases the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Work done of work in all, and a note after the bar. Draws at most 20 times a second.
+  /// Work done out of the total, and a note after the bar. Draws at most 20 times a second.
   void update(std::int64_t done, std::int64_t total, const std::string& note = {});
 
  private:

@@ -1,4 +1,4 @@
-// cermet quantize: a 16-bit checkpoint becomes a quantized one, with a report on what that cost; --check looks whether one is what it says.
+// cermet quantize: quantizes a 16-bit checkpoint and reports what that costs; --check verifies a quantized one.
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "cli/quantize_run.hpp"
@@ -25,7 +25,8 @@ void check_folder(const QuantizeCommand& options, Console& console) {
     fail(Status::invalid_file, "{}: expected every tensor as its policy says, found {} violations: {}", options.check, result.violations.size(),
          result.violations.front());
   if (!console.json())
-    console.print("{}: {} tensors, {} quantized modules, {} codes: all as the policy says\n", options.check, result.tensors, result.modules, result.codes);
+    console.print("{}: {} tensors, {} quantized modules, {} quantized values: all as the policy says\n", options.check, result.tensors, result.modules,
+                  result.codes);
 }
 
 Action declare(Parser& parser) {
@@ -39,13 +40,13 @@ Action declare(Parser& parser) {
   parser.option("--policy", o->policy, "rules `PATTERN = SCHEME` by module name, the first that matches decides; see --print-policy for the default");
   parser.option("--scheme", o->scheme, "one scheme for everything but routers and head, in place of a policy");
   parser.option("--target-ppl", o->target,
-                "a rise of perplexity, +0.5% for one: schemes are chosen for each layer so that --heldout stays within it at the least predicted time");
+                "a rise of perplexity such as +0.5%: schemes are chosen per layer so that perplexity on --heldout stays within it at the least predicted time");
   parser.flag("--print-policy", o->print_policy, "print the policy (the default, or that of --policy or --scheme) and end");
   parser.option("--anti-outlier", o->anti_outlier, "none, clamp, smooth, both, or auto, which keeps what lowers a layer's error on held-out prompts")
       .show_default();
   parser.option("--clamp-percentile", o->clamp_percentile, "of absolute activations: where clamping begins").show_default();
-  parser.option("--samples", o->prompts.samples, "prompts at most, spread evenly over the file").range(1, 1 << 20).show_default();
-  parser.option("--length", o->prompts.length, "tokens of a prompt at most").range(2, 1 << 20).show_default();
+  parser.option("--samples", o->prompts.samples, "at most this many prompts, spread evenly over the file").range(1, 1 << 20).show_default();
+  parser.option("--length", o->prompts.length, "at most this many tokens of a prompt").range(2, 1 << 20).show_default();
   parser.flag("--prompt-per-line", o->prompts.prompt_per_line, "each line of a text file is a prompt");
   parser.option("--heldout", o->heldout, "UTF-8 text that calibration does not see: perplexity before and after is measured on it");
   parser.option("--heldout-chars", o->heldout_characters, "use its first this many characters only; 0: all").range(0, 1 << 30).show_default();
@@ -56,8 +57,8 @@ Action declare(Parser& parser) {
   parser.option("--device", o->device, "where layers run: cpu, or cuda").show_default();
   parser.option("--threads", o->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
   parser.flag("--no-speed", o->no_speed, "leave the speeds out of the report");
-  parser.flag("--restart", o->restart, "begin anew where an interrupted run left layers in OUT.partial");
-  parser.option("--check", o->check, "read a quantized folder and prove that every tensor obeys its policy; one line for each that does not");
+  parser.flag("--restart", o->restart, "start over, discarding the layers that an interrupted run left in OUT.partial");
+  parser.option("--check", o->check, "verify that every tensor of a quantized folder obeys its policy; one line for each that does not");
   return [o](Console& console) {
     if (o->print_policy) console.write(policy_option(*o).text());
     else if (!o->check.empty()) check_folder(*o, console);

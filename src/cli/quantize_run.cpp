@@ -84,7 +84,7 @@ void Run::read_inputs(const Policy& policy) {
   require_new_or_empty(options_.out);
   config_ = load_config(options_.model);
   const std::vector<LinearModule> modules = linear_modules(config_);
-  const SchemeMap schemes = scheme_map(policy, modules);  // mistakes in a policy are told before anything is read
+  const SchemeMap schemes = scheme_map(policy, modules);  // mistakes in a policy are reported before anything is read
   if (format_ == ExportFormat::modelslim) require_modelslim_schemes(modules, schemes);
   const std::optional<Tokenizer> tokenizer = find_tokenizer(options_.tokenizer.empty() ? options_.model : options_.tokenizer);
   prompts_ = read_prompts(options_.calibration, tokenizer ? &*tokenizer : nullptr, options_.prompts);

@@ -133,7 +133,7 @@ void run(const Options& options, Console& console) {
   require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
           "prompt: expected one of -p, --ids and --prompts, found several");
-  require(options.batch == 1 || options.prompts, "--batch: expected --prompts beside it, found none");
+  require(options.batch == 1 || options.prompts, "--batch: expected --prompts with it, found none");
   if (options.prompts) return run_prompts({options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos}, console);
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
@@ -156,7 +156,7 @@ Action declare(Parser& parser) {
   parser.option("-p,--prompt", options->prompt, "text to continue; without it, --ids and --prompts, prompts are read line by line");
   parser.option("--ids", options->ids, "token ids to continue, separated by commas");
   parser.option("--prompts", options->prompts,
-                "file with an object for each prompt on a line of its own: {\"prompt\": \"...\"} or {\"ids\": [...]}, where wanted with \"id\", "
+                "file with an object for each prompt on a line of its own: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", "
                 "\"max_new_tokens\" and \"seed\"; with --json the results are lines, too");
   parser.option("--batch", options->batch, "prompts of --prompts that run at a time; the next begins when one has ended").range(1, 4096).show_default();
   parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").show_default();
@@ -165,7 +165,7 @@ Action declare(Parser& parser) {
   parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").show_default();
   parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").show_default();
   parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely").show_default();
-  parser.option("--seed", options->sampling.seed, "same seed, same tokens; of --prompts each has the next seed").show_default();
+  parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next seed").show_default();
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   return [options](Console& console) { run(*options, console); };
 }

@@ -95,7 +95,7 @@ class PromptFile {
   const std::optional<Tokenizer>& tokenizer_;
 };
 
-/// Results in the order of the file: the first prompt that is not done streams, what comes for later ones waits.
+/// Results in the order of the file: the first unfinished prompt streams, output of later ones waits.
 class Output {
  public:
   Output(const std::vector<Prompt>& prompts, const std::optional<Tokenizer>& tokenizer, Console& console)

@@ -39,7 +39,8 @@ Limits measure(Engine& engine) {
   return limits;
 }
 
-/// The type in which a launch multiplies: that of the weight or of the keys; float32 for operators without a product.
+/// The type in which a launch multiplies: that of the weight or of the keys; float32 for operators without a matrix
+/// product.
 DType product_type(const Problem& problem) {
   const std::string_view category = problem.op->category;
   const bool multiplies = category == "Linear algebra" || category == "Attention and cache";

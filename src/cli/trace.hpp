@@ -13,9 +13,9 @@ struct TraceOptions {
 
 /// Throws Error(io) where write_trace could not write the file.
 void check_trace_file(const std::filesystem::path& file);
-/// Runs a prefill and some decode steps on sequence 0, which is emptied before, and writes an event for each launch: start, duration, scope, kernel, operator,
-/// operand types, bytes, operations and the fraction of the device's limit that it reached; limits are measured first. The file appears complete or not at
-/// all.
+/// Runs a prefill and some decode steps on sequence 0, which is cleared first, and writes an event for each launch:
+/// start, duration, scope, kernel, operator, operand types, bytes, operations and the fraction of the device's limit
+/// that it reached; limits are measured first. The file appears complete or not at all.
 void write_trace(const std::filesystem::path& file, Engine& engine, const TraceOptions& options);
 
 }  // namespace cermet::cli

@@ -31,7 +31,8 @@ class Checkpoint {
 
   /// A tensor's type and place; null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
-  /// The same; throws Error naming file, tensor, expected and found where it is absent, has another shape or is no f32, bf16 or f16.
+  /// The same; throws Error naming file, tensor, expected and found where it is absent, has another shape or is not
+  /// f32, bf16 or f16.
   const StoredTensor& require(std::string_view name, std::span<const std::int64_t> shape) const;
   /// The same for a tensor of certain types.
   const StoredTensor& require(const ExpectedTensor& expected) const;

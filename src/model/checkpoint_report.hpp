@@ -26,7 +26,7 @@ struct FileTotal {
 struct CheckpointReport {
   std::string architecture;
   std::int64_t tensors = 0, parameters = 0, bytes = 0;  ///< parameters: elements of all tensors; bytes: of tensor data
-  std::int64_t active_parameters = 0;                   ///< expected elements that one token meets: of the experts only those it is sent to
+  std::int64_t active_parameters = 0;                   ///< expected parameters that are active per token: of the experts only those it is routed to
   std::vector<FileTotal> files;
   std::vector<StorageTotal> storage;                          ///< largest first
   std::vector<std::pair<std::string, std::int64_t>> schemes;  ///< of a quantized checkpoint: linear modules by the name of their scheme
@@ -37,7 +37,7 @@ struct CheckpointReport {
 /// Reads headers only.
 CheckpointReport report(const Checkpoint& checkpoint);
 
-/// A tensor that holds values which are no finite numbers.
+/// A tensor that holds values which are not finite.
 struct NonFinite {
   std::string tensor, file;
   std::int64_t nan = 0, infinite = 0;  ///< elements
@@ -52,7 +52,7 @@ struct CheckpointCheck {
 
 struct CheckOptions {
   const std::atomic<bool>* cancelled = nullptr;                      ///< checked between pieces; ends with Error(cancelled)
-  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in all; called by the calling thread
+  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in total; called by the calling thread
 };
 
 /// Reads every byte of every tensor, counts NaN and infinity, and checks what a quantized checkpoint's scales say. Throws Error where a file cannot be read.

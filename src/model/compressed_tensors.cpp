@@ -121,7 +121,7 @@ struct Group {
   bool packed = false;
 };
 
-/// The type of codes that a format stores must be that of the weights. Returns whether they are packed.
+/// The element type that a format stores must be that of the weights. Returns whether they are packed.
 bool check_format(Json format, LinearScheme::Weight weight) {
   const std::size_t which = one_of(format, {"int-quantized", "float-quantized", "naive-quantized", "pack-quantized"});
   if (which == 3 && weight == LinearScheme::Weight::fp8) format.unexpected("\"float-quantized\" for weights of type float");

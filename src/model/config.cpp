@@ -155,9 +155,9 @@ void check_layer_types(Json root, const ModelConfig& config) {
   }
 }
 
-/// Elements of all tensors; refuses sizes that no machine holds before anybody allocates for them.
+/// Elements of all tensors; refuses sizes that no machine holds before anything is allocated.
 void check_total_size(Json root, const ModelConfig& config) {
-  const auto refuse = [&] { root.refuse(fmt::format("expected sizes of at most {} parameters in all, found more", max_parameters)); };
+  const auto refuse = [&] { root.refuse(fmt::format("expected sizes of at most {} parameters in total, found more", max_parameters)); };
   const std::int64_t sparse_layers = std::count(config.sparse.begin(), config.sparse.end(), true);
   if (sparse_layers * config.experts > max_experts_in_all) {
     root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all, sparse_layers * config.experts));

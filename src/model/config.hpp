@@ -54,7 +54,7 @@ struct ExpectedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   DTypeSet dtypes = dtypes::real;
-  bool is_parameter = true;  ///< a weight, real or as codes; else a scale, an offset or an int32 bias
+  bool is_parameter = true;  ///< a weight, quantized or not; else a scale, an offset or an int32 bias
   bool or_one = false;       ///< one element, of shape [] or [1], will do
 };
 

@@ -14,9 +14,9 @@ namespace cermet {
 struct WeightSource {
   std::vector<std::vector<std::string>> slices;
   enum class Form : std::uint8_t {
-    plain,           ///< the tensors' elements, converted; codes become real ones where the graph wants a real type ("X.weight" times "X.weight_scale")
-    codes,           ///< codes of real rows, made as they load (absmax over the largest code, round to nearest)
-    scales,          ///< their scales, one for each row
+    plain,           ///< the tensors' elements, converted; dequantized where the graph wants a floating type ("X.weight" times "X.weight_scale")
+    codes,           ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
+    scales,          ///< their per-row scales
     channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
     scalar,          ///< the first tensor's only element
   } form = Form::plain;
@@ -25,9 +25,9 @@ struct WeightSource {
 
 /// Element types of a graph. Residual stream, normalisation statistics, arithmetic of rotation, softmax and router weights are float32 in every mode.
 struct DecoderTypes {
-  DType weights = DType::f32;   ///< storage of real weight matrices
-  DType operands = DType::f32;  ///< what the left operand of a real matrix product is rounded to by the operator that makes it
-  DType cache = DType::f32;     ///< keys and values; i8: codes with a scale for each token and head
+  DType weights = DType::f32;   ///< storage of unquantized weight matrices
+  DType operands = DType::f32;  ///< what the left operand of an unquantized GEMM is rounded to by the operator that makes it
+  DType cache = DType::f32;     ///< keys and values; i8: quantized with per-token, per-head scales
   DType queries = DType::f32;   ///< rotated queries, as attention reads them
 };
 

@@ -13,7 +13,7 @@ struct Linear {
   bool bias = false;
 };
 
-/// The left operand of products: real values, or codes and their scale (of each token, or one).
+/// The left operand of GEMMs: unquantized, or quantized with its scale (per-token or per-tensor).
 struct Operand {
   ValueId x, scale;
 };

@@ -1,4 +1,5 @@
-// Linear modules in the graph: what a scheme makes of weight and input, quantized where the input is made.
+// Linear modules in the graph: what a scheme makes of weight and input. The operator that produces an input quantizes
+// it.
 #include "base/error.hpp"
 #include "model/decoder_builder.hpp"
 
@@ -19,7 +20,7 @@ std::vector<std::vector<std::string>> tensors_of(const Linear& linear, const cha
 
 }  // namespace
 
-/// What the product computes with: weights that alone are quantized are real to it. All modules of a linear must agree.
+/// What the GEMM computes with: weight-only quantization is dequantized before it. All modules of a linear must agree.
 LinearScheme DecoderBuilder::scheme_of(const Linear& linear) const {
   const auto effective = [&](const std::string& module) {
     const LinearScheme scheme = quantization_.of(module);
@@ -35,7 +36,7 @@ LinearScheme DecoderBuilder::scheme_of(const Linear& linear) const {
   return scheme;
 }
 
-/// Type of the real values that a linear's input is made as.
+/// Element type of a linear's unquantized input.
 DType DecoderBuilder::values_for(const LinearScheme& scheme) const { return taps_ || is_quantized(scheme) ? DType::f32 : types_.operands; }
 
 Dims DecoderBuilder::weight_dims(const Linear& linear) const {
@@ -51,7 +52,7 @@ ValueId DecoderBuilder::weight(const Linear& linear) {
                   {tensors_of(linear, ".weight"), on_load ? WeightSource::Form::codes : WeightSource::Form::plain, code_type(scheme)});
 }
 
-/// Scales of the rows of a quantized weight.
+/// Per-row scales of a quantized weight.
 ValueId DecoderBuilder::weight_scale(const Linear& linear) {
   Dims dims = weight_dims(linear);
   dims.pop_back();
@@ -61,7 +62,8 @@ ValueId DecoderBuilder::weight_scale(const Linear& linear) {
   return constant(linear.name + ".weight_scale", {DType::f32, dims}, std::move(source));
 }
 
-/// ModelSlim's fixed inputs: the scales of rows hold that of the input, and an int32 bias the real one and what the input's offset adds.
+/// ModelSlim's static inputs: the row scales include the input's scale, and the int32 bias holds the float one plus
+/// what the input's offset adds.
 bool DecoderBuilder::folds_input_scale(const LinearScheme& scheme) const {
   return quantization_.format == Quantization::Format::modelslim && scheme.input == LinearScheme::Input::fixed;
 }
@@ -71,7 +73,7 @@ ValueId DecoderBuilder::bias(const Linear& linear) {
   return linear.bias ? constant(linear.name + ".bias", {DType::f32, {linear.rows}}, {tensors_of(linear, ".bias")}) : ValueId{};
 }
 
-/// The one scale of a linear's fixed input, which all its modules have, and its offset where that is not 0.
+/// The static input scale that all modules of a linear share, and its offset where that is not 0.
 DecoderBuilder::FixedInput DecoderBuilder::fixed_input(const Linear& linear) {
   const std::string& module = linear.modules.front().front();
   require(quantization_.stored(), "{}: expected a checkpoint that stores its input's scale, found none", module);
@@ -79,7 +81,7 @@ DecoderBuilder::FixedInput DecoderBuilder::fixed_input(const Linear& linear) {
   return {scalar(".input_scale"), quantization_.input_offsets.contains(module) ? scalar(".input_offset") : ValueId{}};
 }
 
-/// Codes of a fixed input as a product's operand.
+/// A statically quantized input as a GEMM operand.
 Operand DecoderBuilder::fixed_operand(ValueId codes, const FixedInput& input, const Linear& next) const {
   return {codes, folds_input_scale(scheme_of(next)) ? ValueId{} : input.scale};
 }
@@ -101,7 +103,7 @@ ValueId DecoderBuilder::normalize(ValueId& hidden, ValueId delta, const std::str
   return results[0];
 }
 
-/// The same as the left operand of a linear: codes come straight from the normalisation.
+/// The same as the left operand of a linear: the normalisation writes quantized values directly.
 Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name) {
   const LinearScheme scheme = scheme_of(next);
   if (taps_ || !is_quantized(scheme)) {
@@ -121,7 +123,7 @@ Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, Value
   return is_fixed ? fixed_operand(results[0], fixed, next) : Operand{results[0], results.back()};
 }
 
-/// Real values as the left operand of a linear.
+/// Unquantized values as the left operand of a linear.
 Operand DecoderBuilder::operand_for(const Linear& next, ValueId x) {
   const LinearScheme scheme = scheme_of(next);
   if (!is_quantized(scheme)) return {x, {}};
@@ -154,7 +156,7 @@ ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId 
 Operand DecoderBuilder::gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name) {
   const LinearScheme scheme = scheme_of(gate_up), next = scheme_of(down);
   if (is_quantized(scheme)) return activated(down, project(gate_up, y), tap_name);
-  // Real weights: both products in one pass.
+  // Unquantized weights: both GEMMs in one pass.
   std::vector<ValueId> operands{y.x, {}, {}, {}, {}};
   for (std::size_t i = 0; i < 2; ++i) {
     const std::string& module = gate_up.modules.front().at(i);

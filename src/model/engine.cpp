@@ -35,13 +35,14 @@ DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType
   return weights == DType::f32 && tokens <= few_tokens ? DType::f32 : asked;
 }
 
-/// What rotation hands attention on a GPU: queries of the cache's type, which are multiplied as they are and not as two parts. A single token's stay float32
-/// beside bf16, where the second part is free; beside f16 no fast kernel takes them.
+/// The type of rotated queries on a GPU: the cache's, so that they are multiplied directly and not as two parts. A
+/// single token's stay float32 with a bf16 cache, where the second part is free; with f16 no fast kernel takes them.
 DType query_type(const Device& device, DType operands, DType cached) {
   return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
 
-/// Type of the weights that are real. They are never rounded unless the caller asks: 16-bit ones are widened exactly where products are float32.
+/// Type of the unquantized weights. They are never rounded unless the caller asks: 16-bit ones are widened exactly
+/// where GEMMs are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
   const DTypeSet allowed = dtypes::real | code_types;
@@ -93,7 +94,7 @@ struct Engine::State {
   std::optional<ProgramStore> programs;
   DeviceQueue queue;
   std::optional<WeightStore> weights;
-  /// The model compiled for passes of up to so many tokens, fewest first.
+  /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
     std::int64_t tokens, sequences;
     std::unique_ptr<PassInputs> inputs;
@@ -107,7 +108,7 @@ struct Engine::State {
   std::optional<RotaryTables> rotary;
   std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
   DeviceBuffer host_logits;
-  std::vector<float> null_logits;  ///< what a device that computes nothing answers
+  std::vector<float> null_logits;  ///< returned by a device that computes nothing
   std::int64_t loaded_bytes = 0;
 
   State(Checkpoint opened, const EngineOptions& given, DType stored)
@@ -243,7 +244,7 @@ struct Engine::State {
     require(sequence >= 0 && sequence < options.max_sequences, "sequence: expected 0 to {}, found {}", options.max_sequences - 1, sequence);
   }
 
-  /// Appends the batch to the cache's books and fills the graph's index inputs. Returns the number of logit rows.
+  /// Appends the batch to the cache's page tables and fills the graph's index inputs. Returns the number of logit rows.
   std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
     in.begin();
     std::size_t t = 0, rows = 0;

@@ -26,17 +26,18 @@ struct EngineOptions {
   /// CPU that is bf16 beside bf16 weights in passes of two tokens and more; on a GPU 16 bits in those passes, beside float32 weights from 33 tokens on.
   /// Everything else is float32.
   std::optional<DType> dtype;
-  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: each row is quantized as it loads,
-  /// activations for each token as they come; embeddings, head and routers stay as they are. Of a quantized checkpoint the type of its real matrices.
+  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: weights
+  /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay
+  /// unquantized. For a quantized checkpoint, the type of its unquantized matrices.
   std::optional<DType> weights;
-  /// Storage of keys and values, where it is not `dtype`: i8, with a scale for each token and head, or f8_e4m3.
+  /// Storage of keys and values, where it is not `dtype`: i8, with per-token, per-head scales, or f8_e4m3.
   std::optional<DType> kv_cache;
   int threads = 0;                      ///< 0: one for each core
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
-  /// Called while weights load with bytes done and bytes in all.
+  /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
 
@@ -79,19 +80,21 @@ class Engine {
   int threads() const;
   std::int64_t max_batch_tokens() const;  ///< tokens of one forward pass
   CacheSize cache_size() const;
-  /// Passes of up to so many tokens have float32 operands whatever the type of the others', so that results depend on which pass a token is in. 0 on GPUs.
+  /// Passes of up to this many tokens have float32 operands whatever the type in longer ones, so that results depend on
+  /// which pass a token is in. 0 on GPUs.
   std::int64_t short_pass_tokens() const;
 
-  /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every new token in order
-  /// (`all`), or of each sequence's last one; in memory of the host, or of the engine's device, where they may still be under way. Several sequences of uneven
-  /// length run as one batch, at most max_batch_tokens tokens in all. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in
-  /// the cache.
+  /// Appends tokens to sequences and returns logits, float32 [rows, vocab_size], valid until the next call: of every
+  /// new token in order (`all`), or of each sequence's last one; in memory of the host, or of the engine's device,
+  /// where they may still be under way. Several sequences of uneven length run as one batch, at most max_batch_tokens
+  /// tokens in total. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the
+  /// cache.
   enum class Logits : std::uint8_t { all, last };
   enum class Memory : std::uint8_t { host, device };
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);
   /// As forward for one sequence, but of any length: goes in chunks; returns the last token's logits.
   TensorView prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory = Memory::host);
-  /// False on a device that goes through the motions only; logits mean nothing then.
+  /// False on a device that runs every step without computing; its logits are meaningless.
   bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;

@@ -1,4 +1,4 @@
-// The tensors of a checkpoint by architecture: names and shapes, and what else may lie beside them.
+// The tensors of a checkpoint by architecture: names and shapes, and what else may be stored with them.
 #include "model/arch/architecture.hpp"
 #include "model/quantization.hpp"
 

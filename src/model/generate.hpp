@@ -56,8 +56,8 @@ struct Perplexity {
   double seconds = 0;
 };
 
-/// Perplexity over consecutive windows; every token but a window's first is scored and the tail that fills no window is dropped.
-/// Throws Error when the text is shorter than one window. `on_progress` gets windows done and in all.
+/// Perplexity over consecutive windows; every token but a window's first is scored and the tail that fills no window is
+/// dropped. Throws Error when the text is shorter than one window. `on_progress` gets windows done and in total.
 Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window, const std::atomic<bool>* cancelled = nullptr,
                     const std::function<void(std::int64_t done, std::int64_t total)>& on_progress = {});
 

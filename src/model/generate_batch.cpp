@@ -78,7 +78,7 @@ struct BatchGenerator::State {
     finish(index, why);
   }
 
-  /// Takes the token that was chosen behind a part.
+  /// Takes the token that was chosen after a part.
   void accept(std::size_t index, std::int32_t id) {
     Running& r = *requests[index];
     if (r.result.prefill_seconds == 0) r.result.prefill_seconds = seconds_since(r.start);

@@ -14,8 +14,8 @@ struct BatchRequest {
   GenerateOptions options;
 };
 
-/// Generates for requests as they come: one that is finished makes room for the next. Which tokens a request gets depends on its own options alone: on
-/// the CPU, with up to 32 sequences, not even roundings differ from generate()'s.
+/// Generates with continuous batching: a finished request makes room for the next. Which tokens a request gets depends
+/// on its own options alone: on the CPU, with up to 32 sequences, not even roundings differ from generate()'s.
 class BatchGenerator {
  public:
   struct Events {

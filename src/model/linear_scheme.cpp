@@ -26,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, LinearScheme>, 7> names{{
 std::string_view name_of(const LinearScheme& scheme) {
   for (const auto& [name, known] : names)
     if (known == scheme) return name;
-  CERMET_ASSERT(false);  // real weights with a quantized input are no scheme
+  CERMET_ASSERT(false);  // an unquantized weight with a quantized input is not a scheme
   return {};
 }
 

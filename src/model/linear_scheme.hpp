@@ -7,7 +7,7 @@
 
 namespace cermet {
 
-/// One linear module's scheme. Weights have a scale for each output channel; codes are symmetric.
+/// One linear module's scheme. Quantized weights are symmetric, with a scale per output channel.
 struct LinearScheme {
   enum class Weight : std::uint8_t {
     real,  ///< the checkpoint's 16 or 32 bits
@@ -15,9 +15,9 @@ struct LinearScheme {
     fp8,  ///< e4m3
   };
   enum class Input : std::uint8_t {
-    real,     ///< as it comes: weights alone are quantized
-    dynamic,  ///< quantized with a scale for each token
-    fixed,    ///< quantized with one scale that the checkpoint holds ("static")
+    real,     ///< unquantized: weight-only quantization
+    dynamic,  ///< dynamic: quantized at run time with per-token scales
+    fixed,    ///< static: quantized with one scale that the checkpoint holds
   };
   Weight weight = Weight::real;
   Input input = Input::real;

@@ -7,7 +7,7 @@
 namespace cermet {
 namespace {
 
-/// Entries that are no tensors and change nothing.
+/// Entries that are not tensors and change nothing.
 constexpr std::string_view informative[] = {"model_quant_type", "version", "group_size", "metadata", "optional"};
 
 struct Kind {

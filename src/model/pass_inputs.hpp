@@ -25,7 +25,7 @@ class PassInputs {
   /// Enqueues the copy to the device, where there is one; `sequences` tables were filled. It waits for the last pass only, not for what came after it in
   /// the queue's stream, whose later work waits for the copy. Without the ids, those lie there already, or will.
   void upload(std::int64_t sequences, bool with_ids = true);
-  /// To be called behind a pass: what it read may be written again.
+  /// To be called after a pass: what it read may be written again.
   void pass_enqueued();
 
   /// Where the graph reads the ids: in device memory, where there is a device.

@@ -126,7 +126,7 @@ void PosixFile::reserve(std::int64_t bytes) {
 }
 
 void PosixFile::sync_and_close() {
-  if (fsync(descriptor_) != 0 && errno != EINVAL) fail_io(path_, "be brought to disk", errno);
+  if (fsync(descriptor_) != 0 && errno != EINVAL) fail_io(path_, "be synced to disk", errno);
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_io(path_, "be closed", errno);
 }
 
@@ -135,7 +135,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : descriptor_(::open
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   const int reason = errno;
   ::close(descriptor_);
-  if (reason == EWOULDBLOCK) fail(Status::io, "{}: expected a folder that nobody works in, found another run at work there", folder.string());
+  if (reason == EWOULDBLOCK) fail(Status::io, "{}: expected a folder that no other run works in, found another run at work there", folder.string());
   if (reason == ENOLCK || reason == EOPNOTSUPP) descriptor_ = -1;  // file systems without locks
   else fail_io(folder, "be locked", reason);
 }

@@ -13,7 +13,7 @@ namespace cermet {
 /// file's name and the operating system's reason.
 class PosixFile {
  public:
-  /// What tells whether a file was changed behind our back.
+  /// What shows whether a file was changed since it was opened.
   struct Stamp {
     std::int64_t bytes = 0;
     std::int64_t modified_ns = 0;
@@ -37,7 +37,7 @@ class PosixFile {
   void write(std::int64_t offset, std::span<const std::byte> source);
   /// Claims disk space for the whole file, where the file system can: a full disk is known before the work is done.
   void reserve(std::int64_t bytes);
-  /// Brings the content to the disk, then closes.
+  /// Syncs the content to disk, then closes.
   void sync_and_close();
 
  private:
@@ -64,7 +64,8 @@ class FolderLock {
 /// A name beside `target` that no other process uses, for content that is renamed to `target` when complete.
 std::filesystem::path temporary_sibling(const std::filesystem::path& target);
 
-/// Gives a complete file or folder its final name and brings the folder's list of names to the disk. An existing file, or an empty folder, is replaced.
+/// Gives a complete file or folder its final name and syncs the folder's list of names to disk. An existing file, or an
+/// empty folder, is replaced.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Writes a small file: temporary name in the same folder, then rename. Nothing is left under either name on failure.

@@ -1,4 +1,4 @@
-// Which scheme each linear module of a model has, and where codes and scales come from.
+// Which scheme each linear module of a model has, and where quantized values and scales come from.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,20 @@
 namespace cermet {
 
 struct Quantization {
-  /// How a checkpoint stores codes and scales. `none`: it stores real weights alone; modules with a scheme are quantized while they load, rows with
-  /// absmax / 127.
+  /// How a checkpoint stores quantized values and scales. `none`: its weights are unquantized; modules with a scheme
+  /// are quantized while they load, per row with absmax / 127.
   enum class Format : std::uint8_t { none, compressed_tensors, modelslim };
   Format format = Format::none;
-  /// By the module's name in the checkpoint, "model.layers.0.self_attn.q_proj"; modules that are not here are real.
+  /// By the module's name in the checkpoint, "model.layers.0.self_attn.q_proj"; modules that are not here are
+  /// unquantized.
   std::unordered_map<std::string, LinearScheme> modules;
-  /// int8 codes of inputs that are quantized as they come: absmax / range is the scale. 127, as in other runtimes; with 127.5 the largest value lies
-  /// between two codes, and the last bit of a float decides.
+  /// Dynamically quantized int8 inputs: absmax / range is the scale. 127, as in other runtimes; with 127.5 the largest
+  /// value lies halfway between two quantized values, and the last bit of a float decides.
   double range = 127;
-  /// Modules whose int8 codes are stored four to an int32, "X.weight_packed" [N, K / 4], as code + 128.
+  /// Modules whose int8 weights are packed four to an int32, "X.weight_packed" [N, K / 4], each as q + 128.
   std::unordered_set<std::string> packed = {};
-  /// Fixed inputs whose code of 0 is not 0, by module: code = x / scale + offset. What the checkpoint states; filled by checked_quantization().
+  /// Offsets (zero points) of static inputs that have one, by module: q = x / scale + offset. As the checkpoint states
+  /// them; filled by checked_quantization().
   std::unordered_map<std::string, float> input_offsets = {};
 
   /// The module's scheme.
@@ -32,11 +34,12 @@ struct Quantization {
     const auto found = modules.find(module);
     return found == modules.end() ? LinearScheme{} : found->second;
   }
-  /// Codes and scales are tensors of the checkpoint.
+  /// Quantized values and scales are tensors of the checkpoint.
   bool stored() const { return format != Format::none; }
 };
 
-/// The same scheme for every projection of attention, feed-forward parts and experts; routers, embeddings and the head stay real.
+/// The same scheme for every projection of attention, feed-forward parts and experts; routers, embeddings and the head
+/// stay unquantized.
 Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme);
 
 /// Every linear module of a checkpoint: projections, routers and, where it is stored, the head.

@@ -44,7 +44,7 @@ std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& 
 void expect_zeros(const Checkpoint& checkpoint, const StoredTensor& tensor) {
   for_values(checkpoint, tensor, [&](double value) {
     if (value != 0)
-      fail(Status::unsupported, "{}: {}: expected zeros, because codes are symmetric here, found {}", checkpoint.file_of(tensor).path().string(),
+      fail(Status::unsupported, "{}: {}: expected zeros, because quantization is symmetric here, found {}", checkpoint.file_of(tensor).path().string(),
            quote(tensor.name), value);
   });
 }

@@ -5,8 +5,9 @@
 
 namespace cermet {
 
-/// The checkpoint's quantization with its input offsets. Reads every scale and offset, no weight. Throws Error naming the tensor where a scale is not
-/// finite and above 0, where codes that should be symmetric have a zero point, and where modules that share an input have several input scales.
+/// The checkpoint's quantization with its input offsets. Reads every scale and offset, no weight. Throws Error naming
+/// the tensor where a scale is not finite and above 0, where symmetric quantization has a zero point, and where modules
+/// that share an input have several input scales.
 Quantization checked_quantization(const Checkpoint& checkpoint);
 
 }  // namespace cermet

@@ -43,7 +43,7 @@ class Sampler {
     DeviceBuffer id;
     std::unique_ptr<DeviceEvent> arrived;
   };
-  /// Numbers of steps that lie on the device at a time, so that a step copies nothing.
+  /// Numbers of steps that the device holds at a time, so that a step copies nothing.
   static constexpr std::int64_t steps_ahead = 1024;
   void bind_operands(Parameters* parameters, std::int32_t* previous, std::int64_t vocab_size);
   void upload_parameters();

@@ -16,9 +16,10 @@ class Scheduler {
     std::int64_t block_size = 16;  ///< tokens of a block
     std::int64_t context = 0;      ///< tokens of one sequence; a multiple of block_size, and `blocks` hold it
     std::int64_t pass_tokens = 0;  ///< tokens of one pass
-    /// Passes of up to so many tokens compute in another precision than longer ones. Where it is not 0, a part of a prompt that is longer never shares a
-    /// pass with decode steps or short parts, and prompts are cut at multiples of pass_tokens: what a request gets does not depend on its neighbours.
-    /// Where it is 0, passes mix freely and prompts are cut to what room a pass has left.
+    /// Passes of up to this many tokens compute in another precision than longer ones. Where it is not 0, a part of a
+    /// prompt that is longer never shares a pass with decode steps or short parts, and prompts are cut at multiples of
+    /// pass_tokens: what a request gets does not depend on its neighbours. Where it is 0, passes mix freely and prompts
+    /// are cut to what room a pass has left.
     std::int64_t few_tokens = 0;
   };
   /// Throws Error naming the limit that is out of range.
@@ -29,7 +30,7 @@ class Scheduler {
     std::size_t request = 0;
     int sequence = 0;  ///< slot of the cache
     std::int64_t begin = 0, count = 0;
-    bool is_last = false;  ///< behind it the next token is chosen
+    bool is_last = false;  ///< after it the next token is chosen
   };
 
   /// Puts a request at the end of the queue. Throws Error where the prompt is empty or longer than the context.

@@ -16,7 +16,7 @@ struct SynthOptions {
   std::uint64_t seed = 0;
   std::int64_t max_file_bytes = std::int64_t{1} << 30;               ///< of tensor data in one safetensors file; a larger tensor gets a file of its own
   const std::atomic<bool>* cancelled = nullptr;                      ///< checked between pieces; ends with Error(cancelled)
-  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in all; called by the calling thread
+  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in total; called by the calling thread
 };
 
 struct SynthResult {

@@ -37,7 +37,7 @@ class WeightLoader {
   }
 
  private:
-  /// One tensor, or what is made of it. Returns the elements written.
+  /// One tensor, converted. Returns the elements written.
   std::int64_t load_part(const WeightSource& source, const std::string& part, DType dtype, std::byte* at) {
     const WeightSource::Form form = source.form;
     if (reader_.find(part) == nullptr) {
@@ -61,7 +61,8 @@ class WeightLoader {
     return tensor.elements();
   }
 
-  /// Codes of 8 bits, code + 128, four to an int32; rows are padded to whole ones. Returns the elements written.
+  /// 8-bit quantized values, each + 128, four to an int32; rows are padded to whole words. Returns the elements
+  /// written.
   std::int64_t load_packed(const StoredTensor& packed, const std::string& name, DType dtype, std::byte* destination) const {
     std::int64_t shape[2];
     read(existing(name + "_shape"), 0, 2, DType::i64, reinterpret_cast<std::byte*>(shape));
@@ -120,7 +121,7 @@ class WeightLoader {
     return scales;
   }
 
-  /// A stored weight of codes as real values.
+  /// A stored quantized weight, dequantized.
   void dequantize(const StoredTensor& tensor, DType dtype, std::byte* destination) const {
     const std::vector<float> scales = channel_scales(fmt::format("{}.weight_scale", module_of(tensor.name)));
     const std::int64_t columns = tensor.shape.at(1);
@@ -134,7 +135,7 @@ class WeightLoader {
     });
   }
 
-  /// Codes of a real weight; keeps their scales, which are asked for next. `codes` may be null.
+  /// Quantizes an unquantized weight; keeps the scales, which are requested next. `codes` may be null.
   void quantize(const StoredTensor& tensor, DType code_type, std::byte* codes) {
     CERMET_ASSERT(tensor.shape.size() == 2);
     const std::int64_t rows = tensor.shape[0], columns = tensor.shape[1];

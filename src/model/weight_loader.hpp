@@ -1,4 +1,4 @@
-// From stored tensors to weights of a graph: stacking, conversion of element types, codes and scales.
+// From stored tensors to weights of a graph: stacking, conversion of element types, quantization.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,9 @@ struct TensorReader {
 /// Those of a checkpoint, which must outlive the reader.
 TensorReader reader_of(const Checkpoint& checkpoint);
 
-/// A loader for a graph's constants. `on_bytes` is told about every tensor that was read. With a pool, pieces of a large tensor are read and converted on
-/// all its threads, so that the reader must bear that; it must outlive the loader.
+/// A loader for a graph's constants. `on_bytes` is called for every tensor that was read. With a pool, pieces of a
+/// large tensor are read and converted on all its threads, so the reader must be thread-safe; it must outlive the
+/// loader.
 LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes,
                               ThreadPool* pool = nullptr);
 

@@ -84,7 +84,7 @@ float quantize_row(std::span<const float> row, DType code_type, std::byte* codes
   const float scale = std::bit_cast<float>(bits) / (code_type == DType::i8 ? 127.0f : format::e4m3_max);
   if (!(scale > 0)) return std::fill_n(codes, row.size(), std::byte{0}), 0.0f;
   if (code_type == DType::i8) {
-    // A scale among the smallest floats is rounded so coarsely that quotients may leave the codes' range.
+    // A scale among the smallest floats is rounded so coarsely that quotients may leave the quantized range.
     for (std::size_t i = 0; i < row.size(); ++i)
       codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(row[i] / scale, -128.0f), 127.0f))));
   } else {

@@ -1,4 +1,4 @@
-// Elements of weights on their way from a file into a model: conversion, and rows of real values to codes and back.
+// Elements of weights on their way from a file into a model: conversion, and quantization and dequantization of rows.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace cermet {
 /// `count` elements of `from` as `to`; both f32, bf16 or f16. Rounds to nearest even. From i64 to f32: scales packed as an NPU reads them.
 void convert_elements(DType from, const std::byte* source, DType to, std::byte* destination, std::int64_t count);
 
-/// A row as codes of one scale, i8 (absmax / 127) or f8_e4m3 (absmax / 448), rounded to nearest even. Returns the scale, 0 for zeros; NaN where a
-/// value is not finite, and then writes no codes.
+/// Quantizes a row with one scale, to i8 (absmax / 127) or f8_e4m3 (absmax / 448), rounded to nearest even. Returns the
+/// scale, 0 for zeros; NaN where a value is not finite, and then writes nothing.
 float quantize_row(std::span<const float> row, DType code_type, std::byte* codes);
 
-/// The values of codes (i8 or f8_e4m3) with one scale: their products in float32, rounded once to `to`.
+/// Dequantizes i8 or f8_e4m3 values with one scale: products in float32, rounded once to `to`.
 void dequantize_row(DType code_type, std::span<const std::byte> codes, float scale, DType to, std::byte* destination);
 
 }  // namespace cermet

@@ -15,7 +15,7 @@ namespace cermet {
 enum class ExportFormat : std::uint8_t { compressed_tensors, modelslim };
 std::string_view name_of(ExportFormat format);
 
-/// What to write beside the tensors, and how.
+/// What to write besides the tensors, and how.
 struct ExportOptions {
   ExportFormat format = ExportFormat::compressed_tensors;
   bool allow_rounding = false;  ///< of what ModelSlim's product scales cannot hold exactly; the record lists it

@@ -41,7 +41,7 @@ struct Step {
 
 double predicted_seconds(const LinearModule& module, const LinearScheme& scheme, double active) {
   const double elements = static_cast<double>(module.rows) * static_cast<double>(module.columns);
-  const double weight_bytes = elements * (scheme.input == LinearScheme::Input::real ? 2 : 1);  // weights quantized alone become real ones when they load
+  const double weight_bytes = elements * (scheme.input == LinearScheme::Input::real ? 2 : 1);  // weight-only quantization is dequantized while loading
   const double rate = scheme.input == LinearScheme::Input::real ? products_per_second : 2 * products_per_second;
   double seconds = weight_bytes / bytes_per_second + prefilled_per_decoded * elements / rate;
   if (scheme.input == LinearScheme::Input::dynamic) seconds += (1 + prefilled_per_decoded) * 4 * static_cast<double>(module.columns) / bytes_per_second;
@@ -50,7 +50,7 @@ double predicted_seconds(const LinearModule& module, const LinearScheme& scheme,
 
 std::vector<SchemeGroup> sensitivity_table(const ModelConfig& config, std::span<const LayerResult> layers) {
   std::unordered_map<std::string_view, const ModuleResult*> results;
-  std::unordered_map<std::int64_t, double> routed;  // tokens that a layer's experts got in all
+  std::unordered_map<std::int64_t, double> routed;  // tokens that a layer's experts got in total
   for (const LayerResult& layer : layers) {
     for (const ModuleResult& module : layer.modules) results.emplace(module.name, &module);
     for (const std::int64_t tokens : layer.expert_tokens) routed[layer.layer] += static_cast<double>(tokens);

@@ -1,4 +1,5 @@
-// A policy that is chosen and not written: for every group of modules the scheme that costs least time within a budget of error.
+// A policy that is chosen from measurements instead of written by hand: for every group of modules the scheme that
+// costs least time within a budget of error.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace cermet {
 struct SchemeOption {
   LinearScheme scheme;
   double error = 0;    ///< sum of the relative output errors of the group's modules, an expert counting for the share of tokens that it gets
-  double seconds = 0;  ///< predicted, for each token (see predicted_seconds)
+  double seconds = 0;  ///< predicted, per token (see predicted_seconds)
 };
 
 /// Modules that share a scheme, and what each scheme would cost: a row of the sensitivity table.
@@ -27,9 +28,10 @@ struct SchemeGroup {
   std::size_t chosen = 0;             ///< in options
 };
 
-/// What a module takes for a token of a workload that decodes one token for every eight that it prefills, in seconds of a nominal machine: decoding reads the
-/// weight at 20 GB/s; products of a prefill run at 0.2 T multiplications and additions a second in 16 bit and twice that with int8 inputs; a scale for each
-/// token costs a pass over the input at 20 GB/s. Only proportions matter to the choice. `active`: the share of tokens that meet the module (of an expert
+/// What a module takes for a token of a workload that decodes one token for every eight that it prefills, in seconds of
+/// a nominal machine: decoding reads the weight at 20 GB/s; prefill GEMMs run at 0.2 T multiply-adds per second in 16
+/// bit and twice that with int8 inputs; dynamic per-token quantization costs a pass over the input at 20 GB/s. Only
+/// proportions matter to the choice. `active`: the share of tokens that are routed to the module (of an expert
 /// experts_per_token / experts).
 double predicted_seconds(const LinearModule& module, const LinearScheme& scheme, double active);
 

@@ -22,8 +22,8 @@ struct CalibrationPass {
 };
 
 struct CalibrationSet {
-  std::vector<std::vector<std::int32_t>> prompts;  ///< those to learn from, then those to judge by
-  std::size_t heldout_prompts = 0;                 ///< the last so many
+  std::vector<std::vector<std::int32_t>> prompts;  ///< calibration prompts, then held-out ones
+  std::size_t heldout_prompts = 0;                 ///< how many of the last ones are held out
   std::vector<CalibrationPass> passes;
   std::int64_t tokens = 0;
   std::int64_t longest = 0;  ///< prompt, in tokens
@@ -32,9 +32,9 @@ struct CalibrationSet {
   std::int64_t first_heldout_row = 0;
 };
 
-/// Checks prompts against a model and cuts them into passes of up to `pass_tokens` tokens. Where no held-out prompts are given, every fifth prompt is set
-/// aside; a single prompt judges itself. Throws Error naming the prompt that is empty, longer than max_position_embeddings, or has an id outside the
-/// vocabulary.
+/// Checks prompts against a model and cuts them into passes of up to `pass_tokens` tokens. Where no held-out prompts
+/// are given, every fifth prompt is set aside; a single prompt serves as both. Throws Error naming the prompt that is
+/// empty, longer than max_position_embeddings, or has an id outside the vocabulary.
 CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelConfig& config, std::int64_t pass_tokens);
 
 /// The embeddings of all tokens, float32 [tokens, hidden_size], in the order of passes. Throws Error naming the table where a row is not finite.

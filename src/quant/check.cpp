@@ -132,7 +132,7 @@ class Check {
       const int lowest = record_ && record_->range == 127 ? -127 : -128;
       const auto* codes = reinterpret_cast<const std::int8_t*>(data.data());
       const std::int8_t least = *std::min_element(codes, codes + elements);
-      return least < lowest ? fmt::format("expected codes from {} to 127, found {}", lowest, least) : "";
+      return least < lowest ? fmt::format("expected quantized values from {} to 127, found {}", lowest, least) : "";
     }
     if (positive) {
       for (std::int64_t i = 0; i < elements; ++i) {

@@ -31,14 +31,15 @@ struct ShardOptions {
   std::string stem = "model";                                        ///< files are called STEM.safetensors or STEM-00001-of-00002.safetensors
   std::int64_t max_file_bytes = std::int64_t{4} << 30;               ///< of tensor data; a larger tensor gets a file of its own
   const std::atomic<bool>* cancelled = nullptr;                      ///< checked between pieces; ends with Error(cancelled)
-  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in all
+  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in total
 };
 
 /// Writes the tensors in order and, where they are several files, STEM.safetensors.index.json. The bytes depend on the tensors and the file size alone. Returns
 /// the number of files. Throws Error for a full disk or a source that was changed.
 std::int64_t write_shards(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const ShardOptions& options);
 
-/// Copies what a model's folder has beside tensors and config.json: tokenizer, generation settings, chat templates, licences.
+/// Copies what a model's folder has besides tensors and config.json: tokenizer, generation settings, chat templates,
+/// licences.
 void copy_side_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// A small file's content. Throws Error(io) naming it.

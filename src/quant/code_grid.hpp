@@ -1,4 +1,4 @@
-// The values that codes of a quantized tensor stand for, before their scale.
+// The grid of a quantized type: the values that it represents before scaling.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct CodeGrid {
   float low = -128, high = 127;
 
   bool is_fp8() const { return dtype == DType::f8_e4m3; }
-  /// int8 codes: -128..127 for a range of 127.5, -127..127 for one of 127.
+  /// int8 values: -128..127 for a range of 127.5, -127..127 for one of 127.
   static CodeGrid int8(double range) { return {DType::i8, static_cast<float>(range), range > 127 ? -128.0f : -127.0f, 127.0f}; }
   static CodeGrid fp8() { return {DType::f8_e4m3, format::e4m3_max, -format::e4m3_max, format::e4m3_max}; }
   /// Of a scheme that quantizes.

@@ -28,7 +28,8 @@ class LayerCalibration {
   /// Takes one pass of the layer with taps. Throws Error naming layer and module where an input is not finite.
   void add(const CalibrationPass& pass, PassResults& results);
 
-  /// Input of a module that is no expert's: what q_proj, o_proj, gate_proj or down_proj reads; for the experts' gate and up, of all of them together.
+  /// Input of a module outside the experts: what q_proj, o_proj, gate_proj or down_proj reads; for the experts' gate
+  /// and up, of all of them together.
   const InputObservation& input(LinearModule::Role role) const { return inputs_.at(role); }
   /// Rows that reach an expert, at its gate and up, and at its down.
   const InputObservation& expert_input(std::int64_t expert) const { return expert_inputs_[static_cast<std::size_t>(expert)]; }

@@ -13,7 +13,7 @@ using Weight = LinearScheme::Weight;
 
 double relative(const row_loops::Distance& distance) { return distance.reference > 0 ? distance.error / distance.reference : 0; }
 
-/// Of the rows that judge, or where none reach the modules, of those that taught.
+/// The error on held-out rows, or where none reach the modules, on calibration rows.
 double error_of(const SplitDistance& distance) { return relative(distance.heldout.reference > 0 ? distance.heldout : distance.calibration); }
 
 std::span<const std::byte> bytes_of(const OwnedTensor& tensor) { return {tensor.memory.data(), static_cast<std::size_t>(tensor.memory.size())}; }
@@ -51,7 +51,8 @@ LayerResult LayerQuantizer::write(const std::filesystem::path& file) {
     group.push_back(siblings_of(role, -1, input, input.statistics));
     quantize_group(std::move(group), input.statistics, fold);
   };
-  // What reads a product comes before what makes it, because its smoothing changes the rows of the latter.
+  // A module that reads a result comes before the one that produces it, because smoothing changes the rows of the
+  // latter.
   Fold values{.producer = name("self_attn.v_proj")};
   const std::int64_t heads_per_value = config_.heads / config_.kv_heads;
   for (std::int64_t c = 0; c < config_.heads * config_.head_dim; ++c)
@@ -135,7 +136,8 @@ void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStat
   }
 }
 
-/// The smoothings that are worth trying, none first; only that one where inputs stay real, or where the options rule smoothing out.
+/// The smoothings that are worth trying, none first; only that one where inputs stay unquantized, or where the options
+/// rule smoothing out.
 std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics,
                                                   const Fold& place, const LinearScheme& scheme) const {
   std::vector<Smoothing> list(1);
@@ -257,7 +259,8 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
   if (result.scheme.input == Input::fixed) writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1}, pool_);
 }
 
-/// The error with a fixed scale that nobody asked for: the best of the largest value, the percentile, and the middle between them.
+/// The error with a static scale that was not requested: the best of the largest value, the percentile, and the middle
+/// between them.
 std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
                                                       const CodeGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
@@ -279,7 +282,7 @@ std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const Se
   return best;
 }
 
-/// Tensors that stay real: as they are, or times what smoothing left to them.
+/// Tensors that stay unquantized: unchanged, or times their smoothing factors.
 void LayerQuantizer::write_rest() {
   for (const std::string& tensor : writer_->unwritten()) {
     const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);

@@ -23,14 +23,14 @@ class LayerQuantizer {
   LayerResult write(const std::filesystem::path& file);
 
  private:
-  /// What makes an input, and so where its smoothing goes.
+  /// What produces an input, and so where its smoothing is folded in.
   struct Fold {
     std::string norm = {};                  ///< weight of a normalisation; "" where rows of a module make the input
     std::string producer = {};              ///< module whose rows do
     std::vector<std::int64_t> source = {};  ///< row of the producer for each column; empty: the column itself
-    std::vector<std::string> readers = {};  ///< weights that stay real and read the input too
+    std::vector<std::string> readers = {};  ///< unquantized weights that read the input too
   };
-  /// Siblings of one input, with the rows and statistics that judge them.
+  /// Siblings of one input, with the rows and statistics that they are measured on.
   struct Siblings {
     std::vector<const LinearModule*> modules;
     SampledRows rows;

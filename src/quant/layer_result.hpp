@@ -1,4 +1,4 @@
-// What quantizing a layer found and decided: the figures behind reports and the choice of schemes.
+// What quantizing a layer found and decided: the figures for reports and the choice of schemes.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct ModuleResult {
   std::string anti_outlier;              ///< "none", "clamp", "smooth" or "both": what was done to the input
   double alpha = 0;                      ///< exponent of the smoothing; 0 where there is none
   double absmax_before = 0;              ///< of the input, in the calibration
-  double absmax_after = 0;               ///< after smoothing, and of a fixed scale at most what it represents
+  double absmax_after = 0;               ///< after smoothing, and with a static scale at most what it represents
   double percentile = 0;                 ///< of the input's absolute values before, at the option's percentage
   double threshold = 0;                  ///< where a clamped input saturates; 0 where it is not clamped
-  double input_scale = 0;                ///< fixed; 0 where there is none
+  double input_scale = 0;                ///< static; 0 where there is none
   double clip_ratio = 1;                 ///< mean over the rows of the weight: searched scale / scale of the largest value
   std::int64_t tokens = 0;               ///< calibration tokens that the statistics saw
   bool fallback = false;                 ///< an expert that too few tokens reached: rounded to nearest, without search

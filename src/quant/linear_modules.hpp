@@ -18,10 +18,11 @@ struct LinearModule {
   std::int64_t layer = -1;             ///< -1: the head
   std::int64_t expert = -1;            ///< -1: of no expert
   bool bias = false;
-  /// Modules of one group share a scheme: siblings of one input (q, k, v; gate, up), and all the experts of a layer, which run as one product.
+  /// Modules of one group share a scheme: siblings of one input (q, k, v; gate, up), and all the experts of a layer,
+  /// which run as one grouped GEMM.
   std::string group;
-  /// Modules of one input group read the same values, so that a fixed input scale is the same for all: "model.layers.0.self_attn.qkv". Of a mixture each expert
-  /// has groups of its own.
+  /// Modules of one input group read the same values, so that a static input scale is the same for all:
+  /// "model.layers.0.self_attn.qkv". Of a mixture each expert has groups of its own.
   std::string input_group;
 };
 

@@ -110,14 +110,14 @@ std::optional<std::pair<DType, std::vector<double>>> recovered_scales(const std:
   return std::nullopt;
 }
 
-/// Refuses, or tells what was rounded.
+/// Refuses, or reports what was rounded.
 void not_exact(const std::string& name, std::string_view what, std::vector<std::string>* rounded) {
   const std::string line = fmt::format("{}: {}", name, what);
   if (!rounded) fail(Status::unsupported, "{}", line);
   rounded->push_back(line);
 }
 
-/// The tensors of a module with a fixed input scale; the others stay in place.
+/// The tensors of a module with a static input scale; the others stay in place.
 void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor>& out, std::vector<std::string>* rounded) {
   const OutputTensor &input = table.at(module + ".input_scale"), &weight = table.at(module + ".weight_scale");
   const DType dtype = weight.spec.dtype;
@@ -151,7 +151,7 @@ void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor
 void require_zero(const OutputTensor* offsets) {
   if (!offsets) return;
   for (const double value : values_of(*offsets))
-    if (value != 0) fail(Status::unsupported, "{}: expected 0 (symmetric codes), found {}", offsets->spec.name, value);
+    if (value != 0) fail(Status::unsupported, "{}: expected 0 (symmetric quantization), found {}", offsets->spec.name, value);
 }
 
 /// The inverse of add_fixed.
@@ -202,7 +202,7 @@ void require_modelslim_schemes(std::span<const LinearModule> modules, const Sche
   for (const LinearModule& module : modules) {
     const LinearScheme* scheme = scheme_in(schemes, module.name);
     if (scheme && scheme->weight != LinearScheme::Weight::int8)
-      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can say, found {}", module.name,
+      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can express, found {}", module.name,
            name_of(*scheme));
   }
 }

@@ -53,7 +53,8 @@ AntiOutlier OutlierSearch::Entry::method() const {
   return point.clamped ? AntiOutlier::both : AntiOutlier::smooth;
 }
 
-/// What cannot be done is replaced by what can: nothing in place of a clamp of dynamic inputs, nothing in place of a smoothing that has nowhere to go.
+/// What cannot be done is replaced by what can: nothing in place of a clamp of dynamic inputs, nothing in place of a
+/// smoothing that cannot be folded in.
 bool OutlierSearch::allows(AntiOutlier method) const {
   if (options_.anti_outlier == AntiOutlier::automatic) return true;
   const bool smooths = smoothings_.size() > 1 && (options_.anti_outlier == AntiOutlier::smooth || options_.anti_outlier == AntiOutlier::both);

@@ -1,4 +1,4 @@
-// The choice of what is done about an input's outliers, and of its fixed scale, by the error of what its modules compute.
+// Chooses how an input's outliers are treated, and its static scale, by the error of what its modules compute.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@ namespace cermet {
 struct OutlierChoice {
   AntiOutlier method = AntiOutlier::none;  ///< never automatic
   Smoothing smoothing;
-  float input_scale = 0;  ///< of a fixed input
+  float input_scale = 0;  ///< of a static input
 };
 
-/// A fixed input scale that is tried.
+/// A static input scale to try.
 struct ScalePoint {
   float scale = 0;
   bool clamped = false;  ///< at or below the percentile: what a clamp may choose; the others reach up to the largest value
@@ -28,10 +28,11 @@ class OutlierSearch {
   /// `smoothings` are tried in their order; the first stands for none. Everything must outlive the search.
   OutlierSearch(const QuantizeOptions& options, const LinearScheme& scheme, const InputStatistics& statistics, std::vector<Smoothing> smoothings);
 
-  /// Measures a unit; errors of several are added up. A fixed scale takes exactly one unit; with smoothing, fewer scales are tried.
+  /// Measures a unit; errors of several are added up. A static scale takes exactly one unit; with smoothing, fewer
+  /// scales are tried.
   void add(const SearchUnit& unit);
-  /// Of each method that the options allow, the smoothing and scale with the least error on the rows to learn from; of those, the one with the least error on
-  /// the rows to judge by. The earlier of two that are equal.
+  /// Of each method that the options allow, the smoothing and scale with the least error on calibration rows; of those,
+  /// the one with the least error on held-out rows. Ties go to the earlier one.
   OutlierChoice choose() const;
 
  private:

@@ -26,7 +26,7 @@ void check_options(const QuantizeOptions& options) {
   require(options.min_expert_tokens >= 1, "least tokens of an expert: expected at least 1, found {}", options.min_expert_tokens);
 }
 
-/// Codes in place of weights mean that there is nothing to quantize.
+/// Refuses a checkpoint that is quantized already.
 void check_source(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : checkpoint.tensors()) {
     if (tensor.dtype == DType::i8 || dtypes::fp8.contains(tensor.dtype) || tensor.name.ends_with(".weight_scale"))

@@ -108,7 +108,7 @@ std::vector<std::string> Policy::unused_rules(std::span<const LinearModule> modu
     if (const Rule* rule = rule_of(module.name)) used[static_cast<std::size_t>(rule - rules_.data())] = true;
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (!used[i]) lines.push_back(fmt::format("{}:{}: {} decides about no module of this model", file_, rules_[i].line, quote(rules_[i].pattern)));
+    if (!used[i]) lines.push_back(fmt::format("{}:{}: {} matches no module of this model", file_, rules_[i].line, quote(rules_[i].pattern)));
   return lines;
 }
 
@@ -123,7 +123,7 @@ void Policy::check(std::span<const LinearModule> modules) const {
     const LinearModule& first = *first_of_group.emplace(module.group, &module).first->second;
     const LinearScheme expected = scheme_of(first.name);
     require(scheme == expected, "{}: expected one scheme for {} and {}, which {}, found {} and {}", file_, first.name, module.name,
-            module.expert < 0 ? "share an input" : "run as one product", name_of(expected), name_of(scheme));
+            module.expert < 0 ? "share an input" : "run as one grouped GEMM", name_of(expected), name_of(scheme));
   }
 }
 

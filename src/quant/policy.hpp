@@ -36,8 +36,8 @@ class Policy {
 
   /// One line for each rule that decides about none of these modules.
   std::vector<std::string> unused_rules(std::span<const LinearModule> modules) const;
-  /// Throws Error(invalid_argument) naming the modules where a group has several schemes, or where a scheme cannot be: quantized routers and heads, and
-  /// experts with fixed input scales, which nothing runs.
+  /// Throws Error(invalid_argument) naming the modules where a group has several schemes, or where a scheme cannot be:
+  /// quantized routers and heads, and experts with static input scales, which no kernel runs.
   void check(std::span<const LinearModule> modules) const;
 
  private:

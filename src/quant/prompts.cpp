@@ -37,7 +37,7 @@ std::vector<Line> lines_of(std::string_view text) {
   return lines;
 }
 
-/// A file of another kind, given by mistake, is told at its first byte that is no text.
+/// A file of another kind, given by mistake, is reported at its first byte that is not text.
 void require_text(std::string_view text, const std::string& file) {
   std::int64_t line = 1;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,5 @@
-// What a quantized folder says about its making: `cermet_quantization.json`, which --check holds the tensors to and reports are made from.
+// How a quantized folder was made: `cermet_quantization.json`, which --check verifies the tensors against and reports
+// are made from.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct QuantizationRecord {
   double range = 127.5;                  ///< absmax / range is an int8 scale
   std::int64_t prompts = 0, tokens = 0;  ///< of the calibration
   std::vector<LayerResult> layers;
-  /// Tensors that the conversion could hold rounded only; empty elsewhere.
+  /// Tensors that the conversion could only hold rounded; empty elsewhere.
   std::vector<std::string> rounded;
 
   static constexpr const char* file_name = "cermet_quantization.json";

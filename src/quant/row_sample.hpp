@@ -1,4 +1,4 @@
-// A seeded choice of rows that come one after the other, of which nobody knows in advance how many there will be.
+// A seeded sample of a stream of rows whose length is not known in advance.
 #pragma once
 
 #include <cstdint>

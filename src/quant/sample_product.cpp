@@ -78,7 +78,7 @@ ProductScratch::Slot& QuantizedProduct::slot() {
   return slot;
 }
 
-/// Codes as bf16, which holds them exactly.
+/// Quantized values as bf16, which holds them exactly.
 RealProduct& QuantizedProduct::real() {
   ProductScratch::Slot& s = slot();
   if (s.real_owner == owner_) return *s.real;

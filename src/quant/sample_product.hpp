@@ -27,7 +27,7 @@ class RealProduct {
   TensorView weight_;
 };
 
-/// y = (x scale of the row) (W scale of the row)^T in float32, x int8 codes [rows, K], W those of a QuantizedWeight.
+/// y = (x scale of the row) (W scale of the row)^T in float32, x int8 [rows, K], W that of a QuantizedWeight.
 class Int8Product {
  public:
   Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool);
@@ -57,15 +57,15 @@ struct ProductScratch {
   static TensorView view(AlignedBuffer& buffer, DType dtype, const Shape& shape);
 };
 
-/// A product of one of a unit's modules with any quantized weight and an input that is real, or quantized with given scales of rows. Results, float32 [rows,
-/// N], are valid until the scratch is used again.
+/// A product of one of a unit's modules with any quantized weight and an input that is unquantized, or quantized with
+/// given row scales. Results, float32 [rows, N], are valid until the scratch is used again.
 class QuantizedProduct {
  public:
   /// The weight and the scratch must outlive the object.
   QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module);
-  /// With a real input.
+  /// With an unquantized input.
   TensorView run_real(const TensorView& x);
-  /// With the input quantized on `grid`, whose type is the weight's. One scale counts for all rows.
+  /// With the input quantized on `grid`, whose type is the weight's. A single scale applies to all rows.
   TensorView run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales);
 
  private:
@@ -82,7 +82,8 @@ class QuantizedProduct {
   std::uint64_t owner_;
 };
 
-/// Scales of rows that are quantized as they come, in float32 and as operators make them: absmax / 127, or of fp8 absmax / 448; a row of zeros has the scale 1.
+/// Dynamic per-row scales, in float32 as operators compute them: absmax / 127, or of fp8 absmax / 448; a row of zeros
+/// has the scale 1.
 std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool);
 
 /// Distances of rows [begin, end) of two results in float32 [rows, N], in the order of rows.

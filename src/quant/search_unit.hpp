@@ -13,13 +13,13 @@
 
 namespace cermet {
 
-/// Distances on rows to learn from and on rows to judge by.
+/// Distances on calibration rows and on held-out rows.
 struct SplitDistance {
   row_loops::Distance calibration, heldout;
   SplitDistance& operator+=(const SplitDistance& other);
 };
 
-/// Sampled rows of an input: those to learn from, then those to judge by.
+/// Sampled rows of an input: calibration rows, then held-out ones.
 struct SampledRows {
   OwnedTensor x;  ///< f32 [calibration + heldout, K]
   std::int64_t calibration = 0, heldout = 0;
@@ -45,7 +45,7 @@ class SearchUnit {
   ThreadPool& pool() const { return *pool_; }
   /// Distances of what a module computes from rows [first, rows) of the samples, from what it should.
   SplitDistance distance(std::size_t i, const TensorView& found, std::int64_t first) const;
-  /// Memory of results and of unpacked weights, which every trial uses anew.
+  /// Memory of results and of unpacked weights, which every trial reuses.
   ProductScratch& scratch() const { return *scratch_; }
 
  private:
@@ -63,7 +63,7 @@ enum class TrialRows : std::uint8_t {
   judging,  ///< held-out ones alone, where there are any
 };
 
-/// A unit with one smoothing and weights on one grid of codes.
+/// A unit with one smoothing and weights on one quantization grid.
 class UnitTrial {
  public:
   UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid, TrialRows rows = TrialRows::all);
@@ -71,7 +71,7 @@ class UnitTrial {
   const QuantizedWeight& weight(std::size_t i) const { return weights_[i]; }
   /// The smoothed rows.
   const TensorView& x() const { return x_.view; }
-  // Distances of each module with an input that is real, has scales of rows, or has one scale.
+  // Distances of each module with an input that is unquantized, per-row quantized or per-tensor quantized.
   std::vector<SplitDistance> with_real_input();
   std::vector<SplitDistance> with_dynamic_input();
   std::vector<SplitDistance> with_fixed_input(float scale);

@@ -1,5 +1,6 @@
-// Smoothing (Xiao et al., "SmoothQuant", 2023): an input's channel k is divided by s_k and column k of the weights that read it multiplied by s_k, so that
-// outliers of the input become larger weights, of which every row has a scale of its own. The division is folded into what makes the input.
+// Smoothing (Xiao et al., "SmoothQuant", 2023): an input's channel k is divided by s_k and column k of the weights that
+// read it multiplied by s_k, so that outliers of the input become larger weights, of which every row has a scale of its
+// own. The division is folded into what produces the input.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ std::vector<float> smoothing_factors(std::span<const float> input_absmax, std::s
 /// The powers of two next to factors: what they multiply is not rounded.
 void round_to_powers_of_two(std::span<float> factors);
 
-/// Largest values over channels that must share a factor, because one channel of what makes the input feeds several of its channels: column c of the input
-/// reads channel source[c]. Returns them for each source.
+/// Largest values over channels that must share a factor, because one channel of what produces the input feeds several
+/// of its channels: column c of the input reads channel source[c]. Returns them for each source.
 std::vector<float> absmax_by_source(std::span<const float> absmax, std::span<const std::int64_t> source, std::int64_t sources);
 /// Factors of sources, for each column.
 std::vector<float> spread(std::span<const float> factors, std::span<const std::int64_t> source);

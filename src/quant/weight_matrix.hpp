@@ -1,4 +1,4 @@
-// A weight on its way through the quantizer: as stored, row by row as float32, and as codes.
+// A weight on its way through the quantizer: as stored, row by row as float32, and quantized.
 #pragma once
 
 #include <span>
@@ -38,8 +38,9 @@ struct QuantizedWeight {
   double clip_ratio = 1;      ///< mean of scale / scale of the row's largest value
 };
 
-/// Quantizes rows. Each row's scale is the one of a few clip ratios that minimises sum over k of importance[k] * (w - scale * code)^2, measured with the scale
-/// as `scale_dtype` stores it; without an importance, that of the row's largest value. A row of zeros has the scale 1.
+/// Quantizes rows. Each row's scale is the one of a few clip ratios that minimises sum over k of importance[k] * (w -
+/// scale * q)^2, measured with the scale as `scale_dtype` stores it; without an importance, that of the row's largest
+/// value. A row of zeros has the scale 1.
 QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid, DType scale_dtype,
                                 std::span<const float> importance, ThreadPool& pool);
 

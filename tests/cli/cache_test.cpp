@@ -75,7 +75,7 @@ TEST_F(CacheVerbs, VerifyFindsDamage) {
   EXPECT_EQ(found.code, 2);
   EXPECT_EQ(found.out, "");
   for (const std::string_view part :
-       {std::string_view(digest), std::string_view("expected 2 sound entries, found 1 damaged"), std::string_view("checksum"), std::string_view("--remove")})
+       {std::string_view(digest), std::string_view("expected 2 valid entries, found 1 damaged"), std::string_view("checksum"), std::string_view("--remove")})
     EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
   const auto json = run("verify --remove --json").json();
   EXPECT_EQ(json["removed"], 1);

@@ -40,8 +40,9 @@ inline CommandResult run_cermet(const std::string& arguments, std::string_view i
   return result;
 }
 
-/// Expects a user's mistake to be told: exit code 2 within a second (ten under a sanitizer), nothing on standard output, and one line on standard error that
-/// contains every fragment. The same command with --json also prints {"error": ...}.
+/// Expects a user's mistake to be reported: exit code 2 within a second (ten under a sanitizer), nothing on standard
+/// output, and one line on standard error that contains every fragment. The same command with --json also prints
+/// {"error": ...}.
 inline void expect_mistake(const std::string& arguments, std::initializer_list<std::string_view> fragments, std::string_view input = "") {
   const CommandResult plain = run_cermet(arguments, input);
   EXPECT_EQ(plain.code, 2) << arguments << "\n" << plain.err;

@@ -90,7 +90,7 @@ struct DeviceResult {
   }
 };
 
-/// Kernels of an operator for problems that have no prologue, but for those in CERMET_DISABLE_KERNELS.
+/// Kernels of an operator for problems that have no prologue, without those in CERMET_DISABLE_KERNELS.
 inline std::vector<const Kernel*> plain_kernels_of(OpKind op) {
   std::vector<const Kernel*> list;
   for (const Kernel* kernel : cuda::kernels_of(op))

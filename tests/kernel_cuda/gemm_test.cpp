@@ -1,4 +1,5 @@
-// Products at sizes and alignments that the tensor cores' kernels take: tails in rows, columns and reduction, every form of scale, empty groups.
+// GEMMs at sizes and alignments that the tensor cores' kernels take: tails in rows, columns and reduction, every form
+// of scale, empty groups.
 #include "kernel/cuda/kernels.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 

@@ -1,5 +1,6 @@
-// Products of few rows at lengths that reach every division of a row: few and many warps along it, several rows or a part of one in a stage, tails of every
-// kind, rows that are not 16-byte aligned, more columns than blocks.
+// GEMVs (matrix products of few rows) at lengths that reach every division of a row: few and many warps along it,
+// several rows or a part of one in a stage, tails of every kind, rows that are not 16-byte aligned, more columns than
+// blocks.
 #include "kernel/cuda/kernels.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 

@@ -65,7 +65,7 @@ TEST(Launches, PersistentProductsTakeTheProgramAndTheRoundsThatTheyDeclare) {
   }
 }
 
-/// Operands and results that bulk copies cannot reach go to the general product, and are counted.
+/// Operands and results that bulk copies cannot reach go to the general GEMM, and are counted.
 TEST(Launches, UnalignedProductsFallBackAndAreCounted) {
   const CaseOperand x{{DType::bf16, {64, 256}}}, w{{DType::bf16, {128, 256}}, {}, 0, true}, bias{{DType::f32, {128}}};
   const Problem problem = problem_of(OpKind::linear, {"", {x, w, bias}});

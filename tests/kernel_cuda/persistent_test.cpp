@@ -1,4 +1,4 @@
-// Products whose thread blocks make several tiles, on the GPU.
+// GEMMs whose thread blocks compute several tiles, on the GPU.
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 

@@ -1,5 +1,5 @@
-// Products with more tiles than a large GPU has multiprocessors, so that its thread blocks come round for more: rings of stages and barrier phases go on from
-// tile to tile, and results leave while the next tile is under way.
+// GEMMs with more tiles than a large GPU has SMs, so that each thread block computes several: rings of stages and
+// barrier phases go on from tile to tile, and results leave while the next tile is under way.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace cermet {
 
-/// A case with the kernel that is to take it and how often the busiest of an H200's 132 multiprocessors comes round.
+/// A case with the kernel that is to take it and how many tiles the busiest of an H200's 132 SMs computes.
 struct PersistentCase {
   OpKind op;
   std::string_view kernel;

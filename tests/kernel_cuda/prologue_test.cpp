@@ -1,10 +1,10 @@
-// Products that normalise their row on the way, against the two references one after the other.
+// GEMVs with a fused normalisation, against the two references one after the other.
 #include "tests/kernel_cuda/device_case.hpp"
 
 namespace cermet {
 namespace {
 
-/// A normalisation and the product behind it, whose operand 0 it makes.
+/// A normalisation and the GEMV after it, whose operand 0 it computes.
 struct Chain {
   CaseData norm, product;
   Expected normalised, expected;
@@ -26,7 +26,7 @@ struct Chain {
   }
 };
 
-/// Runs the product with its prologue in one launch; returns "" or what is wrong.
+/// Runs the GEMV with its prologue in one launch; returns "" or what is wrong.
 std::string run_chain(const Chain& chain, const Kernel& kernel, TestDevice& gpu) {
   const DeviceQueue queue = gpu.queue();
   const Problem problem = chain.problem(gpu.device->target());

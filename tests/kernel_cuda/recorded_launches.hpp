@@ -1,4 +1,5 @@
-// What kernels launch: a stream that notes every launch and hands it on, and launches on the null device, where nothing is compiled.
+// What kernels launch: a stream that records every launch and forwards it, and launches on the null device, where
+// nothing is compiled.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +21,11 @@ struct RecordedLaunch {
   std::string program;
   bool fallback = false;
   std::int64_t items = 0, blocks = 0;
-  /// How often the busiest thread block comes round.
+  /// How many items the busiest thread block takes.
   std::int64_t rounds() const { return div_up(items, blocks); }
 };
 
-/// Notes the launches of `programs`, which `loaded` tells apart by their functions.
+/// Records the launches of `programs`, which `loaded` distinguishes by their functions.
 class RecordingStream final : public Stream {
  public:
   RecordingStream(Stream& inner, std::vector<cuda::Program> programs, std::vector<cuda::LoadedProgram> loaded)
@@ -94,7 +95,8 @@ class NullLaunches {
 
   const Problem& problem() const { return problem_; }
   Decline decline() const { return kernel_->declines(problem_); }
-  /// Memory for a tensor whose rows are `padding` elements longer and which begins `offset` elements behind an aligned address.
+  /// Memory for a tensor whose rows are `padding` elements longer and which begins `offset` elements after an aligned
+  /// address.
   TensorView view(const TensorType& type, std::int64_t padding = 0, std::int64_t offset = 0) {
     const Shape shape = cermet::bind(type.dims, problem_.maximum);
     Shape padded = shape;

@@ -112,7 +112,7 @@ TEST(CheckpointCheck, CanBeCancelled) {
   test::expect_error(Status::cancelled, {"cancelled"}, [&] { check(Checkpoint::open(small_model), pool, {.cancelled = &cancelled}); });
 }
 
-// Every code of the small types, and random ones of the large, against the decoder.
+// Every bit pattern of the small types, and random ones of the large, against the decoder.
 TEST(CountNonFinite, AgreesWithTheDecoder) {
   for (int i = 0; i < dtype_count; ++i) {
     const auto dtype = static_cast<DType>(i);

@@ -140,7 +140,8 @@ TEST_P(Layers, OneAtATimeGiveTheLogitsOfTheWholeDecoder) {
   Quantization quantization;
   if (int8) quantization = quantize_projections(config, {LinearScheme::Weight::int8, LinearScheme::Input::dynamic});
   Chain chain(references / name, quantization);
-  // A code that a rounding moves by one step shows in the logits, more where the taps make quantization a step of its own.
+  // A quantized value that a rounding moves by one step shows in the logits, more where the taps make quantization a
+  // step of its own.
   EXPECT_LT(error_of(expected.as<float>(), chain.logits(ids, false)), int8 ? 0.02 : 1e-5);
   EXPECT_EQ(chain.taps.count(decoder_io::tap_qkv), 0u);
   EXPECT_LT(error_of(expected.as<float>(), chain.logits(ids, true)), int8 ? 0.02 : 1e-5);

@@ -94,7 +94,7 @@ TEST_F(Gpu, BatchesGiveWhatSequencesGiveAlone) {
       ASSERT_NEAR(reinterpret_cast<const float*>(rows.row(r))[i], expected[i], 2e-4 * 20) << "sequence " << r << ", logit " << i;
 }
 
-/// One prompt beside sequences that decode: attention takes two launches.
+/// One prompt together with sequences that decode: attention takes two launches.
 TEST_F(Gpu, MixedBatchesGiveWhatSequencesGiveAlone) {
   EngineOptions options = on_gpu();
   options.dtype = DType::bf16;

@@ -1,4 +1,5 @@
-// The whole path from a checkpoint to compiled GPU kernels, with no GPU: selection, run-time compilation, memory plan, binding, and going through the motions.
+// The whole path from a checkpoint to compiled GPU kernels, with no GPU: selection, run-time compilation, memory plan,
+// binding, and a run that computes nothing.
 #include <gtest/gtest.h>
 
 #include <filesystem>

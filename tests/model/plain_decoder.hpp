@@ -19,15 +19,17 @@ class PlainDecoder {
   const ModelConfig& config() const { return config_; }
   /// Logits [tokens, vocab_size] of a sequence from position 0, one after the other. Notes the largest magnitude of each module's input.
   std::vector<double> logits(const std::vector<std::int32_t>& ids);
-  /// Quantizes the weight of a module with absmax / 127 (fp8: 448) as rounded to the checkpoint's type; a fixed input gets the scale and offset.
+  /// Quantizes the weight of a module with absmax / 127 (fp8: 448) as rounded to the checkpoint's type; a static input
+  /// gets the scale and offset.
   void quantize(const std::string& module, const LinearScheme& scheme, float input_scale = 0, float input_offset = 0);
-  /// Rounds the biases of modules with fixed inputs to steps of their int32 sums, as ModelSlim stores them.
+  /// Rounds the biases of modules with static inputs to steps of their int32 sums, as ModelSlim stores them.
   void round_biases();
-  /// A step for a fixed input that covers nine tenths of what logits() met in these modules.
+  /// A scale for a static input that covers nine tenths of what logits() met in these modules.
   float input_scale_for(const std::vector<std::string>& modules) const;
 
   enum class Format : std::uint8_t { real, compressed_tensors, modelslim };
-  /// Writes a checkpoint: `real` with the weights that codes stand for, else with codes, scales and what states them.
+  /// Writes a checkpoint: `real` with dequantized weights, else with quantized values, scales and the metadata that
+  /// describes them.
   void write(const std::filesystem::path& folder, Format format) const;
   /// The text of quantization_config that write() adds.
   std::string quantization_config() const;

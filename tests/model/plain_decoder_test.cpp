@@ -25,7 +25,7 @@ float rounded_to(DType dtype, double value) {
   return static_cast<float>(format::load_element(bytes, dtype, 0));
 }
 
-/// What a code stands for, without its scale.
+/// What a quantized value stands for, without its scale.
 double code_of(bool fp8, float scaled) {
   if (fp8) return format::to_float(format::to_e4m3(scaled));
   return std::clamp(std::nearbyint(scaled), -128.0f, 127.0f);
@@ -72,7 +72,7 @@ void PlainDecoder::quantize(const std::string& module, const LinearScheme& schem
       out.codes.emplace_back();
       format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8, static_cast<std::int64_t>(out.codes.size()) - 1, code);
       const double value = code * static_cast<double>(scale);
-      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value)) : value;  // weights alone become real ones again
+      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value)) : value;  // weight-only: dequantized while loading
     }
   }
 }

@@ -205,7 +205,7 @@ TEST_F(Broken, OffsetsOfWeightsMustBeZero) {
 }
 
 TEST_F(Broken, TensorsMustBeThereInTheTypeThatTheSchemeStores) {
-  write("16bit", PlainDecoder::Format::compressed_tensors);  // real weights under a description that says otherwise
+  write("16bit", PlainDecoder::Format::compressed_tensors);  // unquantized weights under a description that says otherwise
   std::string config = content_of(llama / "config.json");
   config.insert(config.rfind('}'), ",\"quantization_config\":" + with_group(weights));
   scratch_.file("model/config.json", config);
@@ -249,7 +249,8 @@ TEST(CompressedTensors, ACheckpointOfThePackageGivesItsLogits) {
     ++rows;
     same += largest < 1e-4;
   }
-  // All of them where this was written; on a machine whose sums have another order a code may part, and tokens after it see that.
+  // All of them where this was written; on a machine whose sums have another order a quantized value may differ, and
+  // later tokens see that.
   EXPECT_GE(same, rows / 4);
   EXPECT_LT(std::sqrt(difference / magnitude), 0.05);
 }

@@ -1,4 +1,4 @@
-// Quantized checkpoints on every device: logits against a plain decoder that computes what codes and scales stand for.
+// Quantized checkpoints on every device: logits against a plain decoder that computes with dequantized values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,7 +104,7 @@ struct Mix {
 
 void PrintTo(const Mix& mix, std::ostream* out) { *out << mix.name; }
 
-/// Whether some input becomes codes.
+/// Whether some input is quantized.
 bool rounds_inputs(const Mix& mix) {
   const auto rounds = [](const std::string& scheme) { return !scheme.empty() && scheme_named(scheme)->input != LinearScheme::Input::real; };
   return rounds(mix.expert_scheme) || std::ranges::any_of(mix.schemes, rounds);
@@ -142,9 +142,10 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
   EXPECT_GT(quantization, 1e-3);
   for (const bool one_by_one : {false, true}) {
     const std::vector<double> found = engine_logits(scratch / "model", device, ids, one_by_one);
-    // Sums in float32 and float64 differ by 1e-6 and give the same codes, so that logits agree as closely, unless a value lies that near to the middle
-    // between two codes. Then one code differs, and this token and those that attend to it see more and more other ones: up to what quantization does.
-    // Where this was written 16 of the 360 tokens of these mixes are such, at the earliest the tenth of a sequence. Weights alone round no input.
+    // Sums in float32 and float64 differ by 1e-6 and give the same quantized values, so that logits agree as closely,
+    // unless a value lies that near to the middle between two of them. Then one differs, and in this token and those
+    // that attend to it more and more do, up to the error of quantization itself. Where this was written 16 of the 360
+    // tokens of these mixes are such, at the earliest the tenth of a sequence. Weight-only quantization rounds no input.
     const std::int64_t equal = equal_rows(expected, found, decoder.config().vocab_size), tokens = std::ssize(ids);
     EXPECT_GE(equal, rounds_inputs(mix) ? tokens / 4 : tokens) << one_by_one;
     EXPECT_LT(error_of(expected, found), quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;

@@ -10,7 +10,7 @@ namespace {
 
 const std::filesystem::path demo = std::filesystem::path(CERMET_SOURCE_DIR) / "models/demo";
 
-/// Bytes of a product of groups in which `groups` of them have rows.
+/// Bytes of a grouped GEMM in which `groups` of them have rows.
 double expected_bytes(const Problem& problem, double rows, double groups) {
   const double n = static_cast<double>(problem.size(1, 1)), k = static_cast<double>(problem.size(1, 2)), experts = static_cast<double>(problem.size(1, 0));
   const auto size = [&](std::size_t i) { return static_cast<double>(size_of(problem.input(i).dtype)); };

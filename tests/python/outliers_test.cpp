@@ -1,4 +1,5 @@
-// A model with outliers in its activations, which tools/make_outlier_model.py makes with numpy and safetensors: the quantizer's anti-outlier step meets them.
+// A model with outliers in its activations, which tools/make_outlier_model.py makes with numpy and safetensors: the
+// quantizer's anti-outlier step handles them.
 #include "tests/cli/rise.hpp"
 #include "tests/python/python.hpp"
 

@@ -60,7 +60,7 @@ def compare_decompressed(config, tensors):
         found = compressor.decompress({"weight": codes, "weight_scale": scale}, scheme)["weight"]
         expected = (codes.float() * scale.float()).to(found.dtype)
         if not torch.equal(found, expected):
-            fail(f"{module}: expected codes times scales, found up to {(found.float() - expected.float()).abs().max()} beside them")
+            fail(f"{module}: expected quantized values times scales, found up to {(found.float() - expected.float()).abs().max()} beside them")
     if quantized == 0:
         fail("expected quantized modules, found none")
     return quantized
@@ -104,7 +104,7 @@ def main():
     config = QuantizationConfig.model_validate({k: v for k, v in raw.items() if k not in ("sparsity_config", "transform_config", "version")})
     tensors = read_tensors(folder)
     quantized = compare_decompressed(config, tensors)
-    line = f"{quantized} modules decompress to codes times scales"
+    line = f"{quantized} modules decompress to quantized values times scales"
     if "--transformers" in sys.argv:
         line += f"; transformers' logits within {compare_loaded(folder, config, tensors):.3g} of the decompressed model's"
     print(line)

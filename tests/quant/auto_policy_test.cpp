@@ -81,7 +81,7 @@ TEST(AutoPolicy, FewerBytesAndQuickerProductsCostLess) {
   const auto seconds = [&](const char* scheme) { return predicted_seconds(module, *scheme_named(scheme), 1); };
   EXPECT_LT(seconds("w8a8_static"), seconds("w8a8_dynamic"));
   EXPECT_LT(seconds("w8a8_dynamic"), seconds("w8a16"));
-  EXPECT_EQ(seconds("w8a16"), seconds("16bit"));  // real weights once loaded
+  EXPECT_EQ(seconds("w8a16"), seconds("16bit"));  // dequantized while loading
 }
 
 TEST(AutoPolicy, WantsFigures) {

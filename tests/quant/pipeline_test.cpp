@@ -54,7 +54,8 @@ std::map<std::string, std::string> files_of(const fs::path& folder) {
 
 struct Interrupted {};
 
-/// |h - h'|^2 / |h - x|^2 of a layer: h as the checkpoint has it, and h' from the written file with its codes made real again, so that inputs are not rounded.
+/// |h - h'|^2 / |h - x|^2 of a layer: h as the checkpoint has it, and h' from the written file with its weights
+/// dequantized, so that inputs are not rounded.
 double weight_only_error(const QuantizeOptions& options, const Checkpoint& source, const std::vector<ModuleResult>& modules) {
   ThreadPool pool(2);
   const CalibrationSet set = make_calibration_set(options, source.config(), LayerRunner::pass_tokens("cpu"));
@@ -110,8 +111,8 @@ TEST_P(EveryReference, SmoothingKeepsTheFunction) {
     source.read(*source.find(norm->name), 0, before);
     EXPECT_NE(after, before) << "the division is in the norm";
   }
-  // Without rounded inputs only the rounding of codes is left, and what a changed token's choice of experts makes of it: no more than without smoothing. A bias
-  // or a row that was forgotten would show.
+  // Without rounded inputs only the rounding of weights is left, and what a changed token's choice of experts makes of
+  // it: no more than without smoothing. A bias or a row that was forgotten would show.
   const double smoothed_error = weight_only_error(options, source, results[0].modules);
   options.anti_outlier = AntiOutlier::none;
   options.out = scratch / "plain";
@@ -148,7 +149,7 @@ TEST_P(EveryReference, EveryModuleObeysThePolicy) {
       EXPECT_EQ(LayerResult::from_json(layer.to_json(), "layer").to_json(), layer.to_json());
     }
     const auto attention = [&](std::size_t i) { return layer.modules[i].input_scale; };
-    EXPECT_TRUE(attention(0) == attention(1) && attention(1) == attention(2)) << "q, k and v read the same codes";
+    EXPECT_TRUE(attention(0) == attention(1) && attention(1) == attention(2)) << "q, k and v read the same quantized values";
   }
 }
 
@@ -255,7 +256,7 @@ TEST(Pipeline, TwoRunsInOneFolder) {
   other.restart = true;  // which would take the first run's files away
   options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
     if (layer == 1 && phase == "calibrating")
-      expect_error(Status::io, {working_folder(options.out).string(), "nobody works in", "another run"}, [&] { run_layers(other); });
+      expect_error(Status::io, {working_folder(options.out).string(), "no other run works in", "another run"}, [&] { run_layers(other); });
   };
   const std::vector<LayerResult> results = run_layers(options);
   EXPECT_EQ(results.size(), 6u);

@@ -80,7 +80,7 @@ TEST(Policy, RulesThatDecideNothingAreNamed) {
   const std::vector<LinearModule> modules = linear_modules(load_config(demo));
   const std::vector<std::string> unused = Policy::parse("* = 16bit\n*.mpl.* = w8a16\n", "p").unused_rules(modules);
   ASSERT_EQ(unused.size(), 1u);
-  EXPECT_EQ(unused[0], "p:2: \"*.mpl.*\" decides about no module of this model");
+  EXPECT_EQ(unused[0], "p:2: \"*.mpl.*\" matches no module of this model");
 }
 
 TEST(LinearModules, AreTheExpectedTensorsOfRankTwo) {

@@ -1,4 +1,4 @@
-// Layer files as the pipeline leaves them, made by rounding alone: enough for what comes after it.
+// Layer files as the pipeline leaves them, made by rounding alone: enough for the steps after it.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Smoothing, fixed scales and the choice among them, on one module of a small checkpoint.
+// Smoothing, static scales and the choice among them, on one module of a small checkpoint.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -178,7 +178,7 @@ TEST(Smoothing, FoldedFactorsUndoTheRoundingOfTheNorm) {
     const double before = format::load_element(norm.memory.data(), DType::bf16, k), after = format::load_element(folded.memory.data(), DType::bf16, k);
     const double factor = static_cast<double>(exact[static_cast<std::size_t>(k)]);
     EXPECT_NEAR(after * factor, before, before * 1e-6);
-    if (k == 5) continue;  // a zero is no quotient
+    if (k == 5) continue;  // a zero is not a quotient
     EXPECT_NEAR(factor / static_cast<double>(factors[static_cast<std::size_t>(k)]), 1, 1.0 / 128);
   }
 }

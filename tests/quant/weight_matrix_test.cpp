@@ -26,7 +26,7 @@ OwnedTensor make_weight(DType dtype, std::int64_t rows, std::int64_t columns, do
 
 double element(const TensorView& t, std::int64_t i) { return format::load_element(t.data, t.dtype, i); }
 
-/// sum over k of importance * (w - scale * code)^2 of one row, in double.
+/// sum over k of importance * (w - scale * q)^2 of one row, in double.
 double row_error(const TensorView& w, const QuantizedWeight& q, std::int64_t row, const std::vector<float>& importance) {
   double error = 0;
   const std::int64_t columns = w.shape[1];

@@ -57,7 +57,7 @@ def place(slot, block_size, layout, head):
 
 
 def stored(vector, dtype, scale):
-    """Elements of a cache: reals with one rounding to come, codes rounded; the scale of the head where the cache keeps it."""
+    """Elements of a cache, floating (one rounding to come) or quantized (rounded); the head's scale where the cache keeps it."""
     if dtype not in LIMITS:
         return vector, None
     with numpy.errstate(all='ignore'):

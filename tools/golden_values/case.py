@@ -79,7 +79,7 @@ class Tensor:
 
 
 def number(value, dtype='f64', digits=None):
-    """The shortest text that is read back as the element, or one of so many digits."""
+    """The shortest text that is read back as the element, or one of this many digits."""
     if isinstance(value, (bool, int, numpy.bool_, numpy.integer)):
         return str(int(value))
     if not math.isfinite(value):
@@ -150,7 +150,7 @@ def shortened(values):
 
 
 class Draw:
-    """Random operands that every run makes anew the same."""
+    """Random operands, the same in every run."""
 
     def __init__(self, seed):
         self.random = numpy.random.Generator(numpy.random.PCG64(seed))
@@ -159,7 +159,7 @@ class Draw:
         return Tensor(dtype, shortened(self.random.normal(0, deviation, shape)), shape)
 
     def coarse(self, dtype, shape, deviation=1.0, steps=8):
-        """Normal numbers with so many steps to 1, where the text would grow."""
+        """Normal numbers with this many steps to 1, where the text would grow."""
         return Tensor(dtype, numpy.round(self.random.normal(0, steps * deviation, shape)) / steps, shape)
 
     def uniform(self, dtype, shape, low, high):

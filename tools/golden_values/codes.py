@@ -1,4 +1,4 @@
-"""Cases of the operators that make or read codes; quantization.py defines them."""
+"""Cases of the operators that write or read quantized values; quantization.py defines them."""
 import math
 
 from .case import FP8, REAL, Cases, Draw, Tensor

@@ -35,7 +35,7 @@ def add_rms_norm(c, x, residual, weight=None, **attributes):
     used = Tensor(residual.dtype, total).array if attributes.get('round_sum') else total
     trailing = len(weight.shape) if weight else 1
     y = rms_rows(used, attributes.get('eps', 1e-6), weight and weight.array, attributes.get('weight_offset', 0.0), trailing)
-    # The float32 sum has an error of its own, which cancellation leaves beside small sums.
+    # The float32 sum has an error of its own, which remains when the sum cancels.
     fixed = UNIT * float(numpy.nanmax(abs(y), initial=0)) * 2
     sums = exact(residual.dtype, used)
     c.add('add_rms_norm', listed([x, residual, weight]), [exact(attributes.get('out_dtype', x.dtype), y), sums], [x.shape[-1] + 8, 0],

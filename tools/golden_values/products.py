@@ -23,7 +23,7 @@ def rows_times(x, w):
 
 
 def bound(depth, magnitude):
-    """Allowed error of a float32 sum of so many terms, in any order (Higham, 2002, section 4.2, with what a product's rounding adds)."""
+    """Allowed error of a float32 sum of this many terms, in any order (Higham, 2002, section 4.2, with what a product's rounding adds)."""
     return (depth + 2) * UNIT * magnitude
 
 

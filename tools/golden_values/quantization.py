@@ -1,7 +1,8 @@
-"""quantize, dynamic_quant, dequantize, and the operators that end in codes.
+"""quantize, dynamic_quant, dequantize, and the operators with quantized results.
 
-quantize, dynamic_quant and dequantize are defined in float32 step by step: NumPy's float32 rounds every step. Where a function or a sum comes before the codes,
-operands are drawn until no value lies so near the middle of two codes that its float32 error could choose between them: then codes are exact too.
+quantize, dynamic_quant and dequantize are defined in float32 step by step: NumPy's float32 rounds every step. Where a
+function or a sum comes before quantization, operands are drawn until no value lies so near the middle of two quantized
+values that its float32 error could choose between them: then results are exact too.
 """
 import math
 
@@ -39,7 +40,7 @@ def grouped(v, granularity, size):
 
 
 def dynamic(v, granularity='token', group_size=128, asymmetric=False, out_dtype='i8', **rest):
-    """What is rounded, codes, scales and zero points of float32 values."""
+    """What is rounded, quantized values, scales and zero points of float32 values."""
     limit = 127.5 if rest.get('range') == '127.5' else LIMITS[out_dtype]
     v = f32(v)
     indices, shape = grouped(v, granularity, group_size)
@@ -63,7 +64,7 @@ def dynamic(v, granularity='token', group_size=128, asymmetric=False, out_dtype=
 
 
 def settled(scaled, dtype, offset=0.0):
-    """No value is so near the middle between two codes that NEAR, of it and of what was added to it, could choose another one."""
+    """No value is so near the middle between two quantized values that NEAR, of it and of what was added to it, could choose another one."""
     added = 128.0 if dtype == 'i8' else offset
     return all(round_to(dtype, x - NEAR * (abs(x) + added)) == round_to(dtype, x + NEAR * (abs(x) + added)) for x in map(float, scaled) if math.isfinite(x))
 
@@ -104,7 +105,7 @@ def dequantize(c, q, scale, offset=None, **attributes):
 
 
 def finish(v, smooth, scale, offset, settings):
-    """Codes and scales behind a norm or an activation: results, or nothing where a code is not settled."""
+    """Quantized values and scales after a norm or an activation: results, or nothing where a rounding is not settled."""
     out = settings.get('out_dtype', 'i8')
     v = v if smooth is None else v * smooth.array
     if scale is not None:

@@ -17,7 +17,7 @@ namespace ragged {
 enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k };
 }
 
-/// Keys further away than this are as good as all.
+/// A window wider than this is as good as none.
 constexpr std::int64_t widest_window = std::int64_t{1} << 30;
 
 template <class T>

@@ -23,7 +23,7 @@ struct AttentionProblem {
 class AttentionLaunch {
  public:
   explicit AttentionLaunch(const Problem& problem);
-  /// Of a launch for all sequences with at least so many queries.
+  /// Of a launch for all sequences with at least this many queries.
   attention::Params params(const LaunchArgs& args, std::int32_t least_queries = 0) const;
   /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may depend on.
   static std::int64_t most_tiles(const attention::Params& params, std::int64_t group, std::int64_t rows);
@@ -34,14 +34,15 @@ class AttentionLaunch {
   std::int32_t window_;
 };
 
-/// Launches a task for the sequences that have at least so many queries.
+/// Launches a task for the sequences that have at least this many queries.
 using QueriesLauncher = std::function<void(const LaunchArgs&, std::int32_t least_queries)>;
 
 extern const Kernel attention_general_paged, attention_general_ragged;
 /// Launches the task that takes every problem, which is number `program` of the kernel's.
 QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program);
 
-/// Tasks for many queries of a paged cache: on the tensor cores where the problem fits them, with the general task behind it for rows that are not aligned.
+/// Tasks for many queries of a paged cache: on the tensor cores where the problem fits them, with the general task as
+/// the fallback for rows that are not aligned.
 std::vector<Program> many_query_programs(const Problem& problem);
 /// Launches one of those, which are numbers `first` on of the kernel's.
 QueriesLauncher bind_many_queries(const Problem& problem, std::size_t first);

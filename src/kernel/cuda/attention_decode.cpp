@@ -1,4 +1,4 @@
-// Host half of decoding attention: its tasks, and those for many queries behind them.
+// Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"
@@ -11,18 +11,20 @@ enum Programs : std::size_t { decode, cluster };
 
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
-/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this all multiprocessors are wanted.
+/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this
+/// all SMs are needed.
 constexpr int cluster_blocks = 8;
 constexpr std::int64_t most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
 struct DecodeShape {
   AttentionProblem a;
-  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks of a multiprocessor; 0 where it does not fit
+  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
 
   explicit DecodeShape(const Problem& p) : a(p), rows(a.group() <= 8 ? 8 : 16) {
-    // As many bytes in flight as shared memory holds, in two thread blocks of a multiprocessor where that leaves at least three stages.
+    // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
+    // stages.
     for (blocks_each = 2; blocks_each > 0; --blocks_each) {
       const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
       for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
@@ -101,8 +103,9 @@ void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeSha
   args.queue->run(decode, p.thread_blocks, p);
 }
 
-/// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so a batch whose sequences may differ
-/// takes two launches, of which each leaves out what the other has: one prompt in a batch must not take the decoding sequences along.
+/// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
+/// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
+/// batch must not move the decoding sequences to the prefill task.
 void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
   attention::DecodeParams p{attributes.params(args), 0, 0};
   if (!p.a.aligned) return run_many(args, 0);

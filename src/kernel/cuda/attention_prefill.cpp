@@ -13,7 +13,7 @@ struct PrefillShape {
   int warp_rows = 0, keys = 0;  ///< 0 where nothing fits
 
   explicit PrefillShape(const Problem& p) : a(p) {
-    // Large tiles reuse keys best; two thread blocks of a multiprocessor hide each other's waits.
+    // Large tiles reuse keys best; two thread blocks per SM hide each other's waits.
     const std::int64_t share = (p.target->shared_bytes + 1024) / 2 - 1024;
     for (const std::int64_t room : {share, p.target->shared_bytes})
       for (const int candidate_rows : {32, 16})
@@ -52,7 +52,7 @@ Decline hopper_declines(const Problem& p) {
   return declines(p, 64, 128);  // swizzled rows of 128 bytes; registers
 }
 
-/// Warpgroups of 64 rows: two share keys, one has less to do where every block would have a multiprocessor of its own.
+/// Warpgroups of 64 rows: two share keys, one has less to do where every block would have an SM of its own.
 int hopper_warpgroups(const Problem& p) {
   const AttentionProblem a(p);
   return div_up(a.tokens * a.group(), 128) * a.kv_heads <= p.target->multiprocessors ? 1 : 2;

@@ -1,4 +1,5 @@
-// linear by cuBLASLt: a candidate like any other. It stands behind the own kernels for the tensor cores, so it is chosen by name or by tuning.
+// linear by cuBLASLt: a candidate like any other. It is listed after our own tensor core kernels, so it is chosen by
+// name or by tuning.
 #include "kernel/cuda/gemm_general.hpp"
 #include "kernel/cuda/gemm_rows.hpp"
 

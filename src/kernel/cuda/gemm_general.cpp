@@ -9,7 +9,7 @@ namespace {
 
 constexpr int small_tile = 64, large_tile = 128, threads = 256;
 
-/// The large program is taken from this many of its tiles on: fewer leave multiprocessors idle.
+/// The large program is taken from this many of its tiles on: fewer leave SMs idle.
 constexpr std::int64_t enough_tiles = 96;
 
 /// Bytes of one operand's slab for the tensor cores: rows of 64 bytes, padded by 16.

@@ -1,5 +1,5 @@
-// Host half of the general product (device/gemm/general.cuh): it serves every operator of linear algebra, and other kernels where a launch's addresses or
-// strides do not suit them.
+// Host half of the general GEMM (device/gemm/general.cuh): it serves every operator of linear algebra, and other
+// kernels where a launch's addresses or strides do not suit them.
 #pragma once
 
 #include "kernel/cuda/device/gemm/general.hpp"
@@ -9,7 +9,7 @@
 
 namespace cermet::cuda {
 
-/// A problem of linear, matmul, dual_linear, scaled_mm or grouped_linear as the general product sees it.
+/// A problem of linear, matmul, dual_linear, scaled_mm or grouped_linear as the general GEMM sees it.
 class GeneralProduct {
  public:
   /// Which programs to compile: any tiles on the CUDA cores; their small tiles alone, for kernels that rarely come here; or tiles on the tensor cores, and the

@@ -1,4 +1,4 @@
-// Host half of the Hopper product (device/gemm/hopper.cuh) for every operator of linear algebra.
+// Host half of the Hopper GEMM (device/gemm/hopper.cuh) for every operator of linear algebra.
 #pragma once
 
 #include "kernel/cuda/device/gemm/hopper.hpp"
@@ -12,7 +12,7 @@ class HopperProduct {
   static Decline declines(const Problem& problem);
   /// A problem that it does not decline.
   explicit HopperProduct(const Problem& problem);
-  /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general product.
+  /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general GEMM.
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
   void launch(const LaunchArgs& args) const;

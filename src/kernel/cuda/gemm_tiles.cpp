@@ -19,8 +19,9 @@ gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
 
 int hopper_stages(const HopperWork& work, const HopperTile& tile) { return std::min(16, shape_of(work, tile).most_stages()); }
 
-// Measured on an H200: a multiprocessor takes 45 bytes a cycle from the L2 where all do, the chip 2600 from memory; an instruction of N columns keeps the
-// tensor cores busy for N / 2 cycles, and narrow ones wait for their operands; 3500 cycles pass before the first product and 3000 after the last of a tile.
+// Measured on an H200: an SM takes 45 bytes a cycle from the L2 where all do, the chip 2600 from memory; an instruction
+// of N columns keeps the tensor cores busy for N / 2 cycles, and narrow ones wait for their operands; 3500 cycles pass
+// before the first wgmma and 3000 after the last of a tile.
 double hopper_cycles(const HopperWork& work, const HopperTile& tile, std::int64_t m) {
   const gemm::HopperShape shape = shape_of(work, tile);
   const std::int64_t each = work.offsets ? div_up(m, work.groups) : m;

@@ -1,4 +1,4 @@
-// Tiles of the Hopper product and a model of what they cost.
+// Tiles of the Hopper GEMM and a model of what they cost.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct HopperWork {
   int multiprocessors = 132;
 };
 
-/// Cycles that a product of m rows (all groups together, where they are found by offsets) takes.
+/// Cycles that a GEMM of m rows (all groups together, where they are found by offsets) takes.
 double hopper_cycles(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);

@@ -8,7 +8,7 @@
 namespace cermet::cuda {
 namespace {
 
-/// Rows of one product, and rows of a mixture's products, up to which weights are streamed once for each.
+/// Rows of one GEMM, and rows of a mixture's grouped GEMM, up to which weights are streamed once for each.
 constexpr std::int64_t most_rows = 1, most_grouped_rows = 32;
 
 /// Bytes of weight that make a block worth starting.

@@ -1,4 +1,5 @@
-// Host half of the products of few rows (device/gemv): what is compiled for a problem, and how a launch divides it.
+// Host half of GEMVs, matrix products of few rows (device/gemv): what is compiled for a problem, and how a launch
+// divides it.
 #pragma once
 
 #include <string>

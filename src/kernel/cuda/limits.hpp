@@ -9,7 +9,7 @@
 
 namespace cermet::cuda {
 
-/// Seconds of one launch that reads so many bytes, none of them in the L2 cache.
+/// Seconds of one launch that reads this many bytes, none of them in the L2 cache.
 struct ReadTime {
   std::int64_t bytes = 0;
   double seconds = 0;
@@ -22,7 +22,7 @@ struct Limits {
   double bulk_load_bytes_per_second = 0;  ///< read with bulk asynchronous copies
   double copy_bytes_per_second = 0;       ///< read and written bytes together, the better of both ways
   std::vector<ReadTime> reads;            ///< by size, the better of both ways
-  double stream_launch_seconds = 0;       ///< from launch to launch on a stream, of a block on each multiprocessor that does nothing
+  double stream_launch_seconds = 0;       ///< from launch to launch on a stream, of one empty block per SM
   double graph_node_seconds = 0;          ///< the same in a captured graph
   double overlapped_node_seconds = 0;     ///< the same where a launch may start before the previous one has ended
   double f32_operations_per_second = 0;   ///< fused multiply-add

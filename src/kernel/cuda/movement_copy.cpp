@@ -40,7 +40,7 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes
   if (axes.count() == 0) return;
   const std::int64_t run = word_of(axes, from, to, element_bytes);
   copy::Params params{from, to, static_cast<std::uint32_t>(run * element_bytes), 1, axes.make(run, {true, true})};
-  // Several words of a thread keep more loads in flight, but not at the price of idle multiprocessors.
+  // Several words of a thread keep more loads in flight, but not at the price of idle SMs.
   if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
   queue.run(copy, div_up(params.axes.count, std::int64_t{copy::threads} * params.per_thread), params);
 }

@@ -26,7 +26,7 @@ struct StridedCopy {
 
 /// `copy` is the index of copy_program() in the kernel's programs.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
-/// The same from axes that are made already, which may be more than a shape has.
+/// The same from axes that are prepared already, which may be more than a shape has.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes);
 /// The same where axes may change places: `transpose` is the index of transpose_program().
 void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block);

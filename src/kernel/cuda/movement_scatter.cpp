@@ -16,7 +16,7 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 31;
 
 struct Scatter {
   int axis;
-  bool by_places_only;  ///< float32 sums have no room in a 16-bit result
+  bool by_places_only;  ///< float32 sums do not fit a 16-bit result
 };
 
 bool is_16_bit_reduction(const Problem& p) { return p.attributes.text("reduction") != "none" && size_of(p.input(0).dtype) == 2; }
@@ -59,7 +59,7 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   args.queue->run(by_places ? places : columns, div_up(params.axes.count, scatter::threads), params);
 }
 
-/// Elements that are only moved are told apart by their size.
+/// Elements that are only moved are distinguished by their size alone.
 DType moved_type(DType dtype) {
   switch (size_of(dtype)) {
     case 1: return DType::u8;

@@ -32,7 +32,7 @@ RowNeeds needs_of(const Problem& p) {
   return needs;
 }
 
-/// A vector of weights has the elements of a row, be it one.
+/// A weight vector has as many elements as a row, even where that is one.
 const char* along(const Problem& p, std::size_t operand) { return p.has(operand) ? "cermet::Along::each" : "cermet::Along::none"; }
 
 std::vector<Program> programs(const Problem& p) {

@@ -13,7 +13,7 @@ namespace cermet::cuda {
 
 inline constexpr int pointwise_threads = 256;
 
-/// Elements of a vector where the widest element has so many bytes: 16 bytes of it, but at most 8.
+/// Elements of a vector where the widest element has this many bytes: 16 bytes of it, but at most 8.
 constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<int>(16 / widest)); }
 
 /// The tilings for which an elementwise task is compiled, in the order of its programs.

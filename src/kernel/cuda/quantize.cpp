@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t scale_operand = 1, offset_operand = 2;
 
 bool is_dequantize(const Problem& p) { return p.op->kind == OpKind::dequantize; }
-/// Codes were made by division where mode is "div", so values come from them by multiplication.
+/// Where mode is "div" values were quantized by division, so they are dequantized by multiplication.
 bool multiplies(const Problem& p) { return (p.attributes.text("mode") == "mul") != is_dequantize(p); }
 bool is_grouped(const Problem& p) { return is_dequantize(p) && p.attributes.text("granularity") == "group"; }
 int width_of(const Problem& p) { return vector_width({p.input(0).dtype, p.outputs[0].dtype, DType::f32}); }
@@ -24,7 +24,8 @@ std::vector<Program> programs(const Problem& p) {
   });
 }
 
-/// A scale as an operand that broadcasts to the codes: one number; per token, a last dimension of size 1 more.
+/// A scale as an operand that broadcasts to the quantized values: one number; per-token, with a last dimension of size
+/// 1 added.
 TensorView broadcast_view(const TensorView& view, bool per_token) {
   if (!per_token && view.elements() == 1) return {view.data, view.dtype, Shape{1}};
   if (!per_token) return view;

@@ -64,7 +64,7 @@ std::int64_t splits_of(const TaskQueue& queue, bool rows, std::int64_t blocks, s
   return std::max<std::int64_t>(1, std::min({idle, terms / range_terms(rows), most_partials / std::max<std::int64_t>(1, results)}));
 }
 
-/// Makes y from `splits` ranges that lie behind each other in the workspace as [splits, results].
+/// Makes y from `splits` ranges that lie one after the other in the workspace as [splits, results].
 void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, reduce::Params params, std::int64_t splits, std::int64_t results) {
   params.x = args.workspace;
   params.splits = 1;

@@ -20,7 +20,7 @@ struct Sizes {
         half(p.size(cos, 1)),
         heads(p.size(q, -2) + (p.has(k) ? p.size(k, -2) : 0)),
         pairs(rope::vector_pairs(head_size, half, std::max(size_of(p.input(q).dtype), size_of(p.outputs[0].dtype)), p.attributes.text("style") == "neox")) {}
-  /// Work items of as many tokens: a thread's work is `pairs` pairs, or elements behind the rotated ones.
+  /// Work items of as many tokens: a thread's work is `pairs` pairs, or elements after the rotated ones.
   std::int64_t items(std::int64_t tokens) const { return div_up(tokens * heads * (head_size - half), threads * pairs); }
 };
 

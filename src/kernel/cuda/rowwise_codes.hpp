@@ -1,4 +1,4 @@
-// What the host halves of row kernels share that end in codes.
+// What the host halves of row kernels with quantized results share.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/quantize_row.hpp"
@@ -7,7 +7,7 @@
 
 namespace cermet::cuda {
 
-/// How a kernel's rows become codes.
+/// How a kernel's rows are quantized.
 struct RowCodes {
   static constexpr std::size_t none = 63;
   CodeFormat format;
@@ -23,14 +23,16 @@ struct RowCodes {
   std::string text(const Problem& p, std::int64_t columns) const;
 };
 
-/// Rows of a launch with codes: operands of the kernel's own, then codes, scales and zero points, which follow each other from result `first_scale` on.
+/// Rows of a launch with quantized results: operands of the kernel's own, then quantized values, scales and zero
+/// points, which follow each other from result `first_scale` on.
 class CodeWalk {
  public:
   CodeWalk(const RowCodes& codes, const LaunchArgs& args, std::initializer_list<RowView> own, std::size_t first_scale);
 
   const RowWalk& walk() const { return *walk_; }
   QuantizedRows out(std::int64_t launch) const;
-  /// Whether the kernel's own operands of whole rows, the codes and the vectors can be read `width` elements at a time.
+  /// Whether the kernel's own operands of whole rows, the quantized values and the vectors can be read `width` elements
+  /// at a time.
   bool aligned(int width) const;
 
  private:

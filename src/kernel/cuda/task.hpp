@@ -22,12 +22,13 @@ struct Program {
   std::string task;    ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
   int threads = 256;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
-  int min_blocks = 1;             ///< blocks that must fit on a multiprocessor: caps registers
+  int min_blocks = 1;             ///< blocks that must fit on an SM: caps registers
   int cluster = 1;
   bool may_spill = false;  ///< tests refuse spills otherwise
-  /// A block for each multiprocessor, which fetches weights while earlier launches run. In a graph every second launch of such programs takes more than
-  /// half of a multiprocessor's shared memory: so two of them overlap, but never two blocks of one, whatever the order in which multiprocessors become
-  /// free. A multiprocessor without a block is not made up for: none takes more than 1/86 of the memory's stream.
+  /// One block per SM, which fetches weights while earlier launches run. In a graph every second launch of such
+  /// programs takes more than half of an SM's shared memory: so two of them overlap, but never two blocks of one,
+  /// whatever the order in which SMs become free. Others do not make up for an SM without a block: none takes more than
+  /// 1/86 of the memory bandwidth.
   bool alternates = false;
   bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
 
@@ -65,7 +66,7 @@ class TaskQueue {
     inner.counter_ = &counter();
     return inner;
   }
-  /// Launches of programs that alternate take more than half of a multiprocessor's shared memory from now on.
+  /// Launches of programs that alternate take more than half of an SM's shared memory from now on.
   void take_half() { takes_half_ = true; }
   /// Launches of fallbacks so far, those of inner queues included. A graph's count as they are captured, not as it is replayed.
   std::int64_t fallbacks() const { return counter(); }

@@ -128,7 +128,7 @@ void Bpe::merge(std::string_view piece, Workspace& workspace, std::vector<std::i
   }
   for (std::int32_t i = 0; i + 1 < count; ++i) propose(workspace, i, first);
   std::sort(first.begin(), first.end());
-  const auto lower_first = std::greater<>();  // turns the library's heap around
+  const auto lower_first = std::greater<>();  // makes the library's heap a min-heap
   for (std::size_t done = 0; done < first.size() || !later.empty();) {
     std::uint64_t candidate = 0;
     if (later.empty() || (done < first.size() && first[done] < later.front())) {

@@ -71,7 +71,7 @@ SplitBehavior behavior_of(Json value) {
   value.unexpected("\"Isolated\", \"Removed\", \"MergedWithPrevious\", \"MergedWithNext\" or \"Contiguous\"", Status::unsupported);
 }
 
-/// Makes an expression; what is wrong with it is reported as that of `at`.
+/// Compiles an expression; errors in it are reported as those of `at`.
 template <class Make>
 Regex compile(Json at, const Make& make) {
   try {

@@ -35,7 +35,8 @@ class Tokenizer {
   /// strip white space, add_prefix_space, or a split that removes its matches.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
 
-  /// The exact bytes that the ids stand for. Ids without a token add nothing: models pad their vocabulary (`contains` tells).
+  /// The exact bytes that the ids stand for. Ids without a token add nothing: models pad their vocabulary (see
+  /// `contains`).
   std::string decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
   /// The same as valid UTF-8: a broken start of a character becomes U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;

@@ -7,7 +7,7 @@ namespace cermet {
 
 /// Task::overlap.
 enum class Overlap : uint8_t {
-  early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same multiprocessors
+  early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
 };
 

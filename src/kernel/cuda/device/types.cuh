@@ -141,7 +141,8 @@ struct FromFloat<bf16> {
   }
 };
 
-/// Code of |x| in a minifloat of `mantissa` bits whose smallest normal exponent is `min_exponent`; see format/fp8.hpp, whose bits these are.
+/// |x| encoded as a minifloat of `mantissa` bits whose smallest normal exponent is `min_exponent`; see format/fp8.hpp,
+/// whose bits these are.
 __device__ __forceinline__ uint32_t round_to_minifloat(uint32_t magnitude, int mantissa, int min_exponent) {
   const uint32_t smallest_normal = static_cast<uint32_t>(min_exponent + 127) << 23;
   const uint32_t anchor = static_cast<uint32_t>(min_exponent + 23 - mantissa + 127) << 23;

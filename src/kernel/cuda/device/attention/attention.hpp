@@ -9,7 +9,7 @@ namespace cermet::attention {
 struct KeyList {
   const void* data;
   int64_t page_stride, row_stride, head_stride;
-  const float* scale;                                              ///< of codes; null for none
+  const float* scale;                                              ///< of quantized values; null for none
   int64_t scale_page_stride, scale_row_stride, scale_head_stride;  ///< the first two are 0 where the head has one scale
 };
 

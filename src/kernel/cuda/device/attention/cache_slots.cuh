@@ -6,7 +6,7 @@
 
 namespace cermet::kv_cache {
 
-/// An element or code of a cache. A scale of 0 gives codes 0, whatever x is.
+/// A cache element, quantized where the cache is. A scale of 0 gives 0, whatever x is.
 template <Scales S, class To>
 __device__ __forceinline__ To encode(float x, float scale) {
   if constexpr (S == Scales::none) return from_float<To>(x);
@@ -17,7 +17,8 @@ __device__ constexpr float largest_code(int8_t) { return 127.0f; }
 __device__ constexpr float largest_code(f8_e4m3) { return 448.0f; }
 __device__ constexpr float largest_code(f8_e5m2) { return 57344.0f; }
 
-/// Scale of a vector: given, or made from the vector's largest magnitude (the same in all lanes of the warp) and filled in.
+/// Scale of a vector: given, or computed from the vector's largest magnitude (the same in all lanes of the warp) and
+/// filled in.
 template <Scales S, class To>
 __device__ __forceinline__ float scale_of(float* scale_at, float largest) {
   if constexpr (S == Scales::none) {
@@ -75,8 +76,9 @@ __device__ __forceinline__ void write_vector(const From* from, const SlotPlace<T
   }
 }
 
-/// Slots of tokens first .. first + count (at most most_item_tokens) for the whole block, -1 where nothing is to be written: the slot is negative or outside
-/// the cache, or a later token of the launch overwrites it. `memory`: slot_memory_bytes(count); the slots lie behind its first element.
+/// Slots of tokens first .. first + count (at most most_item_tokens) for the whole block, -1 where nothing is to be
+/// written: the slot is negative or outside the cache, or a later token of the launch overwrites it. `memory`:
+/// slot_memory_bytes(count); the slots follow its first element.
 template <class Slot, int Threads>
 __device__ __forceinline__ const int64_t* collect_slots(const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots, int64_t* memory) {
   const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };

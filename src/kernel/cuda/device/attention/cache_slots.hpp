@@ -5,7 +5,7 @@
 
 namespace cermet::kv_cache {
 
-/// What the codes of a cache are scaled by.
+/// How the quantized values of a cache are scaled.
 enum class Scales : uint8_t { none, head, token };
 
 struct Cache {

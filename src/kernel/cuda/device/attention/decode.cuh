@@ -29,7 +29,7 @@ struct Parts {
     *reinterpret_cast<Vector<float, 4>*>(output(part, r, d)) = {x.output[0], x.output[1], x.output[2], x.output[3]};
     if (d == 0) part[r] = x.maximum, part[Rows + r] = x.sum;
   }
-  /// After a barrier behind the writes of all threads.
+  /// After a barrier that follows the writes of all threads.
   __device__ __forceinline__ void announce(int block) const {
     if (threadIdx.x == 0) ptx::store_release(flag(block), part_is_complete);
   }

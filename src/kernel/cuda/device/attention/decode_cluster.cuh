@@ -28,8 +28,9 @@ struct DecodeClusterTask {
   static_assert(sizeof(Inbox) == decode_inbox_bytes(C.rows, C.value_size, ranks));
 
 #if CERMET_ARCH >= 900
-  /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not all be written, and neither may the
-  /// lengths and tables; what is brought too early or in vain costs a little time, never a result.
+  /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not
+  /// all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little
+  /// time, never correctness.
   static __device__ __forceinline__ void prefetch(const Params& params, uint32_t item) {
     const attention::Params& p = params.a;
     touch_parameters(params);
@@ -45,7 +46,7 @@ struct DecodeClusterTask {
     ask<C.head_size>(p.k, head, page, first % C.block);
     ask<C.value_size>(p.v, head, page, first % C.block);
   }
-  /// Brings all parameters to the constant cache.
+  /// Loads all parameters into the constant cache.
   static __device__ __forceinline__ void touch_parameters(const Params& params) {
     constexpr int line_words = 16;
 #pragma unroll
@@ -61,7 +62,8 @@ struct DecodeClusterTask {
   }
 #endif
 
-  /// Brings what the plan of a decoding step reads to the L1, all at once; later reads that depend on each other find it there.
+  /// Prefetches into the L1 what the plan of a decoding step reads, all at once; later reads that depend on each other
+  /// find it there.
   static __device__ __forceinline__ void warm(const attention::Params& p, int tile, int rank) {
     const int lane = static_cast<int>(threadIdx.x % 32), likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
     if (p.query_starts && lane <= p.sequences) ptx::touch(static_cast<const int32_t*>(p.query_starts) + lane);
@@ -126,7 +128,7 @@ struct DecodeClusterTask {
       ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i / ranks], owner), Vector<float, 2>{part.maximum, part.sum}, full);
     });
     if (static_cast<int>(threadIdx.x) >= own) return;
-    ptx::mbarrier_wait_cluster(inbox.full, 0);  // then nobody writes here any more, and the block may end
+    ptx::mbarrier_wait_cluster(inbox.full, 0);  // then no block writes here any more, and this one may end
     for (int j = static_cast<int>(threadIdx.x); j < own; j += threads) {
       const int i = j * ranks + rank, r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
       float top = -infinity();

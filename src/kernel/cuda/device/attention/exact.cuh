@@ -1,5 +1,6 @@
-// What the tensor cores make NaN of although the operator does not: an infinite value times the second part of a weight, which may be 0, and a value that
-// a row does not see times 0. Such elements, which are rare, are made again, one by one.
+// What the tensor cores make NaN of although the operator does not: an infinite value times the second part of a
+// weight, which may be 0, and a value that a row does not see times 0. Such elements, which are rare, are recomputed
+// one by one.
 #pragma once
 
 #include "kernel/cuda/device/attention/queries.cuh"
@@ -20,7 +21,7 @@ struct ExactRow {
   float maximum, factor;  ///< of its scores; what the sum of values weighted relative to the maximum is multiplied with
 };
 
-/// Makes element d, which was stored as o[d], again if it is NaN.
+/// Recomputes element d, which was stored as o[d], if it is NaN.
 template <ExactConfig C>
 __device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d) {
   const float found = to_float(o[d]);

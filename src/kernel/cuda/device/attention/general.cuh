@@ -1,5 +1,6 @@
-// Attention of any head size, element type and key layout in float32: a tile of rows (queries times the heads that share a key-value head) against
-// tiles of 32 keys with online softmax. A lane holds one key while scores are made and every 32nd element of the values while they are summed.
+// Attention of any head size, element type and key layout in float32: a tile of rows (queries times the heads that
+// share a key-value head) against tiles of 32 keys with online softmax. A lane holds one key while scores are computed
+// and every 32nd element of the values while they are summed.
 #pragma once
 
 #include "kernel/cuda/device/attention/general_shape.hpp"

@@ -19,7 +19,8 @@ __device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& a
   }
 }
 
-/// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows behind the first.
+/// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows after
+/// the first.
 template <class T, bool Split, class From, class Rows, int Size, int Count, int Threads, class Address>
 __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&& address) {
   if constexpr (!Split) {
@@ -65,8 +66,9 @@ struct KeyCopy {
     return even ? thread % chunks : (pass * Threads + thread) % chunks;
   }
 
-  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become zeros: outside `seen`, because a weight
-  /// of 0 does not silence a NaN, and of a page that does not exist, which `broken` tells.
+  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become
+  /// zeros: outside `seen`, because a weight of 0 does not silence a NaN, and of a page that does not exist, which
+  /// `broken` reports.
   static __device__ __forceinline__ void find_pages(const Params& p, const Sequence& s, int first, Visible seen, int (&pages)[passes], bool& broken) {
     const auto wanted = [&](int i) {
       const int key = first + row(i);

@@ -1,6 +1,7 @@
-// Attention of many queries on Hopper's tensor cores: 64 rows (queries times the heads that share a key-value head) for each warpgroup against tiles of 64
-// keys. While a tile's weights are multiplied with its values, the scores of the next tile are made and become weights. A weight is multiplied as two
-// 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits. Work items with more keys come first.
+// Attention of many queries on Hopper's tensor cores: 64 rows (queries times the heads that share a key-value head) for
+// each warpgroup against tiles of 64 keys. While a tile's weights are multiplied with its values, the scores of the
+// next tile are computed and become weights. A weight is multiplied as two 16-bit parts, which leaves it 16 (bf16) or
+// 22 (f16) significant bits. Work items with more keys come first.
 #pragma once
 
 #include "kernel/cuda/device/attention/exact.cuh"
@@ -244,7 +245,8 @@ struct HopperPrefillTask {
       pack_weights(scores, weights);
 #pragma unroll 1
       for (; first < seen.last; first += keys) {
-        // Tile `first` has its weights. Next: its values, and the scores of the tile behind it; behind the last one they are of no use.
+        // Tile `first` has its weights. Next: its values, and the scores of the tile after it; after the last one they
+        // are unused.
         const int next_slot = slot == hopper_stages - 1 ? 0 : slot + 1, last_slot = slot == 0 ? hopper_stages - 1 : slot - 1;
         ptx::cp_async_wait<1>();
         arrived();

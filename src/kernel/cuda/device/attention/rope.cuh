@@ -1,4 +1,5 @@
-// rope: a thread rotates one vector of neighbouring pairs of one head, or copies a vector behind them. A position outside the tables gives NaN.
+// rope: a thread rotates one vector of neighbouring pairs of one head, or copies a vector after them. A position
+// outside the tables gives NaN.
 #pragma once
 
 #include "kernel/cuda/device/attention/rope.hpp"

@@ -33,7 +33,7 @@ struct Task {
     return static_cast<const X*>(heads.x) + token * heads.token_stride + head * heads.head_stride;
   }
 
-  /// Scale of a vector: given, or made from the vector's largest magnitude and filled in.
+  /// Scale of a vector: given, or computed from the vector's largest magnitude and filled in.
   static __device__ __forceinline__ float scale_of(float* at, float largest) {
     if constexpr (C.scales == Scales::none) {
       return 1.0f;

@@ -44,8 +44,8 @@ __device__ __forceinline__ float reduce_head(float x) {
   return x;
 }
 
-/// Pair i of piece j is pair (lanes * j + lane) * Width + i of the head; the elements behind the pairs follow, one for each lane. A piece that begins
-/// within the pairs ends within them.
+/// Pair i of piece j is pair (lanes * j + lane) * Width + i of the head; the elements after the pairs follow, one for
+/// each lane. A piece that begins within the pairs ends within them.
 template <HeadShape H, int Width, class X>
 struct Head {
   static constexpr int pieces = max_of(1, static_cast<int>(div_up(H.half, H.lanes*Width))), tail = H.size - 2 * H.half,
@@ -55,7 +55,8 @@ struct Head {
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % H.lanes); }
   static __device__ __forceinline__ int pair(int piece) { return (H.lanes * piece + lane()) * Width; }
 
-  /// Calls body(piece) for the pieces in which this lane has pairs, and tail_body(piece, element) for the elements behind the pairs.
+  /// Calls body(piece) for the pieces in which this lane has pairs, and tail_body(piece, element) for the elements
+  /// after the pairs.
   template <class Body, class TailBody>
   static __device__ __forceinline__ void each(Body&& body, TailBody&& tail_body) {
 #pragma unroll

@@ -11,7 +11,7 @@ template <int Size, int Count>
 struct TileRows {
   static constexpr int piece = tile_piece(Size), bytes = tile_bytes(Size, Count), row_bytes = piece != 0 ? 2 * piece : bytes / Count,
                        pieces = piece != 0 ? Size / piece : 1, piece_chunks = piece != 0 ? piece / 8 : Size / 8;
-  /// What the 16-byte chunks of a row are exchanged by (exclusive or of the offset within the piece). The same for row + 8.
+  /// How the 16-byte chunks of a row are swizzled (XORed into the offset within the piece). The same for row + 8.
   static __device__ __forceinline__ int swizzle(int row) { return piece == 64 ? row % 8 * 16 : piece == 32 ? row / 2 % 4 * 16 : 0; }
   static __device__ __forceinline__ int piece_offset(int chunk) { return piece != 0 ? chunk / piece_chunks * Count * row_bytes : 0; }
   static __device__ __forceinline__ int in_piece(int chunk) { return piece != 0 ? chunk % piece_chunks * 16 : chunk * 16; }

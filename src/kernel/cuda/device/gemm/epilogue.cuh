@@ -1,4 +1,4 @@
-// From the fragments of a product to rows in memory.
+// From accumulator fragments to rows in memory.
 #pragma once
 
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"

@@ -1,5 +1,6 @@
-// The product that takes everything: any element types, layouts, alignments, tails, scales and groups on the CUDA cores, and those of 16 bits and int8 whose
-// rows are aligned on the tensor cores of any architecture. A block makes a tile of the result.
+// The GEMM that takes everything: any element types, layouts, alignments, tails, scales and groups on the CUDA cores,
+// and those of 16 bits and int8 whose rows are aligned on the tensor cores of any architecture. A block computes a tile
+// of the result.
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"

@@ -1,4 +1,4 @@
-// Parameters of the general product: host and device. Steps and strides count elements.
+// Parameters of the general GEMM: host and device. Steps and strides count elements.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -27,7 +27,7 @@ struct GeneralParams {
   const void* offsets;  ///< [groups + 1]
   int32_t m, n, k, groups, column_scale_columns;
   int32_t batch_rank, batch_dims[max_batch_rank];
-  bool a_vectors, b_vectors;  ///< addresses and steps are multiples of 4 elements, or of 16 bytes for codes; always 16 bytes for the tensor cores
+  bool a_vectors, b_vectors;  ///< addresses and steps are multiples of 4 elements, or of 16 bytes for int8; always 16 bytes for the tensor cores
 };
 
 }  // namespace cermet::gemm

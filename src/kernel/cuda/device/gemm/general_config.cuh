@@ -1,4 +1,4 @@
-// Configuration of the general product.
+// Configuration of the general GEMM.
 #pragma once
 
 #include "kernel/cuda/device/gemm/activation.cuh"
@@ -28,7 +28,7 @@ struct SumOf<DType::i8> {
   using type = int32_t;
 };
 
-/// A thread block of the general product.
+/// A thread block of the general GEMM.
 inline constexpr int general_threads = 256;
 
 }  // namespace cermet::gemm

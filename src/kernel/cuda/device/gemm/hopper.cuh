@@ -1,6 +1,7 @@
-// Products on Hopper's tensor cores (sm_90a). A block makes tiles [block_m, block_n] of the result: a producer warp streams tiles of the operands through
-// a ring in shared memory with bulk tensor copies; one consumer warpgroup for each 64 rows multiplies them with wgmma and sends its rows out. The producer runs
-// ahead into the block's next tile while the consumers finish one.
+// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp
+// streams tiles of the operands through a ring in shared memory with bulk tensor copies; one consumer warpgroup for
+// each 64 rows multiplies them with wgmma and sends its rows out. The producer runs ahead into the block's next tile
+// while the consumers finish one.
 #pragma once
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
@@ -21,7 +22,7 @@ struct HopperConfig {
   DType a, b, out;
   int n, k;
   int block_m, block_n, stages;
-  int a_parts = 1;  ///< a is the sum of so many matrices, stacked
+  int a_parts = 1;  ///< a is the sum of this many matrices, stacked
   bool dual = false;
   Activation activation = Activation::identity;
   bool row_scale = false, column_scale = false;
@@ -89,7 +90,7 @@ struct Hopper {
     }
   };
 
-  /// A tile of the result. A whole warp makes it.
+  /// A tile of the result. A whole warp constructs it.
   struct Place {
     int row, rows_end;  // of a and y, within the group where groups are batches
     int n, group = 0;

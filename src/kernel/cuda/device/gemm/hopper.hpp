@@ -1,4 +1,4 @@
-// Parameters and shared-memory plan of the Hopper product: host and device.
+// Parameters and shared-memory plan of the Hopper GEMM: host and device.
 #pragma once
 
 #include "kernel/cuda/device/tensor_map.hpp"

@@ -1,5 +1,6 @@
-// A float32 matrix as the sum of three bfloat16 matrices: 24 significant bits are three times 8, so a product with bfloat16 weights on the tensor cores,
-// which multiply bfloat16 exactly and add in float32, loses nothing of x. Infinities and NaN stand in the first part alone.
+// A float32 matrix as the sum of three bfloat16 matrices: 24 significant bits are three times 8, so a product with
+// bfloat16 weights on the tensor cores, which multiply bfloat16 exactly and add in float32, loses nothing of x.
+// Infinities and NaN are in the first part alone.
 #pragma once
 
 #include "kernel/cuda/device/gemm/parts.hpp"

@@ -7,7 +7,7 @@
 
 namespace cermet::gemm {
 
-/// A unit of the reduction as it lies in shared memory: a float32, or four codes of int8.
+/// A unit of the reduction as it lies in shared memory: a float32, or four int8.
 template <DType T>
 struct Unit {
   using type = float;

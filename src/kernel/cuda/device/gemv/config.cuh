@@ -1,4 +1,4 @@
-// What is fixed when a product of few rows is compiled.
+// Compile-time configuration of GEMVs, matrix products of few rows.
 #pragma once
 
 #include "kernel/cuda/device/gemm/activation.cuh"
@@ -8,7 +8,7 @@
 
 namespace cermet::gemv {
 
-/// Scales of a quantised product: none or one for each row and column; one for each 128 reduction steps.
+/// Scales of a quantized GEMV: none or one for each row and column; one for each 128 reduction steps.
 enum class Scaling : uint8_t { none, rows, blocks };
 
 /// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum`.

@@ -5,7 +5,7 @@
 
 namespace cermet::gemv {
 
-/// What a result needs beside its sums; loaded well before they are ready.
+/// What a result needs besides its sums; loaded well before they are ready.
 struct Factors {
   float bias = 0, bias_up = 0, residual = 0, w_scale = 1, w_up_scale = 1;
   int32_t integer_bias = 0;

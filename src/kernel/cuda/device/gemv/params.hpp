@@ -1,4 +1,4 @@
-// Operands of products of few rows.
+// Operands of GEMVs, matrix products of few rows.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -16,7 +16,7 @@ struct Params {
   const void* bias_up;
   const void* residual;  ///< [rows, columns]
   const float* x_scale;  ///< [rows] or [rows, blocks]
-  const float* w_scale;  ///< [columns] or [columns / 128, blocks]; for groups with their number in front
+  const float* w_scale;  ///< [columns] or [columns / 128, blocks]; for groups with their number as the first dimension
   const float* w_up_scale;
   const int32_t* zero_point;  ///< [rows]
   const float* out_scale;     ///< []

@@ -7,7 +7,7 @@
 
 namespace cermet::gemv {
 
-/// What a lane holds of a row: numbers, or codes where the weight is int8.
+/// What a lane holds of a row: floats, or int8 where the weight is int8.
 template <Config C, int Held, bool Codes = integer<C>>
 struct HeldRow {
   float v[Held][lane_elements<C.w>];

@@ -1,5 +1,6 @@
-// Products of one row of x at a time: the weights stream by, each warp keeps its part of x in registers. For one row, for rows that have weights of their
-// own (experts), and wherever nothing better fits. Multiply-adds in float32, byte dot products for int8.
+// GEMV of one row of x at a time: the weights stream by, each warp keeps its part of x in registers. For one row, for
+// rows that have weights of their own (experts), and wherever nothing better fits. Multiply-adds in float32, byte dot
+// products for int8.
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
@@ -112,7 +113,7 @@ struct Row {
       odd = fmaf(v[i + 1], x[i + 1], odd);
     }
   }
-  /// `ones` gets the sum of the weight's codes, which a zero point needs.
+  /// `ones` gets the sum of the weight's quantized values, which a zero point needs.
   static __device__ __forceinline__ void multiply(const Piece& w, const Piece& x, int32_t& even, int32_t& ones) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -141,7 +142,7 @@ struct Row {
 
   /// What a lane adds up for the rows of a stage.
   struct Sums {
-    S32 value[mine], other[mine];  ///< other: odd elements (real), codes of the weight (int8)
+    S32 value[mine], other[mine];  ///< other: odd elements (real), quantized values of the weight (int8)
     __device__ __forceinline__ void clear() {
 #pragma unroll
       for (int r = 0; r < mine; ++r) value[r] = other[r] = 0;
@@ -192,7 +193,7 @@ struct Row {
     }
   }
 
-  /// Hands the sums of a stage's rows, which start at `row` of the segment, to the reduction.
+  /// Passes the sums of a stage's rows, which start at `row` of the segment, to the reduction.
   static __device__ __forceinline__ void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
     if constexpr (!ordered) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// How products of few rows divide a weight among warps and stages, for both halves.
+// How GEMVs divide a weight among warps and stages, for both halves.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -41,8 +41,8 @@ struct RowShape {
 /// Largest reduction, in bytes of weight and elements, that a row of x in registers allows.
 inline constexpr int widest_row = 114688, longest_row = 57344;
 
-/// `stream`: through stages in shared memory, about `budget` bytes of them, so that two blocks share a multiprocessor. `ordered_blocks`: block scales
-/// whose sums are added in order.
+/// `stream`: through stages in shared memory, about `budget` bytes of them, so that two blocks share an SM.
+/// `ordered_blocks`: block scales whose sums are added in order.
 constexpr RowShape row_shape(int k, int element_bytes, int matrices, bool stream, bool ordered_blocks, int budget = 98304) {
   RowShape s{};
   s.row_bytes = k * element_bytes;

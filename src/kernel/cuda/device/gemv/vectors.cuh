@@ -1,4 +1,4 @@
-// Sixteen bytes of a weight as numbers, and what of x goes with them.
+// Sixteen bytes of a weight as numbers, and the elements of x that they multiply.
 #pragma once
 
 #include "kernel/cuda/device/gemv/config.cuh"

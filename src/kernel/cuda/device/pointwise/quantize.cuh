@@ -1,4 +1,4 @@
-// quantize: codes from values with given scales; dequantize: values from codes.
+// quantize and dequantize, with given scales.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/quantize.hpp"
@@ -43,7 +43,7 @@ __device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width,
   return raw;
 }
 
-/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to a code.
+/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type.
 template <Config C>
 struct QuantizeTask {
   using Params = quantize::Params;

@@ -5,7 +5,8 @@
 
 namespace cermet {
 
-/// A thread has `vectors` vectors of a tile: beside those of its neighbours in a row, or, where rows are short, in rows further down.
+/// A thread has `vectors` vectors of a tile: next to those of its neighbours in a row, or, where rows are short, in
+/// rows further down.
 struct TileShape {
   RowDims dims;
   uint32_t rows;

@@ -1,5 +1,6 @@
-// cumsum: a block scans a line in chunks, or each thread a line of its own where neighbouring lines lie side by side. Sums never take terms back, so an
-// infinity or NaN shows only behind its place. Floating sums in float32, in an order that lengths fix; integers exactly, clamped where they are stored.
+// cumsum: a block scans a line in chunks, or each thread a line of its own where neighbouring lines lie side by side.
+// Sums never subtract terms again, so an infinity or NaN shows only in the sums that include it. Floating sums in
+// float32, in an order that lengths fix; integers exactly, clamped where they are stored.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"

@@ -1,4 +1,5 @@
-// Arithmetic of quantization: the scale of a range and the codes of values, operation by operation as op/quantization.hpp defines them.
+// Arithmetic of quantization: the scale of a range and the quantized values, operation by operation as
+// op/quantization.hpp defines them.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/reduce_row.cuh"
@@ -84,19 +85,20 @@ __device__ __forceinline__ CodeScale code_scale(ValueRange range) {
   }
 }
 
-/// Codes of values with one scale: value / scale + zero_point, correctly rounded at each step, and rounded to a code. Not Exact: the quotient may be off
-/// by a unit in the last place.
+/// Quantizes values with one scale: value / scale + zero_point, correctly rounded at each step, then rounded to the
+/// quantized type. Not Exact: the quotient may be off by a unit in the last place.
 template <CodeFormat F, bool Exact>
 class Quantizer {
  public:
   __device__ __forceinline__ explicit Quantizer(CodeScale s) : scale_(s.scale), zero_(s.zero_point) {
-    // Scales near the ends of float32 are brought to the middle together with the values, which changes no quotient that a code can show.
+    // Scales near the ends of float32 are moved to the middle together with the values, which changes no quotient by
+    // enough to change a quantized value.
     ordinary_ = scale_ >= 0x1p-60f && scale_ <= 0x1p60f;
     finite_ = scale_ < infinity();
     if (unlikely(!ordinary_)) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
     scale_ *= factor_;
     reciprocal_ = rounded_reciprocal(scale_);
-    if (scale_ == 0 || !(scale_ < infinity())) {  // zeros have codes 0; a finite value over an infinity is 0, and an infinite one NaN
+    if (scale_ == 0 || !(scale_ < infinity())) {  // zeros quantize to 0; a finite value over an infinity is 0, and an infinite one NaN
       reciprocal_ = scale_ != scale_ && !integers ? scale_ : 0;
       scale_ = 1;
     }
@@ -149,7 +151,8 @@ class Quantizer {
     return q;
   }
 
-  /// Added to a number, it makes the hardware round to an integer, whose low byte is the code: |q| is at most 127.5 and a rounding.
+  /// Added to a number, it makes the hardware round to an integer, whose low byte is the quantized value: |q| is at
+  /// most 127.5 and a rounding.
   static constexpr float round_shift = 12582912.0f;  // 1.5 * 2^23
   template <int Width>
   static __device__ __forceinline__ Vector<int8_t, Width> bytes(const float (&shifted)[Width]) {

@@ -1,4 +1,5 @@
-// dynamic_quant: codes and their scales from values, for each row, each group of a row, or everything in two passes. One work item is a block's rows.
+// dynamic_quant: quantized values and their scales per row, per group of a row, or, in two passes, per tensor. One work
+// item is a block's rows.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
@@ -9,7 +10,7 @@ namespace cermet::dynamic_quant {
 
 /// Which row of smooth[E, K] a row takes.
 enum class Index : uint8_t { none, ids, offsets };
-/// Of a scale for everything: find the range, write the codes.
+/// Passes of a per-tensor scale: find the range, then quantize.
 enum class Pass : uint8_t { only, range, codes };
 
 struct Config {

@@ -16,7 +16,7 @@ struct Params {
   RowOperand index;            ///< ids of the rows
   const void* offsets;         ///< [experts + 1], of dense row numbers
   int64_t first_row, experts;  ///< dense number of row 0
-  uint32_t* range;             ///< one scale for everything: bits of its high and low end
+  uint32_t* range;             ///< per-tensor scale: bits of its high and low end
 };
 
 }  // namespace cermet::dynamic_quant

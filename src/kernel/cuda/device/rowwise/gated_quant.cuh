@@ -1,4 +1,5 @@
-// silu_and_mul_quant and dequant_swiglu_quant: silu(gate) * up * smooth, from values or from int32 accumulators, that leaves as codes.
+// silu_and_mul_quant and dequant_swiglu_quant: silu(gate) * up * smooth, from values or from int32 accumulators,
+// quantized as it is stored.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/activations.cuh"

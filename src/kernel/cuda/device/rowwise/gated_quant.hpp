@@ -1,4 +1,4 @@
-// Parameters of gated activations that leave as codes.
+// Parameters of gated activations that are quantized as they are stored.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/quantize_row.hpp"

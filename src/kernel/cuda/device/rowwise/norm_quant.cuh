@@ -1,4 +1,4 @@
-// rms_norm_quant and add_rms_norm_quant: a row normalised in float32 that leaves as codes.
+// rms_norm_quant and add_rms_norm_quant: a row normalised in float32 and quantized as it is stored.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/norm.cuh"
@@ -22,7 +22,8 @@ struct Task {
   using Params = norm_quant::Params;
   using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
-  /// The factor of the norm is the same for all codes of a row, so it is left out of them and enters the scale: both statistics take one reduction.
+  /// The factor of the norm is the same for a whole row, so it is left out of the quantized values and enters the
+  /// scale: both statistics take one reduction.
   static constexpr bool at_once = C.out.scale == Along::none && C.out.format.group == 0 && !C.out.format.asymmetric;
   static constexpr Overlap overlap = Overlap::late;
 

@@ -1,4 +1,4 @@
-// The end of a row that leaves as codes: one scale for the row, one for each group of columns, or given scales.
+// The last step of a row that is quantized: one scale for the row, one per group of columns, or given (static) scales.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/codes.cuh"
@@ -33,7 +33,7 @@ struct QuantizedRow {
   }
 };
 
-/// The codes of a row. Scales near the ends of float32 have a loop of their own, which costs others nothing.
+/// Quantizes a row. Scales near the ends of float32 have a loop of their own, which costs others nothing.
 template <Quantization Q, class Row, class Quantizer>
 __device__ __forceinline__ void store_codes(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
   if (__builtin_expect(quantizer.ordinary(), true))
@@ -127,7 +127,7 @@ __device__ __forceinline__ void quantize_static(Row& row, const QuantizedRows& r
   });
 }
 
-/// Writes the codes of a row, and its scales where they are not given.
+/// Writes the quantized values of a row, and its scales where they are not given.
 template <Quantization Q, class Row, class Reducer>
 __device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
   const QuantizedRow<Q> out(rows, place);

@@ -1,4 +1,4 @@
-// Where the codes of rows go, and the parameters of a static quantization.
+// Where quantized rows go, and the parameters of a static quantization.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/rows.hpp"
@@ -6,7 +6,7 @@
 namespace cermet {
 
 struct QuantizedRows {
-  RowOperand codes, scale, zero_point;  ///< codes [.., length]; scale and zero point [..] or [.., groups]
+  RowOperand codes, scale, zero_point;  ///< quantized values [.., length]; scale and zero point [..] or [.., groups]
   const void* static_scale;             ///< float32, one or [length]
   const void* static_offset;
 };

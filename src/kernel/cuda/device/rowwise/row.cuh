@@ -32,7 +32,7 @@ struct RowShape {
   int threads = 256;
   int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
   int cluster = 1;
-  bool early = true;     ///< parameters along the rows are loaded beside the row: sooner there, in more registers
+  bool early = true;     ///< parameters along the rows are loaded together with the row: available sooner, in more registers
   bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
   bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
 };
@@ -155,8 +155,9 @@ __device__ __forceinline__ void hide(Words<Count>& words) {
   for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
 }
 
-/// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always holds, and their words hidden: the
-/// assembler moves others to their uses, behind reductions, to save registers that nobody wants, and each then waits for memory on its own.
+/// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always
+/// holds, and their words hidden: the assembler moves others to their uses, behind reductions, to save registers that
+/// are not needed, and each then waits for memory on its own.
 template <class Map, class Raw, class Load>
 __device__ __forceinline__ void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
   if constexpr (Map::uniform && sizeof(Raw) % 4 == 0) {
@@ -241,7 +242,7 @@ __device__ __forceinline__ auto make_row(const Map& map, const Source& source, R
 /// How an operand goes along a row: absent, one number, a number per element.
 enum class Along : uint8_t { none, one, each };
 
-/// A parameter along the rows. For rows that are held it is loaded early, beside the row itself.
+/// A parameter along the rows. For rows that are held it is loaded early, together with the row itself.
 template <Along Kind, class T, class Map>
 struct AlongRow {
   const T* data;

@@ -33,7 +33,7 @@ __device__ __forceinline__ uint64_t warp_scan_u64(uint64_t x) {
 /// Shared memory of a group's exchanges.
 struct GroupScratch {
   uint64_t warp[32];
-  uint64_t slot[2];  ///< what this block tells the others; two take turns, so that one barrier separates writing from the last reading
+  uint64_t slot[2];  ///< what this block sends the others; two take turns, so that one barrier separates writing from the last reading
 };
 
 /// `Threads` threads of each of `Cluster` blocks. Every member function is called by all of them, in the same order.

@@ -26,7 +26,7 @@ struct Params {
 inline constexpr int bins = 2048;
 /// Tokens of one bin that are ranked against each other directly.
 inline constexpr int candidates = 1024;
-/// Shared memory beside a block's share of the row: bins of 8 and of 4 bytes, candidates, exchanges.
+/// Shared memory besides a block's share of the row: bins of 8 and of 4 bytes, candidates, exchanges.
 inline constexpr int fixed_shared_bytes = bins * 12 + candidates * 8 + 1024;
 
 }  // namespace cermet::sample
