@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <spdlog/version.h>
 
+#include <CLI/Version.hpp>
 #include <thread>
 
 #include "base/thread_pool.hpp"

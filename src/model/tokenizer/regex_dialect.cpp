@@ -225,7 +225,7 @@ void Translator::class_item(bool first) {
   if (next_is("[")) refuse("a class inside a class");
   const std::optional<char32_t> high = done() ? std::nullopt : character();
   if (!high || *high < *low) refuse("a broken range");
-  out_ += "-" + code_point(*high);
+  out_ += fmt::format("-{}", code_point(*high));
 }
 
 void Translator::open_group() {
