@@ -237,7 +237,7 @@ OpDefinition define_incre_flash_attention() {
           "window. "
           "score = scale * (q . k), then softcap * tanh(score / softcap), then - alibi[h] * |i - j|; o = sum_j exp(score_j) v_j / (sum_j exp(score_j) + "
           "exp(sinks[h])), float32 "
-          "throughout with one rounding at the end; lse[h, t] is the natural logarithm of the denominator, sink included. Codes of an int8 or fp8 cache are "
+          "throughout with one rounding at the end; lse[h, t] is the natural logarithm of the denominator, sink included. Values of an int8 or fp8 cache are "
           "multiplied "
           "by the scale of their head or token. Entries of the cache and of the table past a context are never read. A query that sees no key gives o = 0 (and "
           "lse = -inf, or "

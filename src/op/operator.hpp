@@ -108,7 +108,7 @@ struct OpDefinition {
   std::function<double(const Problem&)> bytes = {};
   /// Longest chain of float32 roundings behind a result: K for a product. Scales the error bound of kernels.
   std::function<double(const Problem&)> rounding_depth = {};
-  /// Largest difference in codes that integer results may show. 0: exact.
+  /// Largest difference, in quantization steps, that integer and fp8 results may show. 0: exact.
   int integer_slack = 0;
   std::function<std::vector<Case>()> cases;
   /// How many trailing dimensions of every operand and result are dense among themselves; 1 where empty. Operators check it where views arrive.

@@ -1,4 +1,4 @@
-// Scales of the operands of a quantised product: one value, one for each row, or one for each block of 128 reduction steps.
+// Scales of the operands of a quantized product: one value, one for each row, or one for each block of 128 reduction steps.
 #pragma once
 
 #include <optional>

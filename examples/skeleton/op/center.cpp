@@ -52,7 +52,7 @@ std::vector<Case> cases() {
 
 OpDefinition define_center() {
   return {
-      .category = "Normalisation",
+      .category = "Normalization",
       .summary = "Subtracts the mean of each row",
       .semantics = "y = x - strength * mean(x) over the last dimension, in float32 with one rounding at the end. A row with a NaN gives a row of NaN.",
       .inputs = {{"x", dtypes::real, "[.., H]", "rows", Mapping::many_to_many}},
