@@ -135,7 +135,7 @@ void add_tiles(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
-  // Enough rows for every multiprocessor of a large GPU to have several tiles.
+  // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks", {.tokens = 540, .keys = 540, .heads = 32, .kv_heads = 32, .d = 64, .dv = 64, .dtype = DType::bf16, .aligned = true},
                            {{"window", std::int64_t{70}}}));
   for (DType t : {DType::f32, DType::bf16, DType::f16}) list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));

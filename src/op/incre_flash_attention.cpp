@@ -193,7 +193,7 @@ void add_variants(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
-  // Enough rows for every multiprocessor of a large GPU to have several tiles.
+  // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32, .kv_heads = 32, .d = 128, .dv = 128, .block = 16, .q = DType::bf16, .cache = DType::bf16, .aligned = true}, {540},
                            {540}, {{"window", std::int64_t{40}}}));

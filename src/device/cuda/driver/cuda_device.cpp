@@ -46,7 +46,7 @@ class CudaDevice final : public Device {
     if (target_.compute_capability < 75)
       fail(Status::unsupported, "device cuda:{} ({}): expected compute capability 7.5 or later, found {}.{}", index, target_.name,
            target_.compute_capability / 10, target_.compute_capability % 10);
-    name_ = fmt::format("cuda:{} ({}, {} multiprocessors, {:.0f} GiB)", index, target_.name, target_.multiprocessors, static_cast<double>(memory) / (1 << 30));
+    name_ = fmt::format("cuda:{} ({}, {} SMs, {:.0f} GiB)", index, target_.name, target_.multiprocessors, static_cast<double>(memory) / (1 << 30));
   }
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
