@@ -34,7 +34,7 @@ OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
 
 bool is_rounded(DType dtype) { return dtypes::real.contains(dtype); }
 
-/// Distance between neighbouring values of a type around `value`.
+/// Distance between adjacent values of a type around `value`.
 double unit_in_last_place(DType dtype, double value) {
   const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
   const int smallest = dtype == DType::f16 ? -14 : -126;

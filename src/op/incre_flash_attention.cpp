@@ -83,7 +83,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
-  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as kernels for tiles want them
+  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as tiled kernels need them
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the unused entries are -1.
@@ -111,7 +111,7 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   return c;
 }
 
-/// Caches of 16 bits with heads of a length that tiles take: one query each, a few, and many.
+/// 16-bit caches with head sizes that tiled kernels take: one query each, a few, and many.
 void add_tiles(std::vector<Case>& list) {
   using Lengths = std::vector<std::int64_t>;
   for (const DType t : {DType::bf16, DType::f16}) {

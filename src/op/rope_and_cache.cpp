@@ -44,7 +44,7 @@ std::vector<TensorType> infer(const Problem& p) {
   return outputs;
 }
 
-/// A head on its way, with the sum of the absolute terms behind each element.
+/// A head in progress, with the sum of the absolute terms behind each element.
 struct Head {
   std::vector<double> value, magnitude;
 };

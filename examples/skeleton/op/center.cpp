@@ -7,7 +7,7 @@ namespace cermet {
 namespace {
 
 /// Result types from operand types. Element types and attribute names were checked against the schema before; dimensions may be symbolic,
-/// so compare them as Dims. Every refusal names the operand or attribute, what was expected and what was found.
+/// so compare them as Dims. Every error names the operand or attribute, what was expected and what was found.
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   if (!(p.attributes.number("strength") >= 0)) bad_attribute(p, "strength", "a non-negative number");
