@@ -1,4 +1,4 @@
-// What the operators of linear algebra refuse, and how they say so.
+// What the linear algebra operators reject, with the messages.
 #include <gtest/gtest.h>
 
 #include "op/operator.hpp"

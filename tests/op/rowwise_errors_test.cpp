@@ -1,4 +1,4 @@
-// What row-wise operators refuse when they are created, word for word.
+// What row-wise operators reject at creation, with the exact messages.
 #include <gtest/gtest.h>
 
 #include "op/operator.hpp"
