@@ -1,18 +1,18 @@
-/* Cermet's C interface: operators on tensors of the caller, and models that generate text. C99, and the only binary interface of libcermet.
+/* Cermet's C interface: operators on the caller's tensors, and models that generate text. C99, and the only binary interface of libcermet.
  *
  * Errors. A function that can fail returns a cermet_status; cermet_last_error_message() then says which operand, attribute, file or field was
- * at fault, what was expected and what was found. No exception leaves the library. A call that is refused writes nothing; one that fails while
+ * at fault, what was expected and what was found. No exception leaves the library. A call that is rejected writes nothing; one that fails while
  * it computes (an index out of range) may leave results half written.
  *
  * Threads. A handle may be used from several threads. An operator or a model is used by one thread at a time.
  *
  * Tensors are DLPack's DLTensor, in memory of the handle's device: kDLCPU on the CPU, kDLCUDA with the GPU's index on a GPU. Only the values of
- * constants may also come from the host there. DLPack 0.6 has no codes for fp8 and bool: such tensors are passed as kDLUInt with 8 bits (the codes
- * of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
+ * constants may also come from the host there. DLPack 0.6 has no type codes for fp8 and bool: such tensors are passed as kDLUInt with 8 bits (the
+ * type codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
  *
  * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_range, cermet_tokens and cermet_generation do not change
  * within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members
- * are added at their end, so a program keeps working with a newer library, and an older library refuses members that it does not know. */
+ * are added at their end, so a program keeps working with a newer library, and an older library rejects members that it does not know. */
 #ifndef CERMET_CERMET_H_
 #define CERMET_CERMET_H_
 
@@ -31,10 +31,10 @@ typedef enum cermet_status {
   CERMET_INVALID_ARGUMENT = 1, /* the caller passed something that is not accepted */
   CERMET_INVALID_FILE = 2,     /* a file's content breaks its format */
   CERMET_UNSUPPORTED = 3,      /* well-formed, but nothing implements it */
-  CERMET_IO = 4,               /* the operating system refused: absent file, no permission */
+  CERMET_IO = 4,               /* an error of the operating system: missing file, no permission */
   CERMET_OUT_OF_MEMORY = 5,
   CERMET_CANCELLED = 6,
-  CERMET_INTERNAL = 7 /* a bug of Cermet */
+  CERMET_INTERNAL = 7 /* a bug in Cermet */
 } cermet_status;
 
 /* "0.1.0". */
@@ -68,7 +68,7 @@ CERMET_API const char* cermet_device(const cermet_handle* handle);
 CERMET_API size_t cermet_op_count(void);
 CERMET_API const char* cermet_op_name(size_t index);
 /* An operator's schema as JSON: name, category, summary, semantics, inputs, outputs, attributes, kernels, example. Valid for the life of the
- * process; NULL where no operator has the name (cermet_last_error_message() lists near ones). */
+ * process; NULL where no operator has the name (cermet_last_error_message() lists similar ones). */
 CERMET_API const char* cermet_op_schema(const char* name);
 
 /* ---- Operators ----------------------------------------------------------------------------------------------------------------------------- */
@@ -83,8 +83,8 @@ typedef struct cermet_descriptor {
   const char* dtype;      /* "f32", "bf16", "f16", "f8_e4m3", "f8_e5m2", "i8", "i32", "i64", "bool" ...; NULL: the optional operand is not given */
   int32_t ndim;           /* at most 8 */
   const int64_t* shape;   /* ndim dimensions, in elements; may be NULL when ndim is 0 */
-  const int64_t* strides; /* in elements, and then the operand must come with exactly these; NULL: any legal ones */
-  int32_t is_constant;    /* not 0: given once by cermet_op_set_constant, in the form that the kernel likes best (prepacked weights) */
+  const int64_t* strides; /* in elements, which the operand must then have exactly; NULL: any legal ones */
+  int32_t is_constant;    /* not 0: given once by cermet_op_set_constant, in the layout that the kernel prefers (prepacked weights) */
 } cermet_descriptor;
 
 typedef enum cermet_attribute_kind { CERMET_BOOL = 0, CERMET_INT = 1, CERMET_FLOAT = 2, CERMET_STRING = 3, CERMET_INTS = 4 } cermet_attribute_kind;
@@ -111,8 +111,8 @@ CERMET_API cermet_status cermet_op_create(cermet_handle* handle, const char* nam
                                           const cermet_attribute* attributes, size_t attribute_count, cermet_op** op);
 /* The same with dimensions that vary. One operator then runs for every value in its ranges: nothing is selected, compiled or packed after creation. A
  * run takes the values from the shapes of its operands, which must agree on them. Kernels are chosen for values of the first range of 1, of up to 32,
- * and of up to its maximum, so list the number of rows first; workspace is what the maxima take. Constants have no dimension that varies. Not every
- * operator can leave every dimension open; the message names those that must be known. */
+ * and of up to its maximum, so list the number of rows first; workspace is sized for the maxima. Constants have no dimension that varies. Some
+ * operators need some dimensions to be known; the message names them. */
 CERMET_API cermet_status cermet_op_create_ranged(cermet_handle* handle, const char* name, const cermet_descriptor* inputs, size_t input_count,
                                                  const cermet_attribute* attributes, size_t attribute_count, const cermet_range* ranges, size_t range_count,
                                                  cermet_op** op);
@@ -123,44 +123,44 @@ CERMET_API void cermet_op_destroy(cermet_op* op);
  * the operator. */
 CERMET_API size_t cermet_op_output_count(const cermet_op* op);
 CERMET_API cermet_status cermet_op_output(const cermet_op* op, size_t index, cermet_descriptor* output);
-/* The shape of a result for these inputs, as ndim of cermet_op_output numbers. Only shapes are read of the tensors, and only of operands that have a
+/* The shape of a result for these inputs, as ndim of cermet_op_output numbers. Of the tensors only the shapes are read, and only of operands that have a
  * dimension in a range. */
 CERMET_API cermet_status cermet_op_output_shape(const cermet_op* op, size_t index, const DLTensor* const* inputs, size_t input_count, int64_t* shape);
 /* Index of the input whose memory a result shares (state that is updated in place), or -1. Pass the same memory for both. */
 CERMET_API int32_t cermet_op_output_alias(const cermet_op* op, size_t index);
 /* Name of the chosen kernel, with every range at its maximum; valid for the life of the process. */
 CERMET_API const char* cermet_op_kernel(const cermet_op* op);
-/* Bytes of scratch memory that cermet_op_run wants. */
+/* Bytes of scratch memory that cermet_op_run needs. */
 CERMET_API size_t cermet_op_workspace_size(const cermet_op* op);
 
 /* Gives the value of an operand that was declared constant, in memory of the host or of the handle's device, complete (no stream is still writing
- * it). It is copied; the tensor may go afterwards. May be called again, when no run is under way. */
+ * it). It is copied; the tensor may be freed afterwards. May be called again while no run is in progress. */
 CERMET_API cermet_status cermet_op_set_constant(cermet_op* op, size_t input, const DLTensor* tensor);
 
-/* A constant that several operators share: one copy in memory for each layout that their kernels want, which on the CPU is one for linear and its
- * relatives whatever the number of rows, and on a GPU the plain one. */
+/* A constant that several operators share: one copy in memory for each layout that their kernels need: on the CPU a single one for linear and
+ * related operators whatever the number of rows, on a GPU the row-major one. */
 typedef struct cermet_weight cermet_weight;
 
 /* `tensor` is as for cermet_op_set_constant, but not copied: its memory must stay until cermet_weight_detach or cermet_weight_destroy. `dtype` names the
- * element type; NULL: what the tensor says, which for bytes is "u8". */
+ * element type; NULL: that of the tensor, which for bytes is "u8". */
 CERMET_API cermet_status cermet_weight_create(cermet_handle* handle, const DLTensor* tensor, const char* dtype, cermet_weight** weight);
 /* Gives an operator of the same handle the value of an operand that was declared constant, of exactly the weight's type and shape. The first operator
- * that wants a layout makes the copy; the others use it. Operators keep what they use: the weight may be destroyed afterwards. */
+ * that needs a layout makes the copy; the others reuse it. Operators keep what they use: the weight may be destroyed afterwards. */
 CERMET_API cermet_status cermet_op_set_weight(cermet_op* op, size_t input, cermet_weight* weight);
-/* The tensor's memory is read no more and may go. Operators that want a layout which nobody asked for before are refused from now on. */
+/* The tensor's memory is no longer read and may be freed. Operators that need a layout not used before are rejected from now on. */
 CERMET_API void cermet_weight_detach(cermet_weight* weight);
 /* Bytes of device memory (on the CPU: of host memory) that the weight's copies take. */
 CERMET_API size_t cermet_weight_bytes(const cermet_weight* weight);
 /* NULL is allowed. */
 CERMET_API void cermet_weight_destroy(cermet_weight* weight);
 
-/* Computes. `inputs` and `outputs` hold one pointer per operand and result, NULL for an optional operand that is not given and for constants.
+/* Runs the operator. `inputs` and `outputs` hold one pointer per operand and result, NULL for an optional operand that is not given and for constants.
  * Every tensor is checked against its descriptor: device, element type, shape, strides, alignment to its element, null data, and memory that a
  * result would share with another tensor (a result may be exactly one of the inputs where each of its elements depends on that input's same
  * element only). `workspace` is 64-byte aligned memory of at least cermet_op_workspace_size bytes, or NULL with size 0, in which case the
  * operator allocates it at the first run and keeps it. Allocates nothing else. Tensors and workspace are in memory of the handle's device. `stream` is
- * NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary context, on which the work is enqueued, in order and not yet done
- * when this returns; with NULL the work goes to a stream of the handle's and is done when this returns. One operator's runs use one workspace: on
+ * NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary context, on which the work is enqueued, in order and not yet complete
+ * when this returns; with NULL the work runs on the handle's own stream and is complete when this returns. One operator's runs use one workspace: on
  * several streams they must not overlap. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
@@ -173,13 +173,13 @@ typedef struct cermet_model cermet_model;
 typedef struct cermet_model_options {
   size_t struct_size;       /* sizeof(cermet_model_options) where it was compiled */
   const char* dtype;        /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
-  const char* weights;      /* storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8"), which quantize rows as they load
-                               and tokens as they come; NULL: as in the checkpoint, so that nothing is rounded */
-  const char* kv_cache;     /* storage of keys and values: "i8" with a scale for each token and head, or "f8_e4m3" (also "int8", "fp8"); NULL: dtype */
+  const char* weights;      /* storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8"), which quantize weights per channel
+                               at load time and inputs per token at run time; NULL: as in the checkpoint, so that nothing is rounded */
+  const char* kv_cache;     /* storage of keys and values: "i8" with a scale per token and head, or "f8_e4m3" (also "int8", "fp8"); NULL: dtype */
   int64_t max_context;      /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
   int64_t max_sequences;    /* sequences of one batch */
   int64_t max_batch_tokens; /* tokens of one forward pass */
-  int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as frameworks do that cast the module */
+  int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as in frameworks that cast the module */
 } cermet_model_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */
@@ -191,7 +191,7 @@ static inline cermet_model_options cermet_model_defaults(void) {
   return options;
 }
 
-/* Reads a checkpoint folder (config.json, safetensors and, where it is there, tokenizer.json) for the handle's device and number of threads. Weights
+/* Reads a checkpoint folder (config.json, safetensors and, if present, tokenizer.json) for the handle's device and number of threads. Weights
  * and cache are in the device's memory; tokens go in and logits come out in the host's on every device.
  * `options` may be NULL for the defaults. */
 CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
@@ -203,11 +203,11 @@ CERMET_API const char* cermet_model_info(const cermet_model* model);
 /* Number of logits of a position. */
 CERMET_API size_t cermet_model_vocab_size(const cermet_model* model);
 
-/* Text (any bytes) to ids. Writes the first `capacity` ids and sets `count` to the number of all, so that a call with capacity 0 asks for the
- * room. `add_special`: not 0 puts the tokenizer's template around the text, as models expect of a prompt. */
+/* Text (any bytes) to ids. Writes the first `capacity` ids and sets `count` to their total number, so that a call with capacity 0 returns the
+ * size needed. `add_special`: not 0 puts the tokenizer's template around the text, as models expect of a prompt. */
 CERMET_API cermet_status cermet_model_tokenize(const cermet_model* model, const char* text, size_t length, int32_t add_special, int32_t* ids, size_t capacity,
                                                size_t* count);
-/* Ids to text in UTF-8 without a terminating zero: the first `capacity` bytes, and the number of all in `length`. `skip_special`: not 0 leaves
+/* Ids to text in UTF-8 without a terminating zero: the first `capacity` bytes, and the total number in `length`. `skip_special`: not 0 leaves
  * special tokens out. */
 CERMET_API cermet_status cermet_model_detokenize(const cermet_model* model, const int32_t* ids, size_t count, int32_t skip_special, char* text, size_t capacity,
                                                  size_t* length);
@@ -228,7 +228,7 @@ CERMET_API cermet_status cermet_model_forward(cermet_model* model, const cermet_
 CERMET_API cermet_status cermet_model_logits(cermet_model* model, const int32_t* ids, size_t count, float* logits);
 /* Tokens of context that a sequence holds; -1 for a slot that does not exist. */
 CERMET_API int64_t cermet_model_length(const cermet_model* model, int32_t sequence);
-/* Forgets a sequence's context. */
+/* Clears a sequence's context. */
 CERMET_API cermet_status cermet_model_reset(cermet_model* model, int32_t sequence);
 
 /* Start from cermet_generate_defaults(): 128 tokens, greedy. */
@@ -261,8 +261,8 @@ typedef struct cermet_generation {
   cermet_end end;                         /* why it ended: max_new_tokens, an end-of-text token, a full context, the callback */
 } cermet_generation;
 
-/* Gets every new token as it is made, with the text that it completes (`length` bytes of UTF-8; nothing while a character is incomplete, or where
- * the model has no tokenizer). After the last token, text that was held back comes with id -1. Anything but 0 ends generation. */
+/* Called with every new token as it is generated, with the text that it completes (`length` bytes of UTF-8; nothing while a character is incomplete, or where
+ * the model has no tokenizer). After the last token, text that was held back is passed with id -1. Anything but 0 ends generation. */
 typedef int32_t (*cermet_token_callback)(void* user, int32_t id, const char* text, size_t length);
 
 /* Continues sequence 0, which keeps its context between calls, with the prompt and then with new tokens. `options`, `callback` and `result` may

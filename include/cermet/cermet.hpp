@@ -75,7 +75,7 @@ inline std::string text_of(DLDevice device) {
 
 }  // namespace face
 
-/// A tensor: host memory that it owns and shares between copies, or a view of memory of the caller on any device. Strides count elements; the last
+/// A tensor: host memory that it owns and shares between copies, or a view of the caller's memory on any device. Strides count elements; the last
 /// dimension is contiguous for every operator. A tensor made by tensor() stands for an optional operand that is not given.
 class tensor {
  public:
@@ -113,7 +113,7 @@ class tensor {
   /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes. With a type for fp8 and bool, as view() has it.
   static tensor from_dlpack(DLManagedTensor* source) { return taken(source, nullptr); }
   static tensor from_dlpack(DLManagedTensor* source, dtype type) { return taken(source, &type); }
-  /// Hands the memory on; the receiver calls the deleter. The memory lives until then, where the tensor owns it.
+  /// Passes the memory on; the receiver calls the deleter. The memory lives until then, where the tensor owns it.
   DLManagedTensor* to_dlpack() const {
     struct Handed {
       tensor kept;
@@ -284,7 +284,7 @@ inline dim up_to(char symbol, std::int64_t maximum) {
 
 class descriptor;
 
-/// A weight that several operations share: one copy in memory for each layout that their kernels want.
+/// A weight that several operations share: one copy in memory for each layout that their kernels need.
 class shared_weight {
  public:
   /// The tensor's memory must stay until detach(), or until this and all its copies are gone; where the tensor owns it, it does.
@@ -294,12 +294,12 @@ class shared_weight {
     face::check(cermet_weight_create(on.get(), &dl, face::row_of(type_).name, &made));
     weight_.reset(made, cermet_weight_destroy);
   }
-  /// Reads the tensor no more; of copies of this object each holds on to it.
+  /// The tensor is no longer read. Copies of this object each keep it alive.
   void detach() {
     cermet_weight_detach(get());
     source_ = tensor();
   }
-  /// What the copies take.
+  /// Size of the copies.
   std::size_t bytes() const { return cermet_weight_bytes(get()); }
   dtype type() const { return type_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
@@ -313,7 +313,7 @@ class shared_weight {
   std::shared_ptr<cermet_weight> weight_;
 };
 
-/// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the form that the kernel likes best.
+/// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the layout that the kernel prefers.
 class descriptor {
  public:
   descriptor() = default;                                                                                          ///< an optional operand that is not given
@@ -348,7 +348,7 @@ class descriptor {
   bool present_ = false;
 };
 
-/// An operand that is known now: get_op("linear", {x, weight(w)}) packs w once, and runs take x alone.
+/// A constant operand: get_op("linear", {x, weight(w)}) packs w once, and runs take x alone.
 inline descriptor weight(const tensor& value) {
   descriptor d(value);
   d.weight_ = value;
@@ -404,16 +404,16 @@ class operation {
     run(inputs, outputs);
     return outputs;
   }
-  /// Runs into memory of the caller, on the handle's device. `workspace` as cermet_op_run has it.
+  /// Runs into the caller's memory, on the handle's device. `workspace` as cermet_op_run has it.
   void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, void* workspace = nullptr, std::size_t workspace_size = 0) {
     run(inputs, outputs, stream(), workspace, workspace_size);
   }
-  /// The same on a stream of the caller's: the work is enqueued there, and not done when this returns.
+  /// The same on the caller's stream: the work is enqueued there, and not complete when this returns.
   void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, stream on, void* workspace = nullptr, std::size_t workspace_size = 0) {
     const Pointers in(inputs), out(outputs);
     face::check(cermet_op_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), workspace, workspace_size, on.native()));
   }
-  /// The shape of a result for these operands: for memory of the caller where dimensions vary.
+  /// The shape of a result for these operands: to allocate memory where dimensions vary.
   std::vector<std::int64_t> output_shape(std::size_t output, const std::vector<tensor>& inputs) const {
     cermet_descriptor d{};
     face::check(cermet_op_output(get(), output, &d));
@@ -479,10 +479,10 @@ inline std::vector<float> tensor::values() const {
   return list;
 }
 
-/// A checkpoint that generates text. Sequence 0 keeps its context from call to call; reset() forgets it.
+/// A checkpoint that generates text. Sequence 0 keeps its context from call to call; reset() clears it.
 class model {
  public:
-  /// Gets every new token with the text that it completes; returns whether to go on.
+  /// Called with every new token and the text that it completes; returns whether to continue.
   using callback = std::function<bool(std::int32_t id, std::string_view text)>;
 
   explicit model(const std::string& folder, const cermet_model_options& options = cermet_model_defaults(), const handle& on = default_handle()) {
@@ -511,7 +511,7 @@ class model {
     face::check(cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, text.data(), text.size(), &length));
     return text;
   }
-  /// Continues sequence 0 with the prompt and then with new tokens, which are returned. What the callback throws comes out of here.
+  /// Continues sequence 0 with the prompt and then with new tokens, which are returned. Exceptions of the callback propagate.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, const cermet_generate_options& options = cermet_generate_defaults(),
                                      const callback& on_token = {}, cermet_generation* result = nullptr) {
     Run run{on_token, {}, nullptr};

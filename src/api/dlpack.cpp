@@ -8,7 +8,7 @@
 namespace cermet::api {
 namespace {
 
-// Codes that DLPack gained after 0.6.
+// Type codes that DLPack gained after 0.6.
 constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e5m2 = 12;
 
 std::uint8_t code_of(DType dtype) {

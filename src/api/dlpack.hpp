@@ -1,4 +1,4 @@
-// DLPack tensors as views, and the checks that memory of a caller must pass before a kernel sees it.
+// DLPack tensors as views, and the checks of a caller's memory before a kernel sees it.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -29,7 +29,7 @@ struct Expectation {
 std::string text_of(DLDevice device);
 /// "DLPack float32": an element type in messages.
 std::string text_of(DLDataType type);
-/// The element type that DLPack's code means; nothing where it is none of Cermet's. Plain bytes are u8.
+/// The element type of a DLPack type code; nothing where Cermet has none. Plain bytes are u8.
 std::optional<DType> dtype_of(DLDataType type);
 
 /// The tensor as a view. Throws Error naming the operand: device, element type, rank, shape, strides, alignment, null data. Allocates only to throw.

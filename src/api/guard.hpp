@@ -1,4 +1,4 @@
-// The border of the C ABI: whatever is thrown inside becomes a status and a message of this thread.
+// The boundary of the C ABI: exceptions become a status and a message of this thread.
 #pragma once
 
 #include <string_view>

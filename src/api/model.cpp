@@ -1,4 +1,4 @@
-// Models behind the C ABI: an engine, the tokenizer beside its checkpoint, and buffers of the caller.
+// Models behind the C ABI: an engine, the tokenizer beside its checkpoint, and the caller's buffers.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -73,7 +73,7 @@ void require_computing(const cermet_model& model) {
   if (!model.engine.computes()) fail(Status::unsupported, "device {}: expected a device that computes, found one that does not", model.engine.device_name());
 }
 
-/// Copies as much as fits and says how much there is.
+/// Copies as much as fits and returns the total.
 template <class T>
 void copy_out(const T* source, std::size_t size, T* destination, std::size_t capacity, std::size_t* total) {
   if (capacity > 0) require_pointer(destination, "destination");

@@ -10,7 +10,7 @@
 namespace cermet::api {
 namespace {
 
-/// Values of the first range up to which kernels are chosen apart: one row, and so few that reading weights is what takes the time.
+/// Values of the first range for which kernels are selected separately: one row, and few enough rows to be bound by reading weights.
 constexpr std::int64_t few_rows[] = {1, 32};
 
 }  // namespace
@@ -237,7 +237,8 @@ std::byte* Operator::own_workspace(Stream* stream) {
   }
   if (!device_workspace_.data()) {
     device_workspace_ = context_->device->allocate(workspace_bytes_);
-    stream->fill(device_workspace_.data(), 0, workspace_bytes_);  // once: flags of attention may hold anything, but reading what nobody wrote is a finding
+    stream->fill(device_workspace_.data(), 0,
+                 workspace_bytes_);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
   }
   return device_workspace_.data();
 }

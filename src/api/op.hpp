@@ -40,7 +40,7 @@ class Operator {
   struct Variant {
     std::int64_t most;
     BoundOp bound;
-    std::vector<TensorView> constants;  ///< by input, in the layout that the kernel wants
+    std::vector<TensorView> constants;  ///< by input, in the kernel's layout
   };
   void add_variant(const Problem& problem, std::int64_t most);
   void take_strides(std::span<const cermet_descriptor> inputs);
@@ -61,7 +61,7 @@ class Operator {
   std::vector<Range> ranges_;
   std::vector<Variant> variants_;                 ///< fewest rows first
   std::vector<std::shared_ptr<Weight>> weights_;  ///< per input
-  std::vector<std::optional<Shape>> strides_;     ///< per input: what its descriptor asked for
+  std::vector<std::optional<Shape>> strides_;     ///< per input: the strides of its descriptor
   std::vector<Shape> output_shapes_;
   std::int64_t workspace_bytes_ = 0;
   AlignedBuffer host_workspace_;

@@ -10,7 +10,7 @@
 
 namespace cermet::api {
 
-/// Writes the defaults into the caller's struct, as much of them as it has room for.
+/// Writes the defaults into the caller's struct, as many of them as fit.
 template <class Options>
 void init_options(Options* options, std::size_t struct_size, Options (*defaults)()) {
   if (!options) return;
@@ -20,7 +20,7 @@ void init_options(Options* options, std::size_t struct_size, Options (*defaults)
   std::memcpy(static_cast<void*>(options), &made, std::min(struct_size, sizeof(Options)));
 }
 
-/// The caller's struct, with the defaults for members that it does not have. Throws Error where it was not initialised, or has members, set to
+/// The caller's struct, with the defaults for members that it does not have. Throws Error where it was not initialized, or has members, set to
 /// something, that this library does not know.
 template <class Options>
 Options filled(const Options* given, Options (*defaults)(), std::string_view name) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t largest_maximum = (std::int64_t{1} << 31) - 1;  // kernels count rows in 32 bits
 
-/// A dimension of a descriptor: a number, or -'A' to -'Z' for a symbol. Other negative numbers are left for the operator to refuse.
+/// A dimension of a descriptor: a number, or -'A' to -'Z' for a symbol. Other negative numbers are rejected by the operator.
 Dim dim_of(std::int64_t value, std::span<const Range> ranges, std::string_view op, std::size_t input) {
   if (value < -'Z' || value > -'A') return value;
   const char letter = static_cast<char>(-value);
@@ -55,7 +55,7 @@ Attributes attributes_of(std::span<const cermet_attribute> list, std::string_vie
   return attributes;
 }
 
-/// Finds the operand and axis that tell each symbol's value in a run.
+/// Finds the operand and axis that give each symbol's value in a run.
 void find_sources(const Problem& p, std::vector<Range>& ranges) {
   for (Range& range : ranges) {
     bool found = false;

@@ -10,7 +10,7 @@
 
 namespace cermet::api {
 
-/// A dimension that varies from run to run, and the operand that tells its value.
+/// A dimension that varies from run to run, and the operand that gives its value.
 struct Range {
   char letter;
   SymbolId symbol;

@@ -45,7 +45,7 @@ Json kernels_json(const OpDefinition& op) {
   return {{"cpu", list}};
 }
 
-/// Length of the longest common subsequence, as a measure of likeness for names.
+/// Length of the longest common subsequence, as a measure of similarity for names.
 std::size_t likeness(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1, 0);
   for (const char c : a) {

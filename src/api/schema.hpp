@@ -12,7 +12,7 @@ namespace cermet::api {
 nlohmann::ordered_json schema_json(const OpDefinition& op);
 /// Operands and attributes of the operator's first case, as `cermet ops NAME --explain` takes them: "x=f32[4, 7] eps=1e-05".
 std::string example_call(const OpDefinition& op);
-/// Throws Error(invalid_argument) that lists names like the one asked for.
+/// Throws Error(invalid_argument) that lists similar names.
 const OpDefinition& operator_named(std::string_view name);
 
 }  // namespace cermet::api

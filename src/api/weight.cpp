@@ -20,7 +20,7 @@ void copy_rows(const TensorView& from, std::byte* to, Copy&& copy) {
   for (std::int64_t r = 0; r < rows.count(); ++r) copy(to + r * bytes, rows.row(r), bytes);
 }
 
-/// The tensor of a caller, of the type that it says or that `dtype` names.
+/// The caller's tensor, of its own type or of the one that `dtype` names.
 TensorType type_of(const DLTensor& tensor, const char* dtype) {
   const auto type = dtype ? dtype_from_name(dtype) : dtype_of(tensor.dtype);
   require(type.has_value(), "weight: dtype: expected {}, found {}", dtypes::any.to_string(), dtype ? quote(dtype) : text_of(tensor.dtype));

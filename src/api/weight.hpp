@@ -1,4 +1,4 @@
-// A constant operand in memory of the handle's device: one copy for each layout that kernels want, shared by all operators that use it.
+// A constant operand in memory of the handle's device: one copy for each layout that kernels need, shared by all operators that use it.
 #pragma once
 
 #include <list>
@@ -21,7 +21,7 @@ class Weight {
   const TensorType& type() const { return type_; }
   /// The copy in a layout (null: dense row-major): its address, and the shape of the whole. Made by the first call; safe from several threads.
   TensorView form(const WeightLayout* layout);
-  /// Reads the source no more: form() then throws Error for a layout that nobody asked for before.
+  /// The source is no longer read: form() then throws Error for a layout that was not used before.
   void detach();
   std::int64_t bytes() const;  ///< memory held by all copies
 

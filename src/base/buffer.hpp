@@ -16,7 +16,7 @@
 
 namespace cermet {
 
-/// Uninitialised memory aligned to 64 bytes; large blocks ask the system for huge pages, because streaming weights through 4 KiB pages
+/// Uninitialized memory aligned to 64 bytes; large blocks request huge pages from the system, because streaming weights through 4 KiB pages
 /// spends as long on page walks as on reading. Throws Error(out_of_memory) naming the size.
 class AlignedBuffer {
  public:
@@ -31,7 +31,7 @@ class AlignedBuffer {
     if (possible) data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(step), rounded)));
     if (!data_) fail(Status::out_of_memory, "memory: expected room for {} bytes, found none", bytes);
 #if defined(__linux__)
-    if (step == huge_page) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // a wish: a system without huge pages ignores it
+    if (step == huge_page) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // a hint: ignored by systems without huge pages
 #endif
   }
   std::byte* data() const { return data_.get(); }

@@ -1,4 +1,4 @@
-// Element types of tensors: a table (dtype.inc) and the questions one asks it.
+// Element types of tensors: a table (dtype.inc) and queries on it.
 #pragma once
 
 #include <cstddef>

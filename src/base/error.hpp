@@ -1,4 +1,4 @@
-// User mistakes become one exception type with a status; broken invariants of our own are assertions.
+// User errors become one exception type with a status; internal invariants are assertions.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,16 +15,16 @@ enum class Status {
   invalid_argument = 1,  ///< the caller passed something that the operator or verb does not accept
   invalid_file = 2,      ///< a file's content breaks its format
   unsupported = 3,       ///< well-formed, but nothing here implements it
-  io = 4,                ///< the operating system refused: absent file, full disk, no permission
+  io = 4,                ///< an error of the operating system: missing file, full disk, no permission
   out_of_memory = 5,
   cancelled = 6,
-  internal = 7,  ///< an invariant of ours broke: a bug
+  internal = 7,  ///< a broken internal invariant: a bug
 };
 
 /// Lower-case name of a status ("invalid_argument").
 const char* status_name(Status status);
 
-/// A user's mistake: the message names operand, file or field, what was expected and what was found.
+/// A user error: the message names operand, file or field, what was expected and what was found.
 class Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -51,5 +51,5 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
 
 }  // namespace cermet
 
-/// An invariant of ours. Stays on in release builds: it is never placed in an inner loop.
+/// An internal invariant. Stays on in release builds: it is never placed in an inner loop.
 #define CERMET_ASSERT(condition) ((condition) ? static_cast<void>(0) : ::cermet::assertion_failed(#condition, __FILE__, __LINE__))

@@ -1,4 +1,4 @@
-// What a device can do, as far as the choice and the code of kernels ask.
+// Properties of a device that kernel selection and code depend on.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct Target {
   std::string name;            ///< "NVIDIA H200"
   int compute_capability = 0;  ///< 75, 80, 86, 89, 90, 100: major * 10 + minor
   int multiprocessors = 0;
-  std::int64_t shared_bytes = 0;  ///< most shared memory one thread block may ask for
+  std::int64_t shared_bytes = 0;  ///< maximum shared memory of a thread block
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
 

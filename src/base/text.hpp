@@ -9,7 +9,7 @@
 
 namespace cermet {
 
-/// What a byte string starts with: a character, or bytes that are none.
+/// What a byte string starts with: a character, or invalid bytes.
 struct Utf8Unit {
   std::size_t size;     ///< bytes, at least 1; of broken input the longest start of a character ("maximal subpart", Unicode 3.9), or one byte
   bool valid;           ///< a whole character

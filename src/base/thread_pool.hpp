@@ -1,5 +1,5 @@
 // Workers for parallel regions that last microseconds: they spin briefly between regions, then sleep.
-// Own code rather than a library: OpenMP and TBB run-times are opaque to ThreadSanitizer, and a region here must allocate nothing.
+// Our own code rather than a library: the OpenMP and TBB runtimes are opaque to ThreadSanitizer, and a region here must allocate nothing.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class ThreadPool {
   void run(FunctionRef<void(int thread)> body);
   /// Calls body(begin, end) over [0, count) in `size()` contiguous pieces whose bounds are multiples of `grain`; small counts run inline.
   void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
-  /// Calls body(i) for i in [0, count), handed out one by one: for work of uneven length. Which thread runs which item varies.
+  /// Calls body(i) for i in [0, count), handed out one by one: for items of uneven cost. Which thread runs which item varies.
   void dynamic_for(std::int64_t count, FunctionRef<void(std::int64_t item)> body);
 
  private:

@@ -60,7 +60,7 @@ class Device {
   virtual std::string name() const = 0;  ///< "cpu (AMD EPYC 9655, 2 cores)"
   /// Aligned to 64 bytes at least. Throws Error(out_of_memory) naming the size.
   virtual DeviceBuffer allocate(std::int64_t bytes) = 0;
-  /// Whether kernels are launched; false on the null device, which goes through the motions of everything else.
+  /// Whether kernels are launched; false on the null device, which does everything else.
   virtual bool computes() const = 0;
 
   /// What kernels are chosen and compiled for; null where the CPU's kernels run.

@@ -1,4 +1,4 @@
-// How long launches take as they are deployed: captured once, replayed many times. Timing an event costs microseconds, so a graph repeats short launches
+// How long launches take as deployed: captured once, replayed many times. Timing an event costs microseconds, so a graph repeats short launches
 // until it takes long, and a replay before the timed one keeps the device busy until that starts.
 #pragma once
 

@@ -33,7 +33,7 @@ class DeviceEvent {
   virtual ~DeviceEvent() = default;
 };
 
-/// y[m, n] = x[m, k] * w[n, k]^T (+ bias[n]) by the vendor's library. Leading dimensions in elements.
+/// y[m, n] = x[m, k] * w[n, k]^T (+ bias[n]) by the vendor library. Leading dimensions in elements.
 struct MatrixProduct {
   const void* x = nullptr;
   const void* w = nullptr;
@@ -45,7 +45,7 @@ struct MatrixProduct {
   std::int64_t workspace_bytes = 0;
 };
 
-/// All calls are asynchronous but synchronize() and the copies whose host side is pageable. Every member throws Error where the device refuses.
+/// All calls are asynchronous except synchronize() and copies from or to pageable host memory. Every member throws Error when the device reports one.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -60,7 +60,7 @@ class Stream {
   virtual void multiply(const MatrixProduct& product) = 0;
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
-  /// Ends a capture that failed, so that the stream is usable again.
+  /// Ends a failed capture, so that the stream is usable again.
   virtual void abandon_capture() noexcept = 0;
   virtual void replay(const CapturedGraph& graph) = 0;
 

@@ -1,4 +1,4 @@
-// Which nodes of a graph become one kernel: at first every node stands alone.
+// Which nodes of a graph become one kernel: initially one group per node.
 #pragma once
 
 #include <cstdint>

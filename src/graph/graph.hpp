@@ -37,7 +37,7 @@ struct Node {
   std::vector<ValueId> inputs;  ///< in the schema's order; ValueId{} where an optional operand is not given
   std::vector<ValueId> outputs;
   Attributes attributes;  ///< as given; defaults are the schema's
-  std::string scope;      ///< where it stands in the model: "layers.3.attention"
+  std::string scope;      ///< its place in the model: "layers.3.attention"
 };
 
 /// A result of the graph under a name of its own.
@@ -47,7 +47,7 @@ struct GraphOutput {
 };
 
 /// Operators in execution order over values in static single assignment. State that a node updates in place (a KV cache) is an input whose
-/// memory an output shares, as the operator's `aliases` say; whoever reads after the write reads that output.
+/// memory an output shares, as the operator's `aliases` say; nodes that read after the write read that output.
 class Graph {
  public:
   std::string name;
@@ -58,13 +58,13 @@ class Graph {
   ValueId add_constant(std::string_view value_name, TensorType type);
   /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are named after the scope and
   /// operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error naming scope and operand.
-  /// Names that are given stand as they are, without the scope.
+  /// Given names are used unchanged, without the scope.
   std::vector<ValueId> apply_all(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, const std::vector<std::string>& names = {});
   /// The same for an operator of one output.
   ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view value_name = {});
   /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId value);
-  /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it holds together.
+  /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
   static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs);
 
   const Value& value(ValueId id) const;

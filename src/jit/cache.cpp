@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view temporary_prefix = ".new-";  ///< entries on their way in or out
-constexpr std::chrono::hours abandoned(1);              ///< age at which a temporary folder belongs to nobody
+constexpr std::string_view temporary_prefix = ".new-";  ///< entries being stored or deleted
+constexpr std::chrono::hours abandoned(1);              ///< age after which a temporary folder is abandoned
 
 fs::path folder_from_environment() {
   const std::string& given = env::value(env::Name::CERMET_CACHE_DIR);
@@ -44,14 +44,14 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// A folder of its own for what is on its way; throws Error(io).
+/// A new temporary folder; throws Error(io).
 fs::path make_temporary(const fs::path& folder) {
   std::string name = (folder / fmt::format("{}XXXXXX", temporary_prefix)).string();
   if (!mkdtemp(name.data())) fail(Status::io, "{}: {}", folder.string(), std::strerror(errno));
   return name;
 }
 
-/// Moves whatever has an entry's name out of the way, so that readers see it whole or not at all, and deletes what an entry has. Whether it is gone.
+/// Renames whatever has an entry's name, so that readers see it whole or not at all, and deletes the files of an entry. Returns whether it is gone.
 bool take_away(const fs::path& folder, const fs::path& entry) {
   struct stat status {};
   if (lstat(entry.c_str(), &status) != 0) return true;

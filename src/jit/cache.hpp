@@ -1,12 +1,12 @@
-// Compiled images on disk, found by what they were compiled from. Any number of processes may use a folder at once.
+// Compiled images on disk, found by what they were compiled from. Any number of processes may share a folder.
 //
 // An entry is a folder named by the digest of its key, with three files:
 //   source.cu   the key: toolchain, architecture, options and headers' digests as comments, then the generated source. Compared in full, so that a
 //               digest that two keys share is a miss and never a wrong image.
 //   image       cubin, PTX or LTO-IR
 //   entry.json  sizes and checksums of the two, name, compile time, the compiler's report
-// It is written under a temporary name and renamed, so it is there completely or not at all. An entry that is damaged (or is none of ours) is
-// reported, never loaded, and replaced when its image has been compiled again.
+// It is written under a temporary name and renamed, so it is there completely or not at all. An entry that is damaged (or foreign) is
+// reported, never loaded, and replaced when its image has been recompiled.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ namespace cermet::jit {
 struct StoredImage {
   std::vector<std::byte> bytes;
   std::string log;     ///< the compiler's report
-  double seconds = 0;  ///< what compiling took
+  double seconds = 0;  ///< compile time
 };
 
 class DiskCache {
  public:
-  /// Where and how large the environment says (CERMET_CACHE_DIR, CERMET_CACHE_BYTES); shared by the process.
+  /// Location and size from the environment (CERMET_CACHE_DIR, CERMET_CACHE_BYTES); shared by the process.
   static DiskCache& process();
   /// An empty folder, or 0 bytes, stores and finds nothing.
   DiskCache(std::filesystem::path folder, std::int64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
@@ -50,13 +50,14 @@ class DiskCache {
     std::int64_t bytes = 0;         ///< of its files
     std::int64_t last_used_ns = 0;  ///< since 1970
     double compile_seconds = 0;
-    std::string problem;  ///< why it would not be loaded; empty for a sound one
+    std::string problem;  ///< why it would not be loaded; empty for an intact one
   };
   /// All entries, most recently used first. With `whole`, images are read and compared with their checksums.
   std::vector<Entry> entries(bool whole) const;
   /// Names in the folder that are neither entries nor temporary; they are never touched.
   std::vector<std::string> strangers() const;
-  /// Deletes an entry, sound or not, unless its folder has anything else in it. Whether it is gone. Throws Error(io) where the folder cannot be written.
+  /// Deletes an entry, intact or not, unless its folder contains anything else. Returns whether it is gone. Throws Error(io) where the folder cannot be
+  /// written.
   bool remove(const std::string& digest) const;
 
  private:

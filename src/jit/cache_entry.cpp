@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr int format = 1;
 constexpr const char *source_file = "source.cu", *image_file = "image", *description_file = "entry.json";
 constexpr std::array files{source_file, image_file, description_file};
-constexpr std::int64_t max_description = 16 << 20, max_file = std::int64_t{1} << 30;  ///< bytes; what is larger is none of ours
+constexpr std::int64_t max_description = 16 << 20, max_file = std::int64_t{1} << 30;  ///< bytes; larger files are not entries
 
 class Descriptor {
  public:

@@ -9,7 +9,7 @@ struct ReadEntry {
   enum class State : unsigned char { absent, sound, damaged } state = State::absent;
   std::string problem;  ///< of a damaged one
   std::string key, name;
-  StoredImage image;              ///< its bytes only where asked for
+  StoredImage image;              ///< its bytes only if requested
   std::int64_t bytes = 0;         ///< of the files
   std::int64_t last_used_ns = 0;  ///< since 1970
 };
@@ -20,7 +20,7 @@ ReadEntry read_entry(const std::filesystem::path& folder, bool whole);
 void write_entry(const std::filesystem::path& folder, const std::string& key, const std::string& name, const StoredImage& image);
 /// Marks an entry as used now, if the folder may be written.
 void touch_entry(const std::filesystem::path& folder);
-/// Deletes an entry's folder with the files an entry has; a folder with anything else in it stays. Whether it is gone.
+/// Deletes an entry's folder with the files an entry has; a folder that contains anything else stays. Returns whether it is gone.
 bool delete_entry(const std::filesystem::path& folder);
 
 }  // namespace cermet::jit

@@ -1,4 +1,4 @@
-// XXH3-128: names what is stored and shows damage. Not cryptographic: whatever matters is compared in full besides.
+// XXH3-128: names what is stored and detects damage. Not cryptographic: keys are also compared in full.
 #pragma once
 
 #include <cstddef>

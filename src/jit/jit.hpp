@@ -1,4 +1,4 @@
-// Programs to images: generated sources, the cache on disk, and what is left compiled in parallel.
+// Programs to images: generated sources, the cache on disk, and the missing ones compiled in parallel.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace cermet::jit {
 struct Image {
   std::vector<std::byte> bytes;  ///< a cubin, or PTX with its terminating zero
   bool from_cache = false;
-  double seconds = 0;  ///< what compiling took, now or then
+  double seconds = 0;  ///< compile time, now or when it was stored
   std::string log;     ///< the assembler's report: registers, spills
 };
 
-/// What building took; calls add to it.
+/// Cost of building; calls add to it.
 struct Report {
   std::int64_t programs = 0, unique = 0, from_cache = 0, compiled = 0;
   double seconds = 0;          ///< wall clock
@@ -37,7 +37,7 @@ struct Options {
 const cuda::Toolchain& toolchain();
 
 /// Images of programs, in their order; equal programs are compiled once. `architecture` is a Target's ("sm_90a"): above 9.0, where no kernel was
-/// tuned, the image is PTX of compute_90, which the driver translates. Throws Error with the compiler's log for the first program that does not compile.
+/// tuned, the image is PTX of compute_90, which the driver compiles. Throws Error with the compiler's log for the first program that does not compile.
 std::vector<Image> build(std::span<const cuda::Program> programs, const std::string& architecture, Report* report = nullptr, const Options& options = {});
 
 }  // namespace cermet::jit

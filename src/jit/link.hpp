@@ -1,5 +1,5 @@
 // Several tasks in one kernel: each compiled alone to LTO-IR, then linked under a generated dispatcher, which inlines them. Relocatable cubins would not
-// do: a separately assembled body has registers of its own, and wgmma and setmaxnreg do not survive the call.
+// work: a separately assembled body has its own register allocation, and wgmma and setmaxnreg do not survive the call.
 #pragma once
 
 #include "jit/jit.hpp"

@@ -1,4 +1,4 @@
-// Programs compiled and loaded on one device: each once, whoever asks.
+// Programs compiled and loaded on one device: each only once.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace cermet {
 
-/// What compiling for a device took.
+/// Cost of compiling for a device.
 struct ProgramReport {
   std::int64_t compiled = 0, from_cache = 0;
   double seconds = 0;  ///< wall clock

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// A device header with what is asked of it again and again.
+/// A device header with what is often needed of it.
 struct Header {
   cuda::SourceHeader source;
   std::string digest;

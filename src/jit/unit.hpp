@@ -12,7 +12,7 @@ namespace cermet::jit {
 
 struct Unit {
   std::string name;  ///< for messages and the cache's listing
-  std::string key;   ///< all that decides the image, the source included
+  std::string key;   ///< everything that determines the image, including the source
   std::function<cuda::CompileResult()> compile;
 };
 
@@ -22,7 +22,7 @@ std::string display_name(std::string task);
 /// A source compiled for an architecture ("sm_90a", "compute_90"). The toolchain must outlive the unit.
 Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form);
 
-/// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` is what their keys come to.
+/// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` combines their keys.
 Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
                const std::string& architecture);
 

@@ -22,7 +22,7 @@ class TaskQueue;
 /// Why a kernel does not take a problem; nothing when it does. Written for a reader: "weight is not constant, so it cannot be prepacked".
 using Decline = std::optional<std::string>;
 
-/// Order in which a kernel wants a weight matrix [N, K] in memory. Kernels that name the same layout share one packed copy.
+/// Order in which a kernel needs a weight matrix [N, K] in memory. Kernels that name the same layout share one packed copy.
 struct WeightLayout {
   std::string_view name;
   /// Bytes of one packed matrix of this type [N, K].
@@ -35,14 +35,14 @@ struct WeightLayout {
 struct LaunchArgs {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
-  std::byte* workspace = nullptr;  ///< as many bytes as `workspace` asked for, 64-byte aligned
+  std::byte* workspace = nullptr;  ///< at least the bytes that `workspace` returned, 64-byte aligned
   ThreadPool* pool = nullptr;
   const cuda::TaskQueue* queue = nullptr;  ///< where a CUDA kernel enqueues its tasks; operands and workspace are in device memory then
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };
 
-/// Computes; allocates nothing, looks no string up. Attributes were read when it was bound.
+/// Runs the kernel; allocates nothing, looks up no strings. Attributes were read at binding.
 using Launcher = std::function<void(const LaunchArgs&)>;
 
 struct Kernel {
@@ -55,9 +55,9 @@ struct Kernel {
   const WeightLayout* (*weight_layout)(const Problem&, std::size_t operand) = [](const Problem&, std::size_t) -> const WeightLayout* { return nullptr; };
   /// Scratch bytes at the symbols' maximum.
   std::int64_t (*workspace)(const Problem&, int threads) = [](const Problem&, int) -> std::int64_t { return 0; };
-  /// Whether the kernel computes this operator on the way to its own, as a problem's prologue; null: none.
+  /// Whether the kernel can compute this operator as the prologue of its own; null: none.
   bool (*takes_prologue)(const Problem& prologue) = nullptr;
-  /// What a CUDA kernel compiles for a problem; its launcher names programs by their place in the list. Null for kernels of the CPU.
+  /// What a CUDA kernel compiles for a problem; its launcher names programs by their place in the list. Null for CPU kernels.
   std::vector<cuda::Program> (*programs)(const Problem&) = nullptr;
 };
 

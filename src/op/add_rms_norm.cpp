@@ -72,8 +72,8 @@ std::vector<Case> cases() {
 
 OpDefinition define_add_rms_norm() {
   return {
-      .category = "Normalisation",
-      .summary = "Residual addition followed by root-mean-square normalisation",
+      .category = "Normalization",
+      .summary = "Residual addition followed by root-mean-square normalization",
       .semantics =
           "sum = x + residual, stored in the residual's type; y = sum / sqrt(mean(sum^2) + eps) * (weight + weight_offset) over the trailing dimensions that "
           "the "
@@ -83,10 +83,10 @@ OpDefinition define_add_rms_norm() {
       .inputs = {{"x", dtypes::real, "[.., H]", "a layer's output", Mapping::many_to_many},
                  {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many},
                  {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true}},
-      .outputs = {{"y", dtypes::real, "[.., H]", "normalised rows"}, {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"}},
+      .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}, {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"}},
       .attributes = {{"eps", 1e-6, "added to the mean square"},
                      {"weight_offset", 0.0, "added to the weight"},
-                     {"round_sum", false, "normalise the sum as rounded for storage"},
+                     {"round_sum", false, "normalize the sum as rounded for storage"},
                      {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,

@@ -37,17 +37,17 @@ OpDefinition define_add_rms_norm_quant() {
                                   {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
   return {
-      .category = "Normalisation",
-      .summary = "Residual addition and root-mean-square normalisation with int8 or fp8 codes as the result",
+      .category = "Normalization",
+      .summary = "Residual addition and root-mean-square normalization with an int8 or fp8 result",
       .semantics =
-          "sum = x + residual, stored in the residual's type; the float32 sum is normalised and quantized as in rms_norm_quant. In place works: sum may share "
+          "sum = x + residual, stored in the residual's type; the float32 sum is normalized and quantized as in rms_norm_quant. In place works: sum may share "
           "the "
-          "residual's memory. A code may differ by one step.",
+          "residual's memory. A quantized value may differ by one step.",
       .inputs = std::move(inputs),
-      .outputs = {{"q", code_types, "[.., H]", "codes"},
+      .outputs = {{"q", code_types, "[.., H]", "quantized values"},
                   {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"},
-                  {"scale", {DType::f32}, "[..] or [.., groups]", "step between codes, where dynamic"},
-                  {"zero_point", {DType::i32}, "as scale", "code of 0, where asymmetric"}},
+                  {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
+                  {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = norm_quant_attributes(),
       .infer = infer,
       .reference = reference,

@@ -48,7 +48,7 @@ OpDefinition define_argmax() {
       .category = "Sampling",
       .summary = "Index of the largest element of each row",
       .semantics =
-          "y[..] = the i that maximises x[.., i]; of equal elements the lowest i. NaN counts as larger than everything, as in PyTorch; the two zeros are "
+          "y[..] = the i that maximizes x[.., i]; of equal elements the lowest i. NaN counts as larger than everything, as in PyTorch; the two zeros are "
           "equal.",
       .inputs = {{"x", dtypes::real, "[.., V]", "rows; V at least 1", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::index, "[..]", "indices"}},

@@ -20,7 +20,7 @@ struct AttentionSettings {
   AttentionSettings(const Attributes& attributes, std::int64_t head_size);
 };
 
-/// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`; returns the types of o and, where asked for,
+/// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`; returns the types of o and, if requested,
 /// lse.
 std::vector<TensorType> infer_attention(const Problem& problem, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi);
 
@@ -34,7 +34,7 @@ struct ReferenceKeys {
   std::function<double(std::int64_t key, std::int64_t d)> key, value;
 };
 
-/// Attention of one query and head: writes o[0 .. value_size) from dense index `o_index`, and lse at `lse_index` where it was asked for.
+/// Attention of one query and head: writes o[0 .. value_size) from dense index `o_index`, and lse at `lse_index` if requested.
 struct ReferenceQuery {
   std::int64_t q_index, o_index, lse_index;
   std::int64_t head;

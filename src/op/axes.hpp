@@ -1,4 +1,4 @@
-// Axes named by attributes, and dense indices taken apart: shared by the operators that move elements.
+// Axes named by attributes, and coordinates of dense indices: shared by the operators that move elements.
 #pragma once
 
 #include <vector>

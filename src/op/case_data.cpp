@@ -34,7 +34,7 @@ OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
 
 bool is_rounded(DType dtype) { return dtypes::real.contains(dtype); }
 
-/// Distance between neighbouring values of a type around `value`.
+/// Distance between adjacent values of a type around `value`.
 double unit_in_last_place(DType dtype, double value) {
   const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
   const int smallest = dtype == DType::f16 ? -14 : -126;
@@ -53,14 +53,14 @@ bool real_agrees(DType dtype, double expected, double found, double bound) {
   return std::abs(expected - found) <= bound;
 }
 
-/// Position of a code among the values of its type: integers are themselves; fp8 counts representable values from zero.
+/// Position of an integer or fp8 value among the values of its type: integers are themselves; fp8 counts representable values from zero.
 double code_rank(DType dtype, const TensorView& view, std::int64_t i) {
   if (!dtypes::fp8.contains(dtype)) return load(view, i);
   const auto bits = view.as<const std::uint8_t>()[element_offset(view, i)];
   return bits & 0x80 ? -static_cast<double>(bits & 0x7f) : static_cast<double>(bits & 0x7f);
 }
 
-/// Codes are equal, bit for bit or as numbers (NaN, signed zero), or at most `slack` apart.
+/// Integer and fp8 results are equal, bit for bit or as numbers (NaN, signed zero), or at most `slack` apart.
 bool codes_agree(const TensorView& expected, const TensorView& found, std::int64_t i, double slack) {
   const std::size_t bytes = size_of(found.dtype);
   const auto* want = expected.as<const char>() + element_offset(expected, i) * static_cast<std::int64_t>(bytes);

@@ -174,7 +174,7 @@ std::int64_t PairCounts::sent_before(std::int64_t from, std::int64_t to) const {
 
 OpDefinition define_all_reduce() {
   return make(
-      Collective::all_reduce, "Everyone's operands combined, given to everyone (MPI_Allreduce, ncclAllReduce)",
+      Collective::all_reduce, "All ranks' operands reduced, with the result on every rank (MPI_Allreduce, ncclAllReduce)",
       "y[r] = reduce over s of x[s]. Floating: accumulated in float32 in the order of ranks, one rounding; avg divides the sum by the number of ranks. i8 and "
       "i32: sums are exact and clamped once, products are clamped after every factor, avg is rounded half to even. max and min give NaN where any rank has "
       "one.",
@@ -182,34 +182,34 @@ OpDefinition define_all_reduce() {
 }
 
 OpDefinition define_reduce_to() {
-  return make(Collective::reduce_to, "Everyone's operands combined, given to one rank (MPI_Reduce, ncclReduce)",
+  return make(Collective::reduce_to, "All ranks' operands reduced, with the result on one rank (MPI_Reduce, ncclReduce)",
               "y[root] = reduce over s of x[s], as in all_reduce; every other rank gets zeros.", "[R, ..]", "[R, ..]");
 }
 
 OpDefinition define_reduce_scatter() {
-  return make(Collective::reduce_scatter, "Everyone's operands combined, each rank given its piece (MPI_Reduce_scatter_block, ncclReduceScatter)",
+  return make(Collective::reduce_scatter, "All ranks' operands reduced, with a piece of the result on each rank (MPI_Reduce_scatter_block, ncclReduceScatter)",
               "y[r] = reduce over s of the r-th of R equal pieces of x[s] along its first dimension, as in all_reduce.", "[R, N, ..]", "[R, N/R, ..]");
 }
 
 OpDefinition define_all_gather() {
-  return make(Collective::all_gather, "Everyone's operands joined, given to everyone (MPI_Allgather, ncclAllGather)",
+  return make(Collective::all_gather, "All ranks' operands concatenated, on every rank (MPI_Allgather, ncclAllGather)",
               "y[r] = x[0], x[1], .. one after another along their first dimension, bit for bit.", "[R, N, ..]", "[R, R*N, ..]");
 }
 
 OpDefinition define_gather_to() {
-  return make(Collective::gather_to, "Everyone's operands joined, given to one rank (MPI_Gather)",
+  return make(Collective::gather_to, "All ranks' operands concatenated, on one rank (MPI_Gather)",
               "y[root] = x[0], x[1], .. one after another along their first dimension, bit for bit; every other rank gets zeros.", "[R, N, ..]",
               "[R, R*N, ..]");
 }
 
 OpDefinition define_scatter_from() {
-  return make(Collective::scatter_from, "One rank's operand cut up, each rank given its piece (MPI_Scatter)",
+  return make(Collective::scatter_from, "One rank's operand split, with a piece on each rank (MPI_Scatter)",
               "y[r] = the r-th of R equal pieces of x[root] along its first dimension, bit for bit. The operands of other ranks are not read.", "[R, N, ..]",
               "[R, N/R, ..]");
 }
 
 OpDefinition define_broadcast_from() {
-  return make(Collective::broadcast_from, "One rank's operand given to everyone (MPI_Bcast, ncclBroadcast)",
+  return make(Collective::broadcast_from, "One rank's operand copied to every rank (MPI_Bcast, ncclBroadcast)",
               "y[r] = x[root], bit for bit. The operands of other ranks are not read.", "[R, ..]", "[R, ..]");
 }
 

@@ -40,7 +40,7 @@ struct Term {
   double value, magnitude;
 };
 
-/// Element i of row `row`, dequantised.
+/// Element i of row `row`, dequantized.
 Term dequantised(const ReferenceCall& call, std::int64_t row, std::int64_t i) {
   const TensorView &x = call.inputs[x_operand], &weight_scale = call.inputs[weight_scale_operand], &bias = call.inputs[bias_operand];
   double accumulator = load(x, row * x.shape.back() + i);
@@ -120,20 +120,20 @@ std::vector<Case> cases() {
 OpDefinition define_dequant_swiglu_quant() {
   return {
       .category = "Quantization",
-      .summary = "Dequantises int32 accumulators, applies SwiGLU and quantizes the result, in one pass",
+      .summary = "Dequantizes int32 accumulators, applies SwiGLU and quantizes the result, in one pass",
       .semantics =
           "d = x * weight_scale * act_scale + bias (an int32 bias is added to x before, wrapping); y = silu(left half) * right half of each row of d, or left "
           "* "
           "silu(right) with activate = \"right\"; all in float32. Dynamic: v = y * smooth, one scale per row as in dynamic_quant. Static: q = round(y * smooth "
           "+ offset). "
-          "A code may differ by one step, because exp does by an ulp.",
+          "A quantized value may differ by one step, because exp does by an ulp.",
       .inputs = {{"x", {DType::i32}, "[.., 2F]", "accumulators of an int8 product"},
                  {"weight_scale", {DType::f32}, "[] or [2F]", "scale of the weights"},
                  {"act_scale", {DType::f32}, "[..]", "scale of each row", Mapping::one_to_many},
                  {"bias", dtypes::real | DTypeSet{DType::i32}, "[2F]", "added to d, or to x where it is int32", Mapping::one_to_one, true},
                  {"smooth", {DType::f32}, "[F]; static also []", "factors before quantization", Mapping::one_to_one, true},
                  {"offset", {DType::f32}, "[] or [F]", "static: added before rounding", Mapping::one_to_one, true}},
-      .outputs = {{"q", code_types, "[.., F]", "codes"}, {"scale", {DType::f32}, "[..]", "step between codes, where dynamic"}},
+      .outputs = {{"q", code_types, "[.., F]", "quantized values"}, {"scale", {DType::f32}, "[..]", "quantization step, where dynamic"}},
       .attributes = {{"activate", std::string("left"), "the half that goes through silu", {"left", "right"}},
                      {"quantization", std::string("dynamic"), "whether scales are computed or given", {"dynamic", "static"}},
                      range_attribute(),

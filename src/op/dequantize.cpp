@@ -99,20 +99,20 @@ std::vector<Case> cases() {
 OpDefinition define_dequantize() {
   return {
       .category = "Quantization",
-      .summary = "Values from codes: the inverse of quantize and dynamic_quant",
+      .summary = "Dequantizes: the inverse of quantize and dynamic_quant",
       .semantics =
-          "mode div: y = (q - offset) * scale; mul: y = (q - offset) / scale, in float32, for codes of a quantization in that mode. Scale and offset (a zero "
+          "mode div: y = (q - offset) * scale; mul: y = (q - offset) / scale, in float32, for values quantized in that mode. Scale and offset (a zero "
           "point, or the "
           "offset that was added) are one number (granularity tensor), one per element of the last dimension (channel), one per row (token) or one per "
           "group_size "
-          "elements of a row (group). int32 accumulators are codes too.",
-      .inputs = {{"q", code_types | DTypeSet{DType::i32}, "[.., K]", "codes"},
-                 {"scale", {DType::f32}, "by granularity", "step between codes (div) or its reciprocal (mul)"},
-                 {"offset", {DType::f32, DType::i32}, "as scale", "zero point or offset of the codes", Mapping::one_to_one, true}},
+          "elements of a row (group). int32 accumulators count as quantized values.",
+      .inputs = {{"q", code_types | DTypeSet{DType::i32}, "[.., K]", "quantized values"},
+                 {"scale", {DType::f32}, "by granularity", "quantization step (div) or its reciprocal (mul)"},
+                 {"offset", {DType::f32, DType::i32}, "as scale", "zero point or offset of the quantized values", Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[.., K]", "values"}},
-      .attributes = {{"granularity", std::string("token"), "codes that share a scale", {"tensor", "channel", "token", "group"}},
+      .attributes = {{"granularity", std::string("token"), "values that share a scale", {"tensor", "channel", "token", "group"}},
                      group_size_attribute(),
-                     {"mode", std::string("div"), "how the codes were made", {"div", "mul"}},
+                     {"mode", std::string("div"), "how the values were quantized", {"div", "mul"}},
                      {"out_dtype", std::string("f32"), "element type of y", {"f32", "bf16", "f16"}}},
       .infer = infer,
       .reference = reference,

@@ -101,7 +101,7 @@ std::vector<Case> cases() {
 OpDefinition define_dynamic_quant() {
   return {
       .category = "Quantization",
-      .summary = "Codes and their scales from values",
+      .summary = "Quantizes with scales computed from the values",
       .semantics =
           "v = x * smooth; scale = max |v| / limit over a row (granularity token), everything (tensor) or each group_size values of a row (group; the last one "
           "may be "
@@ -109,16 +109,17 @@ OpDefinition define_dynamic_quant() {
           "int8: "
           "low = min(v, 0), high = max(v, 0), scale = (high - low) / 255, zero_point = clamp(round(-128 - low / scale), -128, 127), q = round(v / scale + "
           "zero_point). "
-          "Zeros give scale 0 and codes 0. A NaN gives a NaN scale, an infinity an infinite one; their codes are those of the NaN that v / scale is (int8: 0). "
+          "Zeros give scale 0 and values 0. A NaN gives a NaN scale, an infinity an infinite one; their quantized values are those of the NaN that v / scale "
+          "is (int8: 0). "
           "smooth "
           "is [K], or [E, K] with a group index: the row of smooth for each row of x (index = \"ids\"), or E + 1 offsets of consecutive rows (\"offsets\"). "
           "Exact.",
       .inputs = {{"x", dtypes::real, "[.., K]", "values", Mapping::many_to_many},
                  {"smooth", dtypes::real, "[K] or [E, K]", "factors that move outliers to the weights", Mapping::one_to_one, true},
                  {"group_index", dtypes::index, "[..] or [E+1]", "which row of smooth[E, K]", Mapping::one_to_many, true}},
-      .outputs = {{"q", code_types, "[.., K]", "codes"},
-                  {"scale", {DType::f32}, "[..], [] or [.., groups]", "step between codes"},
-                  {"zero_point", {DType::i32}, "as scale", "code of 0, where asymmetric"}},
+      .outputs = {{"q", code_types, "[.., K]", "quantized values"},
+                  {"scale", {DType::f32}, "[..], [] or [.., groups]", "quantization step"},
+                  {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = {{"granularity", std::string("token"), "values that share a scale", {"token", "tensor", "group"}},
                      group_size_attribute(),
                      asymmetric_attribute(),

@@ -62,7 +62,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t tokens = 20, keys = 20, heads = 4, kv_heads = 2, d = 16, dv = 16;
   DType dtype = DType::f32;
-  bool aligned = false;  ///< rows of q and k are multiples of 8 elements apart, as kernels for tiles want them
+  bool aligned = false;  ///< rows of q and k are multiples of 8 elements apart, as tiled kernels need them
 };
 
 Case make_case(std::string case_name, const Sizes& s, Attributes attributes = {}) {
@@ -103,7 +103,7 @@ void add_variants(std::vector<Case>& list) {
   list.back().inputs[cu_seqlens] = bounds({0});
 }
 
-/// 16-bit types with heads of a length that tiles take: several tiles of rows and keys, masks across them, values that rows must not see.
+/// 16-bit types with head sizes that tiled kernels take: several tiles of rows and keys, masks across them, values that rows must not see.
 void add_tiles(std::vector<Case>& list) {
   for (const DType t : {DType::bf16, DType::f16}) {
     const auto add = [&](std::string_view case_name, Sizes s, Attributes attributes = {}) {
@@ -135,7 +135,7 @@ void add_tiles(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
-  // Enough rows for every multiprocessor of a large GPU to have several tiles.
+  // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks", {.tokens = 540, .keys = 540, .heads = 32, .kv_heads = 32, .d = 64, .dv = 64, .dtype = DType::bf16, .aligned = true},
                            {{"window", std::int64_t{70}}}));
   for (DType t : {DType::f32, DType::bf16, DType::f16}) list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));

@@ -5,11 +5,11 @@
 
 namespace cermet {
 
-/// The attributes "gate" and "interleaved": where the gate sits in a row.
+/// The attributes "gate" and "interleaved": where the gate is in a row.
 AttributeSpec gate_attribute();
 AttributeSpec interleaved_attribute();
 
-/// Where the two halves of a row of 2F elements sit: element i of one half is at first + i * step.
+/// Where the two halves of a row of 2F elements are: element i of one half is at first + i * step.
 struct GatedLayout {
   std::int64_t gate_first, up_first, step;
 

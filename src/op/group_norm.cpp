@@ -43,13 +43,13 @@ OpDefinition define_group_normalisation(GroupNormalisation op) {
   op.attributes.push_back({"eps", 1e-5, "added to the variance"});
   op.attributes.push_back({"out_dtype", std::string(), "element type of y; that of x where empty"});
   return {
-      .category = "Normalisation",
+      .category = "Normalization",
       .summary = op.summary,
       .semantics = op.semantics,
       .inputs = {{"x", dtypes::real, "[B, C, ..]", "samples with channels", Mapping::many_to_many},
                  {"weight", dtypes::real, "[C]", "scale per channel", Mapping::one_to_one, true},
                  {"bias", dtypes::real, "[C]", "added per channel", Mapping::one_to_one, true}},
-      .outputs = {{"y", dtypes::real, "[B, C, ..]", "normalised samples"}},
+      .outputs = {{"y", dtypes::real, "[B, C, ..]", "normalized samples"}},
       .attributes = std::move(op.attributes),
       .infer = [groups = op.groups](const Problem& p) { return infer(p, groups); },
       .reference = [groups = op.groups](const ReferenceCall& call) { reference(call, groups); },
@@ -80,7 +80,7 @@ OpDefinition define_group_norm() {
   cases.push_back({"empty", {CaseOperand{{f32, {2, 4, 0}}}}, {{"groups", std::int64_t{2}}}});
   cases.push_back({"nan", {CaseOperand{{f32, {1, 2, 4}}, values({1, 2, NAN, 4, 5, 6, 7, 9})}}, {{"groups", std::int64_t{2}}}});
   return define_group_normalisation({
-      .summary = "Normalisation over groups of channels",
+      .summary = "Normalization over groups of channels",
       .semantics = "For each sample and each of `groups` equal groups of consecutive channels: y = (x - mean) / sqrt(variance + eps) * weight[c] + bias[c], "
                    "with mean and (biased) "
                    "variance over the group's channels and all positions, in float32 and two passes.",

@@ -1,4 +1,4 @@
-// What group_norm and instance_norm share: x[B, C, ..] normalised over groups of channels.
+// What group_norm and instance_norm share: x[B, C, ..] normalized over groups of channels.
 #pragma once
 
 #include "op/norm.hpp"

@@ -10,9 +10,9 @@ enum Operand : std::size_t { X, W, OFFSETS, BIAS, X_SCALE, W_SCALE };
 void check_scales(const Problem& p) {
   const bool quantized = !dtypes::real.contains(p.input(X).dtype);
   if (dtypes::real.contains(p.input(W).dtype) == quantized)
-    bad_operand(p, W, quantized ? "a quantised type, because x has one" : "a real type, because x has one", name_of(p.input(W).dtype));
+    bad_operand(p, W, quantized ? "a quantized type, because x has one" : "a real type, because x has one", name_of(p.input(W).dtype));
   for (const std::size_t i : {X_SCALE, W_SCALE})
-    if (p.has(i) && !quantized) bad_operand(p, i, "none, because x is not quantised", p.input(i).to_string());
+    if (p.has(i) && !quantized) bad_operand(p, i, "none, because x is not quantized", p.input(i).to_string());
   if (!quantized) return;
   check_quantized_pair(p, X, W);
   if (p.has(X_SCALE) && !row_scale_grid(p.input(X_SCALE).dims, {dim_of(p, X, 0)}, dim_of(p, X, 1)))
@@ -174,10 +174,10 @@ OpDefinition define_grouped_linear() {
                  {"w", operand_types, "[E, N, K]", "a weight for each group", Mapping::many_to_many},
                  {"offsets", dtypes::index, "[E + 1]", "first row of each group, and R", Mapping::many_to_many},
                  {"bias", dtypes::real, "[E, N]", "added before the rounding", Mapping::one_to_many, true},
-                 {"x_scale", {DType::f32}, "[], [R] or [R, K/128]", "scale of quantised rows", Mapping::one_to_many, true},
-                 {"w_scale", {DType::f32}, "[E], [E, N] or [E, N/128, K/128]", "scale of quantised weights", Mapping::one_to_many, true}},
+                 {"x_scale", {DType::f32}, "[], [R] or [R, K/128]", "scale of quantized rows", Mapping::one_to_many, true},
+                 {"w_scale", {DType::f32}, "[E], [E, N] or [E, N/128, K/128]", "scale of quantized weights", Mapping::one_to_many, true}},
       .outputs = {{"y", dtypes::real, "[R, N]", "the products"}},
-      .attributes = {{"out_dtype", std::string(), "element type of y; where empty that of x, or f32 where x is quantised"}},
+      .attributes = {{"out_dtype", std::string(), "element type of y; where empty that of x, or f32 where x is quantized"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 2.0 * static_cast<double>(p.size(0, 0) * p.size(0, 1)) * static_cast<double>(p.size(1, 1)); },

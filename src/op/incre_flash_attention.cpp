@@ -83,7 +83,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
-  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as kernels for tiles want them
+  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as tiled kernels need them
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the unused entries are -1.
@@ -111,7 +111,7 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   return c;
 }
 
-/// Caches of 16 bits with heads of a length that tiles take: one query each, a few, and many.
+/// 16-bit caches with head sizes that tiled kernels take: one query each, a few, and many.
 void add_tiles(std::vector<Case>& list) {
   using Lengths = std::vector<std::int64_t>;
   for (const DType t : {DType::bf16, DType::f16}) {
@@ -193,7 +193,7 @@ void add_variants(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
-  // Enough rows for every multiprocessor of a large GPU to have several tiles.
+  // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32, .kv_heads = 32, .d = 128, .dv = 128, .block = 16, .q = DType::bf16, .cache = DType::bf16, .aligned = true}, {540},
                            {540}, {{"window", std::int64_t{40}}}));
@@ -237,7 +237,7 @@ OpDefinition define_incre_flash_attention() {
           "window. "
           "score = scale * (q . k), then softcap * tanh(score / softcap), then - alibi[h] * |i - j|; o = sum_j exp(score_j) v_j / (sum_j exp(score_j) + "
           "exp(sinks[h])), float32 "
-          "throughout with one rounding at the end; lse[h, t] is the natural logarithm of the denominator, sink included. Codes of an int8 or fp8 cache are "
+          "throughout with one rounding at the end; lse[h, t] is the natural logarithm of the denominator, sink included. Values of an int8 or fp8 cache are "
           "multiplied "
           "by the scale of their head or token. Entries of the cache and of the table past a context are never read. A query that sees no key gives o = 0 (and "
           "lse = -inf, or "

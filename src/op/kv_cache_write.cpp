@@ -125,8 +125,8 @@ OpDefinition define_kv_cache_write() {
       .summary = "Stores keys and values of new tokens in a paged cache",
       .semantics =
           "Token t goes to slot = slots[t]: block slot / block_size, row slot % block_size. A negative slot skips the token; a slot past the cache is an "
-          "error and nothing is written. Where two tokens name one slot the later one stays. Real caches: one rounding. int8 and fp8 caches hold codes "
-          "x / scale, rounded half to even and saturated (an int8 NaN is 0, a zero scale gives codes 0). Scales of rank 1 are given, one per head; without "
+          "error and nothing is written. Where two tokens name one slot the later one stays. Unquantized caches: one rounding. int8 and fp8 caches hold "
+          "x / scale, rounded half to even and saturated (an int8 NaN is 0, a zero scale gives 0). Scales of rank 1 are given, one per head; without "
           "scales an fp8 cache holds x itself. Scales of rank 3 are a cache of their own that this operator fills: scale = absmax / 127 (448 for e4m3, "
           "57344 for e5m2) over the head of the token, NaN where the head has one. The caches are updated in place.",
       .inputs =

@@ -56,16 +56,16 @@ std::vector<Case> cases() {
 
 OpDefinition define_layer_norm() {
   return {
-      .category = "Normalisation",
-      .summary = "Normalisation to mean 0 and variance 1 over the last dimensions",
+      .category = "Normalization",
+      .summary = "Normalization to mean 0 and variance 1 over the last dimensions",
       .semantics =
           "y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and (biased) variance over the trailing dimensions that weight or bias cover (the "
           "last one "
           "without both), in float32 and two passes: the mean first, then the squared deviations from it. A row with a NaN gives a row of NaN.",
-      .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalise", Mapping::many_to_many},
+      .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many},
                  {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true},
                  {"bias", dtypes::real, "[H]", "added per element; dimensions of weight", Mapping::one_to_one, true}},
-      .outputs = {{"y", dtypes::real, "[.., H]", "normalised rows"}},
+      .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}},
       .attributes = {{"eps", 1e-5, "added to the variance"}, {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,

@@ -59,7 +59,7 @@ OpDefinition define_linear() {
       .summary = "Rows times a weight matrix, plus a bias",
       .semantics =
           "y[.., n] = sum over k of x[.., k] * w[n, k] + bias[n]. Element types may be mixed freely: values are widened exactly, products are summed in "
-          "float32, and the result is rounded once to out_dtype. K = 0 gives the bias. A weight that is known beforehand is packed once; a row's result then "
+          "float32, and the result is rounded once to out_dtype. K = 0 gives the bias. A constant weight is packed once; a row's result then "
           "does not depend on how many rows or threads there are.",
       .inputs = {{"x", dtypes::real, "[.., K]", "rows", Mapping::many_to_many},
                  {"w", dtypes::real, "[N, K]", "weight, a row per output feature", Mapping::many_to_many},

@@ -24,7 +24,7 @@ void reference(const ReferenceCall& call) {
       const double wa = empty ? 0 : std::exp(a - top), wb = empty ? 0 : std::exp(b - top), spread = 1 + (std::isfinite(a - b) ? std::abs(a - b) : 0);
       for (std::int64_t d = 0; d < size; ++d) {
         const std::int64_t i = (t * heads + head) * size + d;
-        // A state without weight is not even multiplied: it may hold anything.
+        // A state without weight is skipped, not multiplied: it may hold anything.
         const double x = wa == 0 ? 0 : wa * load(call.inputs[o1], i), y = wb == 0 ? 0 : wb * load(call.inputs[o2], i);
         store(o, i, empty ? 0 : (x + y) / (wa + wb));
         if (!empty) note_magnitude(call, 0, i, (std::abs(x) + std::abs(y)) / (wa + wb) * spread);

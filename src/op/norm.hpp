@@ -1,4 +1,4 @@
-// What the normalisations share: a weight that covers trailing dimensions of x, and their attributes.
+// What the normalizations share: a weight that covers trailing dimensions of x, and their attributes.
 #pragma once
 
 #include "op/infer.hpp"
@@ -13,10 +13,10 @@ void expect_eps(const Problem& problem);
 int trailing_dims(const Problem& problem, std::size_t weight);
 /// Elements of such a row at the symbols' maximum.
 std::int64_t row_length(const Problem& problem, std::size_t weight);
-/// Depth of float32 roundings behind a normalised element: a running sum over the row (errors grow like its half) and a few operations.
+/// Depth of float32 roundings behind a normalized element: a running sum over the row (errors grow like its half) and a few operations.
 double norm_rounding_depth(const Problem& problem, std::size_t weight);
 
-/// Reference of the normalisations that subtract a mean.
+/// Reference of the normalizations that subtract a mean.
 struct RowStatistics {
   double mean, scale;    ///< scale = 1 / sqrt(variance + eps)
   double absolute_mean;  ///< mean of |x|, which scales rounding errors

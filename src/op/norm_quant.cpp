@@ -6,8 +6,8 @@ namespace cermet {
 
 std::vector<OperandSpec> norm_quant_inputs() {
   return {{"weight", dtypes::real, "[H]", "scale per element", Mapping::one_to_one, true},
-          {"smooth", dtypes::real, "[H]", "factors of the normalised values before quantization", Mapping::one_to_one, true},
-          {"scale", {DType::f32}, "[] or [H]", "makes the quantization static: step between codes (div) or its reciprocal (mul)", Mapping::one_to_one, true},
+          {"smooth", dtypes::real, "[H]", "factors of the normalized values before quantization", Mapping::one_to_one, true},
+          {"scale", {DType::f32}, "[] or [H]", "makes the quantization static: quantization step (div) or its reciprocal (mul)", Mapping::one_to_one, true},
           {"offset", {DType::f32}, "[] or [H]", "static quantization: added before rounding", Mapping::one_to_one, true}};
 }
 

@@ -1,4 +1,4 @@
-// Root-mean-square normalisation whose result leaves as codes: what rms_norm_quant and add_rms_norm_quant share.
+// Root-mean-square normalization with a quantized result: what rms_norm_quant and add_rms_norm_quant share.
 #pragma once
 
 #include "op/norm.hpp"
@@ -16,9 +16,9 @@ struct NormQuantOperands {
 /// Operand and attribute specifications that follow those of the operator itself.
 std::vector<OperandSpec> norm_quant_inputs();
 std::vector<AttributeSpec> norm_quant_attributes();
-/// Checks them and returns the types of the codes, then of scale and zero point where these are results (no scale is given).
+/// Checks them and returns the types of the quantized values, then of scale and zero point where these are results (no scale is given).
 std::vector<TensorType> infer_norm_quant(const Problem& problem, NormQuantOperands operands);
-/// Reference of a row: normalises `row_values` (float64 sums of the row) and writes row `row` of the codes and scales.
+/// Reference of a row: normalizes `row_values` (float64 sums of the row) and writes row `row` of the quantized values and scales.
 void norm_quant_row(const ReferenceCall& call, NormQuantOperands operands, std::span<const double> row_values, std::int64_t row, const QuantizedViews& out,
                     std::size_t scale_output);
 /// Cases of either operator: `leading` operands come before weight and have the dimensions of x; with_f32_residual makes the last of them float32.

@@ -150,7 +150,7 @@ Cost cost_of(const Problem& problem) {
   prologue.maximum = problem.maximum;
   const Cost first = cost_of(prologue);
   return {cost.operations + first.operations,
-          cost.bytes + first.bytes - 2 * bytes_of(*problem.inputs[0], problem.maximum)};  // what passes inside moves nowhere
+          cost.bytes + first.bytes - 2 * bytes_of(*problem.inputs[0], problem.maximum)};  // intermediate results inside the kernel move no bytes
 }
 
 }  // namespace cermet

@@ -46,7 +46,7 @@ struct AttributeSpec {
   std::vector<std::string_view> choices = {};
 };
 
-/// Most operands, and most results, that one call may have.
+/// Maximum number of operands, and of results, of one call.
 inline constexpr int max_variadic = 64;
 
 struct OpDefinition;
@@ -75,7 +75,7 @@ struct Problem {
 
 /// Work of one call at the symbols' maximum.
 struct Cost {
-  double operations = 0;  ///< multiplications and additions counted apart
+  double operations = 0;  ///< multiplications and additions counted separately
   double bytes = 0;       ///< every operand read once and every result written once, at least
 };
 
@@ -84,7 +84,7 @@ struct ReferenceCall {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   const Attributes& attributes;
-  /// Per output and dense element: the sum of absolute terms that were added to make it, which scales the error bound.
+  /// Per output and dense element: the sum of the absolute terms that were added, which scales the error bound.
   /// A reference that leaves an entry at 0 means "the result's own magnitude".
   std::vector<std::vector<double>>* magnitude = nullptr;
 
@@ -108,7 +108,7 @@ struct OpDefinition {
   std::function<double(const Problem&)> bytes = {};
   /// Longest chain of float32 roundings behind a result: K for a product. Scales the error bound of kernels.
   std::function<double(const Problem&)> rounding_depth = {};
-  /// Largest difference in codes that integer results may show. 0: exact.
+  /// Largest difference, in quantization steps, that integer and fp8 results may show. 0: exact.
   int integer_slack = 0;
   std::function<std::vector<Case>()> cases;
   /// How many trailing dimensions of every operand and result are dense among themselves; 1 where empty. Operators check it where views arrive.

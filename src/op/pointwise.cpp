@@ -182,7 +182,7 @@ Row make_row(std::string_view text, DTypeSet types, double depth, std::vector<At
   return row;
 }
 
-// One struct per row: its expressions for any value type V. Operands and parameters that an expression does not use stay silent.
+// One struct per row: its expressions for any value type V. Unused operands and parameters give no warning.
 #define FUNCTIONS(name, row_types, FIRST, P, Q, terms_expression, expression)                                                                             \
   struct name##_row {                                                                                                                                     \
     static constexpr DTypeSet types = row_types;                                                                                                          \

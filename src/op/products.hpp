@@ -1,4 +1,4 @@
-// What the operators of linear algebra share: checks, and dot products for their references.
+// Shared by the linear algebra operators: checks, and dot products for their references.
 #pragma once
 
 #include "op/infer.hpp"

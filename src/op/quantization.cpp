@@ -17,12 +17,14 @@ float code_limit(DType dtype, const Attributes& attributes) {
 
 }  // namespace
 
-AttributeSpec code_type_attribute() { return {"out_dtype", std::string("i8"), "element type of the codes", {"i8", "f8_e4m3", "f8_e5m2"}}; }
+AttributeSpec code_type_attribute() { return {"out_dtype", std::string("i8"), "element type of the quantized values", {"i8", "f8_e4m3", "f8_e5m2"}}; }
 AttributeSpec range_attribute() { return {"range", std::string("127"), "int8 scale is absmax / range; compressed-tensors uses 127.5", {"127", "127.5"}}; }
 AttributeSpec group_size_attribute() {
   return {"group_size", std::int64_t{128}, "values along the last dimension that share a scale, with granularity \"group\""};
 }
-AttributeSpec asymmetric_attribute() { return {"asymmetric", false, "int8 only: the codes cover [min, max] of the values and 0, with a zero point"}; }
+AttributeSpec asymmetric_attribute() {
+  return {"asymmetric", false, "int8 only: the quantized range covers [min, max] of the values and 0, with a zero point"};
+}
 AttributeSpec quantize_mode_attribute() { return {"mode", std::string("div"), "div: x / scale + offset; mul: x * scale + offset", {"div", "mul"}}; }
 
 CodeFormat code_format(const Attributes& attributes) {
@@ -36,8 +38,8 @@ CodeFormat code_format(const Attributes& attributes) {
 
 CodeFormat checked_code_format(const Problem& p) {
   const CodeFormat format = code_format(p.attributes);
-  if (format.dtype != DType::i8 && has_text(p.attributes, "range", "127.5")) bad_attribute(p, "range", "\"127\" with fp8 codes");
-  if (format.dtype != DType::i8 && format.asymmetric) bad_attribute(p, "asymmetric", "false with fp8 codes");
+  if (format.dtype != DType::i8 && has_text(p.attributes, "range", "127.5")) bad_attribute(p, "range", "\"127\" for fp8");
+  if (format.dtype != DType::i8 && format.asymmetric) bad_attribute(p, "asymmetric", "false for fp8");
   if (has_text(p.attributes, "granularity", "group") && format.group <= 0) bad_attribute(p, "group_size", "a positive number");
   return format;
 }

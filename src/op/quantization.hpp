@@ -1,5 +1,5 @@
-// What quantizing operators share: code types, the scale of a set of values, and the reference of a quantized row. The float32 arithmetic here is the
-// definition: kernels repeat it operation by operation, so that codes agree bit for bit.
+// What quantizing operators share: element types, the scale of a set of values, and the reference of a quantized row. The float32 arithmetic here is the
+// definition: kernels repeat it operation by operation, so that results agree bit for bit.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ AttributeSpec group_size_attribute();     ///< group_size
 AttributeSpec asymmetric_attribute();     ///< asymmetric
 AttributeSpec quantize_mode_attribute();  ///< mode: "div" or "mul"
 
-/// How values become codes with a scale of their own.
+/// How values are dynamically quantized.
 struct CodeFormat {
   DType dtype = DType::i8;
   float limit = 127;  ///< absmax / limit is the symmetric scale
@@ -50,16 +50,16 @@ inline CodeScale code_scale(float low, float high, const CodeFormat& format) {
 
 /// Reference: the scale of `values`.
 CodeScale code_scale_of(std::span<const float> values, const CodeFormat& format);
-/// Reference: value / scale + zero_point before its rounding to a code; 0 where the scale is 0.
+/// Reference: value / scale + zero_point before it is rounded; 0 where the scale is 0.
 inline float scaled_value(float value, CodeScale scale) { return scale.scale == 0 ? 0 : value / scale.scale + scale.zero_point; }
 
-/// Results of a dynamic quantization: codes, their scales and zero points (not present for symmetric formats).
+/// Results of a dynamic quantization: quantized values, scales and zero points (not present for symmetric formats).
 struct QuantizedViews {
   TensorView codes, scale, zero_point;
 };
-/// Reference: quantizes row `row` of the codes from its values.
+/// Reference: quantizes row `row` from its values.
 void quantize_row(std::span<const float> values, std::int64_t row, const CodeFormat& format, const QuantizedViews& out);
-/// Reference of static quantization: x / scale + offset or x * scale + offset, before the rounding to a code.
+/// Reference of static quantization: x / scale + offset or x * scale + offset, before it is rounded.
 inline float static_value(float x, float scale, std::optional<float> offset, bool divide) {
   const float scaled = divide ? x / scale : x * scale;
   return offset ? scaled + *offset : scaled;

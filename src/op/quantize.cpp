@@ -55,17 +55,17 @@ std::vector<Case> cases() {
 OpDefinition define_quantize() {
   return {
       .category = "Quantization",
-      .summary = "Codes from values with given scales",
+      .summary = "Quantizes with given scales",
       .semantics =
           "mode div: q = round(x / scale + offset); mul: q = round(x * scale + offset), each operation in float32, scale and offset per tensor (one number) or "
           "per "
           "element of the last dimension. int8 rounds half to even and saturates to [-128, 127]; NaN, which int8 cannot hold, becomes 0. fp8 rounds to nearest "
           "even "
-          "and saturates finite values; NaN stays NaN, and infinity becomes NaN in e4m3. Codes are exact.",
+          "and saturates finite values; NaN stays NaN, and infinity becomes NaN in e4m3. Results are exact.",
       .inputs = {{"x", dtypes::real, "[.., K]", "values"},
-                 {"scale", {DType::f32}, "[] or [K]", "step between codes (div) or its reciprocal (mul)"},
+                 {"scale", {DType::f32}, "[] or [K]", "quantization step (div) or its reciprocal (mul)"},
                  {"offset", {DType::f32}, "[] or [K]", "added before rounding", Mapping::one_to_one, true}},
-      .outputs = {{"q", code_types, "[.., K]", "codes"}},
+      .outputs = {{"q", code_types, "[.., K]", "quantized values"}},
       .attributes = {quantize_mode_attribute(), code_type_attribute()},
       .infer = infer,
       .reference = reference,

@@ -1,4 +1,4 @@
-// The reductions along axes differ in one word; each define_ function below is one operator.
+// The reductions along axes differ only in the reduction; each define_ function below is one operator.
 #include "op/axes.hpp"
 #include "op/infer.hpp"
 #include "op/reduction.hpp"

@@ -23,7 +23,7 @@ inline Reduction reduction_from_name(std::string_view name) {
   return static_cast<Reduction>(at - names.begin());
 }
 
-/// Reduces numbers in the order in which they come: the definition for floating types.
+/// Reduces numbers in order: the definition for floating types.
 class RealReducer {
  public:
   explicit RealReducer(Reduction kind) : kind_(kind) {

@@ -45,7 +45,7 @@ inline void store_integer(const TensorView& view, std::int64_t index, std::int64
   else store(view, index, static_cast<double>(value));
 }
 
-/// Records the magnitude of an output element where the caller asked for it.
+/// Records the magnitude of an output element if the caller requested it.
 inline void note_magnitude(const ReferenceCall& call, std::size_t output, std::int64_t index, double magnitude) {
   if (call.magnitude) (*call.magnitude)[output][static_cast<std::size_t>(index)] = magnitude;
 }

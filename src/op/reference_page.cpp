@@ -99,9 +99,10 @@ std::string properties(const OpDefinition& op) {
 std::string operator_reference_markdown() {
   std::string text = fmt::format(
       "# Operators\n\n"
-      "The {} operators, written from their schemas in `src/op` (`cermet ops NAME` prints one of them with its kernels). In shapes, `..` stands for any number "
+      "The {} operators, generated from their schemas in `src/op` (`cermet ops NAME` prints one of them with its kernels). In shapes, `..` stands for any "
+      "number "
       "of "
-      "leading dimensions. The mapping type of an operand says how a result's elements read it; fusion goes by it.\n\n{}",
+      "leading dimensions. The mapping type of an operand says how a result's elements read it; the fusion planner relies on it.\n\n{}",
       all_operators().size(), contents());
   for (const std::string_view category : categories()) {
     text += fmt::format("\n## {}\n", category);

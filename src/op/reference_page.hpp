@@ -1,4 +1,4 @@
-// The documentation page of all operators, written from their schemas.
+// The documentation page of all operators, generated from their schemas.
 #pragma once
 
 #include <string>

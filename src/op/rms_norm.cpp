@@ -52,14 +52,14 @@ std::vector<Case> cases() {
 
 OpDefinition define_rms_norm() {
   return {
-      .category = "Normalisation",
-      .summary = "Root-mean-square normalisation over the last dimensions",
+      .category = "Normalization",
+      .summary = "Root-mean-square normalization over the last dimensions",
       .semantics =
           "y = x / sqrt(mean(x^2) + eps) * (weight + weight_offset), statistics in float32 over the trailing dimensions that the weight covers (the last one "
           "without a weight). weight_offset = 1 is Gemma's 1 + w. A row with a NaN gives a row of NaN.",
-      .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalise", Mapping::many_to_many},
+      .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many},
                  {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true}},
-      .outputs = {{"y", dtypes::real, "[.., H]", "normalised rows"}},
+      .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}},
       .attributes = {{"eps", 1e-6, "added to the mean square"},
                      {"weight_offset", 0.0, "added to the weight"},
                      {"out_dtype", std::string(), "element type of y; that of x where empty"}},

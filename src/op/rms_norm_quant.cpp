@@ -21,20 +21,21 @@ void reference(const ReferenceCall& call) {
 }  // namespace
 
 OpDefinition define_rms_norm_quant() {
-  std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "rows to normalise", Mapping::many_to_many}};
+  std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
   return {
-      .category = "Normalisation",
-      .summary = "Root-mean-square normalisation with int8 or fp8 codes as its result",
+      .category = "Normalization",
+      .summary = "Root-mean-square normalization with an int8 or fp8 result",
       .semantics =
           "rms_norm over the last dimension, kept in float32, times smooth, then dynamic_quant per token or per group (granularity; group_size 128 is the "
           "block form) "
-          "where no scale is given, else quantize with the given scale and offset. Because the order of the float32 sums is free, a code may differ by one "
+          "where no scale is given, else quantize with the given scale and offset. Because the order of the float32 sums is free, a quantized value may differ "
+          "by one "
           "step.",
       .inputs = std::move(inputs),
-      .outputs = {{"q", code_types, "[.., H]", "codes"},
-                  {"scale", {DType::f32}, "[..] or [.., groups]", "step between codes, where dynamic"},
-                  {"zero_point", {DType::i32}, "as scale", "code of 0, where asymmetric"}},
+      .outputs = {{"q", code_types, "[.., H]", "quantized values"},
+                  {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
+                  {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = norm_quant_attributes(),
       .infer = [](const Problem& p) { return infer_norm_quant(p, operands); },
       .reference = reference,

@@ -44,12 +44,12 @@ std::vector<TensorType> infer(const Problem& p) {
   return outputs;
 }
 
-/// A head on its way, with the sum of the absolute terms behind each element.
+/// A head in progress, with the sum of the absolute terms behind each element.
 struct Head {
   std::vector<double> value, magnitude;
 };
 
-/// The head of operand `which` whose first element has dense index `begin`, normalised where there is a weight.
+/// The head of operand `which` whose first element has dense index `begin`, normalized where there is a weight.
 Head load_head(const ReferenceCall& call, std::size_t which, std::int64_t begin) {
   const auto size = static_cast<std::size_t>(call.inputs[which].shape[2]);
   Head head{std::vector<double>(size), std::vector<double>(size)};
@@ -213,8 +213,8 @@ OpDefinition define_rope_and_cache() {
            {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
            {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
            {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
-           {"q_weight", dtypes::real, "[D]", "scale per element of normalised queries", Mapping::one_to_many, true},
-           {"k_weight", dtypes::real, "[D]", "scale per element of normalised keys", Mapping::one_to_many, true},
+           {"q_weight", dtypes::real, "[D]", "scale per element of normalized queries", Mapping::one_to_many, true},
+           {"k_weight", dtypes::real, "[D]", "scale per element of normalized keys", Mapping::one_to_many, true},
            {"k_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the keys: given per head, or filled per token", Mapping::barrier, true},
            {"v_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the values", Mapping::barrier, true}},
       .outputs = {{"q_rotated", dtypes::real, "[T, Hq, D]", "rotated queries"},
@@ -224,7 +224,7 @@ OpDefinition define_rope_and_cache() {
                   {"v_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"}},
       .attributes = {{"style", std::string("neox"), "which elements form a pair", {"neox", "gptj"}},
                      {"rotary_dim", std::int64_t{0}, "elements of a head that are rotated; 0 means all"},
-                     {"eps", 1e-6, "added to the mean square of a head that is normalised"},
+                     {"eps", 1e-6, "added to the mean square of a head that is normalized"},
                      {"weight_offset", 0.0, "added to the weights"},
                      {"out_dtype", std::string(), "element type of q_rotated; that of q where empty"},
                      kv_cache_layout_attribute()},

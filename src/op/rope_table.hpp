@@ -1,4 +1,4 @@
-// Tables for the rope operator: cosine and sine per position, with the frequency scalings that checkpoints ask for.
+// Tables for the rope operator: cosine and sine per position, with the frequency scalings that checkpoints use.
 #pragma once
 
 #include <cstdint>

@@ -170,8 +170,8 @@ OpDefinition define_scaled_mm() {
           "added, "
           "v = v + bias, v = v + residual, and one rounding to out_dtype, so that every kernel gives the same bits. Result i32: acc itself, without scales. "
           "Result i8: v / out_scale rounded half to even, saturated, NaN gives 0. int8 alone has zero points, int32 bias and integer results.",
-      .inputs = {{"a", dtypes::fp8 | DTypeSet{DType::i8}, "[B?, M, K]", "quantised rows", Mapping::many_to_many},
-                 {"b", dtypes::fp8 | DTypeSet{DType::i8}, "[N, K]", "quantised weight, a row per output feature", Mapping::many_to_many},
+      .inputs = {{"a", dtypes::fp8 | DTypeSet{DType::i8}, "[B?, M, K]", "quantized rows", Mapping::many_to_many},
+                 {"b", dtypes::fp8 | DTypeSet{DType::i8}, "[N, K]", "quantized weight, a row per output feature", Mapping::many_to_many},
                  {"a_scale", {DType::f32}, "[], [B?, M] or [B?, M, K/128]", "scale of a", Mapping::one_to_many, true},
                  {"b_scale", {DType::f32}, "[], [N] or [N/128, K/128]", "scale of b", Mapping::one_to_many, true},
                  {"bias", dtypes::real | DTypeSet{DType::i32}, "[N]", "real: added after the scales; i32: added to the integer sum", Mapping::one_to_one, true},

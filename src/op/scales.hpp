@@ -1,4 +1,4 @@
-// Scales of the operands of a quantised product: one value, one for each row, or one for each block of 128 reduction steps.
+// Scales of the operands of a quantized product: one value, one for each row, or one for each block of 128 reduction steps.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@ namespace cermet {
 
 inline constexpr std::int64_t scale_block = 128;
 
-/// Where the scale of row `outer` (a row of the left operand, a column of the result) and reduction block kb lies in a dense tensor of scales.
+/// Where the scale of row `outer` (a row of the left operand, a column of the result) and reduction block kb is in a dense tensor of scales.
 struct ScaleGrid {
-  std::int64_t group = 0;   ///< neighbouring rows that share scales; 0 where all do
+  std::int64_t group = 0;   ///< adjacent rows that share scales; 0 where all do
   std::int64_t blocks = 1;  ///< along the reduction
   std::int64_t index(std::int64_t outer, std::int64_t kb) const { return group == 0 ? 0 : outer / group * blocks + (blocks > 1 ? kb : 0); }
   /// Scales of a matrix with this many rows.

@@ -24,7 +24,7 @@ std::vector<TensorType> infer(const Problem& p) {
   return {x};
 }
 
-/// One element of the result and all that is done to it, in order.
+/// One element of the result and all updates of it, in order.
 struct Target {
   double value = 0, magnitude = 0;
   std::int64_t whole = 0;

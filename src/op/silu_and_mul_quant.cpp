@@ -104,18 +104,18 @@ std::vector<Case> cases() {
 OpDefinition define_silu_and_mul_quant() {
   return {
       .category = "Activation",
-      .summary = "Gated SiLU (SwiGLU) with int8 or fp8 codes as its result",
+      .summary = "Gated SiLU (SwiGLU) with an int8 or fp8 result",
       .semantics =
           "silu_and_mul, kept in float32, times smooth, then dynamic_quant per token or per group (granularity; group_size 128 is the block form) where "
-          "no scale is given, else quantize with the given scale and offset. A code may differ by one step, because exp does by an ulp.",
+          "no scale is given, else quantize with the given scale and offset. A quantized value may differ by one step, because exp does by an ulp.",
       .inputs =
           {{"x", dtypes::real, "[.., 2F]", "gate and linear half of each row"},
            {"smooth", dtypes::real, "[F]", "factors of the gated values before quantization", Mapping::one_to_one, true},
-           {"scale", {DType::f32}, "[] or [F]", "makes the quantization static: step between codes (div) or its reciprocal (mul)", Mapping::one_to_one, true},
+           {"scale", {DType::f32}, "[] or [F]", "makes the quantization static: quantization step (div) or its reciprocal (mul)", Mapping::one_to_one, true},
            {"offset", {DType::f32}, "[] or [F]", "static quantization: added before rounding", Mapping::one_to_one, true}},
-      .outputs = {{"q", code_types, "[.., F]", "codes"},
-                  {"scale", {DType::f32}, "[..] or [.., groups]", "step between codes, where dynamic"},
-                  {"zero_point", {DType::i32}, "as scale", "code of 0, where asymmetric"}},
+      .outputs = {{"q", code_types, "[.., F]", "quantized values"},
+                  {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
+                  {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = {gate_attribute(),
                      interleaved_attribute(),
                      {"granularity", std::string("token"), "dynamic: values that share a scale", {"token", "group"}},

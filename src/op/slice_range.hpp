@@ -1,4 +1,4 @@
-// The range of a slice along one axis, as its operator, reference and kernel all see it.
+// The range of a slice along one axis, shared by its operator, reference and kernel.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t
   return range;
 }
 
-/// What `slice` was asked for along one axis.
+/// The range requested of `slice` along one axis.
 struct SliceBounds {
   std::int64_t start = 0, end = std::numeric_limits<std::int64_t>::max(), step = 1;
 };

@@ -27,7 +27,7 @@ std::vector<std::size_t> largest(const std::vector<cermet_u32>& keys, std::int64
 
 struct Row {
   std::vector<double> scores, choice;
-  double spread = 0;  ///< largest distance from the maximum: what rounding of the exponent costs
+  double spread = 0;  ///< largest distance from the maximum: which scales the exponent's rounding error
 };
 
 Row score_row(const ReferenceCall& call, std::int64_t row) {

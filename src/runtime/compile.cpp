@@ -64,7 +64,7 @@ class Compiler {
   Problem problem_of(const Node& node, const Node* prologue) const;
   std::vector<ValueId> inputs_of(std::size_t step) const;
   std::vector<ValueId> outputs_of(std::size_t step) const;
-  /// Kernels with a prologue take weights as they are.
+  /// Kernels with a prologue take unpacked weights.
   const WeightLayout* layout_of(std::size_t step, std::size_t operand) const {
     return prologue_of(step) ? nullptr : choices_[step].kernel->weight_layout(choices_[step].problem, operand);
   }
@@ -83,13 +83,13 @@ class Compiler {
   std::vector<std::int32_t> views_;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices_;                  ///< by step
   bool takes_half_ = false;                      ///< the next launch whose programs alternate
-  std::vector<std::vector<TensorView>> loaded_;  ///< by step and operand: weights in the layout that the kernel wants
+  std::vector<std::vector<TensorView>> loaded_;  ///< by step and operand: weights in the kernel's layout
 };
 
 std::span<const Pass<Compiler>> Compiler::steps() {
   static constexpr Pass<Compiler> list[] = {
       {"verify", "checks the graph against the rules", false, [](Compiler& c) { return c.verify_graph(); }},
-      {"dead-code", "leaves out nodes whose results nobody reads", true, [](Compiler& c) { return c.remove_dead_code(); }},
+      {"dead-code", "removes nodes whose results are not used", true, [](Compiler& c) { return c.remove_dead_code(); }},
       {"common-subexpressions", "computes once what several nodes compute", true, [](Compiler& c) { return c.merge_common_subexpressions(); }},
       {"fuse", "groups nodes that one kernel computes", false, [](Compiler& c) { return c.plan_groups(); }},
       {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true,
@@ -188,7 +188,7 @@ std::string Compiler::fold_views() {
   return fmt::format("{} views, {} launches left", views_.size(), groups_.size());
 }
 
-/// Whether everyone who reads a node's results takes them with these layouts. Results of the graph stay dense.
+/// Whether all readers of a node's results accept these layouts. Results of the graph stay dense.
 bool Compiler::readers_accept(const Node& node, const std::vector<ValueLayout>& layouts) const {
   if (std::ranges::all_of(layouts, &ValueLayout::is_dense)) return true;
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
@@ -220,7 +220,7 @@ std::string Compiler::select_kernels() {
   return fmt::format("{} launches of {} kernels", choices_.size(), names.size());
 }
 
-/// All programs at once, so that they compile in parallel. A device without a driver behind it compiles where a toolchain is there.
+/// All programs together, so that they compile in parallel. A device without a driver compiles where there is a toolchain.
 std::string Compiler::compile_kernels() {
   if (!device_.target()) return "none: kernels of the CPU are part of the library";
   CERMET_ASSERT(options_.queue.programs != nullptr && options_.queue.stream != nullptr);

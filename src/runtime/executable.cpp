@@ -58,7 +58,7 @@ void Executable::bind(std::string_view input, const TensorView& memory) {
           state_->graph.name);
   InputBinding& binding = state_->inputs[static_cast<std::size_t>(state_->input_of_value[static_cast<std::size_t>(id.index)])];
   const TensorType& type = state_->graph.type(id);
-  // Texts of types are made only on failure: binding allocates nothing.
+  // Type names are formatted only on failure: binding allocates nothing.
   if (!memory.present) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none", input, type.to_string());
   if (!fits(memory, type)) fail(Status::invalid_argument, "input '{}': expected {}, found {}", input, type.to_string(), memory.type().to_string());
   if (!trailing_dense(memory, binding.dense_dims))
@@ -170,7 +170,7 @@ void Executable::State::launch_all() {
     if (!steps[i].empty) launch(i);
 }
 
-/// What a device that computes nothing does with a run.
+/// A run on a device that computes nothing.
 void Executable::State::skip_all() {
   for (std::size_t i = 0; timing && i < steps.size(); ++i)
     if (!steps[i].empty) add_work(i, 0, 0);
@@ -196,7 +196,7 @@ void Executable::State::launch_all_marked() {
   }
 }
 
-/// The entry for the present symbols; the least recently used one makes room for a new one.
+/// The entry for the present symbols; a new one evicts the least recently used.
 CapturedRun& Executable::State::captured_run() {
   constexpr std::size_t most = 64;
   const auto holds = [&](const CapturedRun& run) {

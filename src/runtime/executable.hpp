@@ -25,7 +25,7 @@ struct StepInfo {
   std::int64_t runs = 0;
   double seconds = 0;
   Cost work = {};  ///< operations and bytes at the symbols of each run
-  /// Launches that took one of the kernel's fallbacks (cuda::Program::fallback), as they were enqueued or captured; replays do not count again.
+  /// Launches that took one of the kernel's fallbacks (cuda::Program::fallback), as they were enqueued or captured; replays are not counted again.
   std::int64_t fallbacks = 0;
 };
 
@@ -53,7 +53,7 @@ class Executable {
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch
   std::span<const StepInfo> steps() const;
-  /// With timing, every run notes when each launch started and what it took; on a device, which is then waited for, from events between the launches,
+  /// With timing, every run notes when each launch started and how long it took; on a device, which is then waited for, from events between the launches,
   /// so that nothing overlaps, and from the run's start on the device.
   void set_timing(bool on);
   void reset_timers();

@@ -25,7 +25,7 @@ struct ExecutableStep {
 struct CapturedRun {
   SymbolValues symbols;
   std::unique_ptr<CapturedGraph> graph;  ///< null until the second run
-  bool warm = false;                     ///< the first run launched one by one, so that libraries had their chance to set themselves up
+  bool warm = false;                     ///< the first run launched one by one, so that libraries could initialize themselves
   std::int64_t last_used = 0;
 };
 

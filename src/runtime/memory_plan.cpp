@@ -106,14 +106,14 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGro
   return lifetimes;
 }
 
-/// The operand of a step whose memory a result may take because nobody reads it afterwards; ValueId{} when there is none.
+/// The operand of a step whose memory a result may take because it is not read afterwards; ValueId{} when there is none.
 ValueId dying_operand(const Graph& graph, const Node& node, std::size_t output, std::int32_t step, const std::vector<std::int32_t>& root,
                       const std::vector<Lifetime>& lifetimes, const std::vector<bool>& strided) {
   const std::vector<int>& in_place = definition(node.op).in_place;
   if (output >= in_place.size() || in_place[output] < 0) return {};
   const ValueId operand = node.inputs.at(static_cast<std::size_t>(in_place[output]));
   if (!operand || graph.type(operand) != graph.type(node.outputs[output])) return {};
-  if (!strided.empty() && strided[static_cast<std::size_t>(operand.index)]) return {};  // a dense result would lie elsewhere
+  if (!strided.empty() && strided[static_cast<std::size_t>(operand.index)]) return {};  // a dense result would be laid out differently
   const std::int32_t memory = root[static_cast<std::size_t>(operand.index)];
   const auto reads_memory = [&](ValueId id) { return id && root[static_cast<std::size_t>(id.index)] == memory; };
   const bool shared = std::count_if(node.inputs.begin(), node.inputs.end(), reads_memory) > 1;
@@ -122,11 +122,11 @@ ValueId dying_operand(const Graph& graph, const Node& node, std::size_t output, 
   return owned && !shared && !written && lifetimes[static_cast<std::size_t>(memory)].last == step ? operand : ValueId{};
 }
 
-/// Lets results take the memory of operands that die when they are made, where the operator can work in place.
+/// Lets results take the memory of operands whose lifetime ends there, where the operator can work in place.
 void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> groups, std::vector<std::int32_t>& root, std::vector<Lifetime>& lifetimes,
                           const std::vector<bool>& strided) {
   for (std::size_t step = 0; step < groups.size(); ++step) {
-    if (groups[step].nodes.size() != 1) continue;  // inside a group of several, the operator's promise says nothing
+    if (groups[step].nodes.size() != 1) continue;  // inside a group of several, the operator's in-place property does not hold
     const Node& node = graph.nodes()[static_cast<std::size_t>(groups[step].nodes.front())];
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const auto made = node.outputs[o].index;

@@ -19,7 +19,7 @@ struct Lifetime {
 struct Placement {
   std::vector<std::int64_t> offsets;  ///< one per lifetime, multiples of the alignment
   std::int64_t bytes = 0;             ///< size of the arena
-  std::int64_t lower_bound = 0;       ///< most bytes that live at one step: no placement is smaller
+  std::int64_t lower_bound = 0;       ///< most bytes alive at one step: no placement is smaller
 };
 
 /// Places blocks so that no two that live at the same step overlap: largest first, each in the smallest gap that holds it (greedy by size,
@@ -33,11 +33,11 @@ struct MemoryPlan {
   std::vector<std::int64_t> offset;  ///< by value: byte offset in the arena of its root; -1 for inputs and constants
   std::int64_t bytes = 0;            ///< of the arena
   std::int64_t lower_bound = 0;      ///< see Placement
-  std::int64_t total = 0;            ///< bytes that values would take side by side
+  std::int64_t total = 0;            ///< bytes without sharing memory
 };
 
-/// Plans intermediates at the symbols' maximum; step i runs groups[i]. Results of the graph live to the end, results of a node that nobody
-/// reads while it runs, and an output that shares its input's memory makes both live as one. A result takes the memory of an operand that
+/// Plans intermediates at the symbols' maximum; step i runs groups[i]. Results of the graph live to the end, unused results of a node
+/// while it runs, and an output that shares its input's memory makes both live as one. A result takes the memory of an operand that
 /// dies with the step where the operator can work in place. `views` lists, in rising order, nodes whose result is operand 0
 /// seen with other dimensions; no step runs them. `strided`, by value (empty: none), marks results that are not dense in the memory they share.
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum,

@@ -22,7 +22,7 @@ std::optional<std::vector<std::int64_t>> strides_of(const ValueLayout& layout, c
   return layout.is_dense() ? dense_strides_of(type) : std::optional(layout.strides);
 }
 
-/// A reshape keeps the first axis of strided memory and cuts the rest, which is dense, anew.
+/// A reshape keeps the first axis of strided memory and splits the rest, which is dense, differently.
 std::optional<ValueLayout> reshaped(const ValueLayout& operand, const TensorType& from, const TensorType& to) {
   if (operand.is_dense()) return operand;
   if (from.rank() < 2 || to.rank() < 2 || from.dims[0] != to.dims[0] || !trailing_dense(operand, from, from.rank() - 1)) return {};

@@ -1,4 +1,4 @@
-// Where the elements of a value lie in the memory it shares with another value.
+// Where the elements of a value are in the memory it shares with another value.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Weights of a model in the forms that kernels want: each is read once, packed once per layout and shared by all executables.
+// Weights of a model in the layouts that kernels need: each is read once, packed once per layout and shared by all executables.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class WeightStore {
     DeviceBuffer device;
     std::byte* data() const { return device.data() ? device.data() : host.data(); }
   };
-  /// Pinned memory whose upload may still be under way.
+  /// Pinned memory whose upload may still be in progress.
   struct Staging {
     DeviceBuffer memory;
     std::unique_ptr<DeviceEvent> uploaded;

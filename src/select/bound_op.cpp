@@ -69,7 +69,8 @@ std::byte* BoundOp::own_workspace(Stream* stream) {
   if (kernel_->programs) {
     if (!device_workspace_.data()) {
       device_workspace_ = queue_.device->allocate(workspace_bytes_);
-      stream->fill(device_workspace_.data(), 0, workspace_bytes_);  // once: flags of attention may hold anything, but reading what nobody wrote is a finding
+      stream->fill(device_workspace_.data(), 0,
+                   workspace_bytes_);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
     }
     return device_workspace_.data();
   }

@@ -17,14 +17,14 @@ class BoundOp {
   const Problem& problem() const { return problem_; }
   const Kernel& kernel() const { return *kernel_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// Launches that the kernel's own programs did not take, so that a slower one did (cuda::Program::fallback).
+  /// Launches that took a slower program (cuda::Program::fallback).
   std::int64_t fallbacks() const { return fallbacks_; }
-  /// Packs a constant operand, in host memory, into the layout that the kernel wants, on the device where the kernel runs; later runs use the copy. Another
+  /// Packs a constant operand, in host memory, into the kernel's layout, on the device where the kernel runs; later runs use the copy. Another
   /// operand may be packed into its place later, on the CPU into the same memory. Operands without a layout are left alone.
   void prepack(std::size_t operand, const TensorView& weight);
   /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the problem; views may be strided in leading
-  /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use memory of this object.
-  /// A kernel for CUDA goes to `stream`, or where it is null to the queue's.
+  /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use this object's own.
+  /// A CUDA kernel is enqueued on `stream`, or if null on the queue's.
   void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr, Stream* stream = nullptr);
 
  private:

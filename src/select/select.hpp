@@ -1,4 +1,4 @@
-// WHICH: the choice among an operator's kernels, in its simplest true form: ordered candidates, the first that does not decline.
+// WHICH: the choice among an operator's kernels: ordered candidates, the first that does not decline.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace cermet {
 
 struct Candidate {
   const Kernel* kernel;
-  Decline decline;  ///< why it was passed over; nothing for the chosen one and those after it that would also fit
+  Decline decline;  ///< why it declined; nothing for the chosen one and those after it that would also fit
 };
 
 struct Selection {

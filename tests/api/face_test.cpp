@@ -1,4 +1,4 @@
-// The C++ interface. It includes headers of the library's inside too: both live in one namespace and must get along in one file.
+// The C++ interface. It includes internal headers too: both share one namespace and must compile in one file.
 #include <gtest/gtest.h>
 
 #include <memory>

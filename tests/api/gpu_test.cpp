@@ -193,13 +193,13 @@ TEST_F(GpuAbi, ModelsTakeCodesForWeightsAndCache) {
   options.weights = "i8";
   options.kv_cache = "i8";
   options.max_context = 512;
-  const std::string folder = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";  // dense: no router's choice hangs on a code
+  const std::string folder = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";  // dense: no router's choice depends on a quantized value
   cermet::model there(folder, options, gpu), here(folder, options, cpu);
   const std::vector<std::int32_t> prompt{5, 17, 200, 31, 8};
   const std::vector<float> logits = there.logits(prompt), expected = here.logits(prompt);
   float largest = 0;
   for (const float value : expected) largest = std::max(largest, std::abs(value));
-  // A code that differs by one moves a logit; both have the same scales.
+  // A quantized value that differs by one step moves a logit; both have the same scales.
   for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 0.05f * largest) << i;
 }
 

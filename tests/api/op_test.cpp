@@ -1,4 +1,4 @@
-// Operators through the C interface, linked against the installed form of the library: what works, and every mistake told by status and message.
+// Operators through the C interface, linked against the installed form of the library: what works, and every error with its status and message.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ class RmsNorm : public testing::Test {
     return cermet_op_run(op, in, 2, out, 1, nullptr, 0, nullptr);
   }
   cermet_status run() { return run(x.get(), w.get(), y.get()); }
-  /// Runs with a bent copy of x.
+  /// Runs with an invalid copy of x.
   template <class Bend>
   cermet_status run_bent(Bend&& bend) {
     Floats copy = x;
@@ -46,7 +46,7 @@ class RmsNorm : public testing::Test {
     bend(copy);
     return run(copy.get(), w.get(), y.get());
   }
-  /// Creates with bent descriptors, which are restored.
+  /// Creates with invalid descriptors, which are restored.
   template <class Bend>
   cermet_status create_bent(Bend&& bend) {
     const auto kept = inputs;

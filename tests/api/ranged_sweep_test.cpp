@@ -1,4 +1,4 @@
-// Every operator, over its own cases: with a first dimension that varies it gives the bits that it gives with the number, or says what must be known.
+// Every operator, over its own cases: a varying first dimension gives the same bits as a constant one, or an error that says what must be known.
 #include <gtest/gtest.h>
 
 #include <cstring>

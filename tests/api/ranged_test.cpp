@@ -1,4 +1,4 @@
-// Operators whose leading dimension varies from run to run, and mistakes with ranges.
+// Operators whose leading dimension varies from run to run, and errors with ranges.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace cermet::test {
 
-/// A float32 tensor that owns its memory. Members may be bent to make a tensor illegal; get() has the rest.
+/// A float32 tensor that owns its memory. Members may be changed to make a tensor invalid; get() has the rest.
 struct Floats {
   std::vector<float> memory;
   std::vector<std::int64_t> shape, strides;

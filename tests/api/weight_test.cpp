@@ -1,4 +1,4 @@
-// Weights that operators share: one copy in memory, and mistakes.
+// Weights that operators share: one copy in memory, and errors.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -63,7 +63,7 @@ TEST_F(SharedWeight, OneCopyServesOperatorsOfEveryRowCount) {
   constexpr std::int64_t n = 4096, k = 4096, bytes = n * k * 4;
   Floats large{{n, k}, std::vector<float>(n * k, 0.5f)};
   ASSERT_EQ(cermet_weight_create(handle, large.get(), nullptr, &weight), CERMET_OK) << cermet_last_error_message();
-  EXPECT_EQ(cermet_weight_bytes(weight), 0u) << "nobody asked for a copy yet";
+  EXPECT_EQ(cermet_weight_bytes(weight), 0u) << "no copy was requested yet";
   Op ops[4];
   const std::int64_t rows[] = {1, 16, 64, CERMET_DIM('M')};
   std::int64_t before = resident_bytes();

@@ -100,7 +100,7 @@ TEST(Symbols, HaveStableIds) {
 }
 
 TEST(SymbolsDeathTest, RunOutWithAClearError) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // in a process of its own: symbols are never given back
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // in a separate process: symbols are never freed
   const auto use_up = [] {
     try {
       for (int i = 0; i <= SymbolValues::capacity; ++i) symbol_id(fmt::format("s{}", i));

@@ -5,7 +5,7 @@
 #include "base/buffer.hpp"
 #include "base/error.hpp"
 
-// The sanitizers' allocators stop the program on impossible sizes unless they are told to fail as malloc does.
+// The sanitizers' allocators stop the program on impossible sizes unless configured to fail as malloc does.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 

@@ -1,4 +1,4 @@
-// Every code of every small format, and every rounding boundary between neighbours.
+// Every bit pattern of every small format, and every rounding boundary between adjacent values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 struct Layout {
   DType dtype;
   int exponent_bits, mantissa_bits, bias;
-  bool has_infinity;  ///< as IEEE; else only the highest code is NaN (e4m3)
+  bool has_infinity;  ///< as IEEE; else only the highest bit pattern is NaN (e4m3)
 
   int sign_shift() const { return exponent_bits + mantissa_bits; }
   std::uint32_t codes() const { return 2u << sign_shift(); }
@@ -40,7 +40,7 @@ struct Layout {
 constexpr Layout layouts[] = {
     {DType::f16, 5, 10, 15, true}, {DType::bf16, 8, 7, 127, true}, {DType::f8_e4m3, 4, 3, 7, false}, {DType::f8_e5m2, 5, 2, 15, true}};
 
-/// The code that storing `value` gives, by way of float or of double.
+/// The bit pattern that storing `value` gives, from float or from double.
 std::uint32_t stored(DType dtype, double value) {
   std::uint64_t bits = 0;
   store_element(&bits, dtype, 0, value);

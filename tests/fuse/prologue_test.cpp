@@ -1,4 +1,4 @@
-// Which normalisations join the product that reads them, and that groups stay a plan which can run.
+// Which norms join the product that reads them, and that groups remain a plan that can run.
 #include "fuse/prologue.hpp"
 
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ std::string violation(std::vector<Value> values, std::vector<Node> nodes, std::v
   return find_violation(Graph::from_parts("g", std::move(values), std::move(nodes), std::move(outputs))).value_or("none");
 }
 
-/// What no text can say.
+/// What the text form cannot express.
 TEST(Verify, PartsThatDoNotFitTogether) {
   const Value x = value("x", ValueKind::input, -1), y = value("y", ValueKind::intermediate, 0);
   EXPECT_EQ(violation({x, y}, {norm(0, 1)}, {{"y", {1}}}), "none");
@@ -63,7 +63,8 @@ TEST(Verify, PartsThatDoNotFitTogether) {
 }
 
 TEST(Verify, EveryRuleHasAGraphThatBreaksIt) {
-  std::set<std::string> broken{"operands-exist", "aliases-match"};  // no text says the first; the second guards against wrong operator definitions
+  std::set<std::string> broken{"operands-exist",
+                               "aliases-match"};  // the text form cannot express the first; the second guards against wrong operator definitions
   for (const auto& file : bad_graphs()) {
     const std::string message = find_violation(parse_unverified_graph(read_file(file))).value_or("");
     const std::size_t begin = message.find(": rule ") + 7;

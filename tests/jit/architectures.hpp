@@ -1,4 +1,4 @@
-// What every program is held to on every architecture, without a GPU: it compiles without a warning and does not spill.
+// What every program must satisfy on every architecture, without a GPU: it compiles without a warning and does not spill.
 #pragma once
 
 #include <gtest/gtest.h>

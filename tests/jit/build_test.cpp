@@ -1,4 +1,4 @@
-// From programs to images: what is compiled, what comes from the cache, and how errors arrive; with a toolchain that only counts.
+// From programs to images: what is compiled, what comes from the cache, and how errors are reported; with a toolchain that only counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The cache on disk: what is found, what is refused, and what many processes do to each other.
+// The cache on disk: what is found, what is rejected, and concurrent processes.
 #include "jit/cache.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct Cache : testing::Test {
     const std::string found = text_of(in.find(key));
     return {found, testing::internal::GetCapturedStderr()};
   }
-  /// Expects a spoilt entry to be told of once, not loaded, and replaced by the next store.
+  /// Expects a damaged entry to be reported once, not loaded, and replaced by the next store.
   void expect_refused(const std::string& key, std::string_view reason) {
     const auto [found, warning] = find_logged(cache, key);
     EXPECT_EQ(found, "nothing");
@@ -216,7 +216,7 @@ TEST_F(Cache, ListsVerifiesAndRemovesItsOwnOnly) {
 
 // ---- Many processes ----
 
-/// Runs body(i) in processes; returns how many ended with something else than true.
+/// Runs body(i) in processes; returns how many did not end with true.
 template <class Body>
 int failures_of_processes(int count, Body body) {
   std::vector<pid_t> children;

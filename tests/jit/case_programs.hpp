@@ -27,7 +27,7 @@ inline Problem problem_of(const OpDefinition& op, const Case& test_case, const T
   return problem;
 }
 
-/// A program and the case that asks for it first.
+/// A program and the first case that needs it.
 struct CaseProgram {
   cuda::Program program;
   std::string case_name;

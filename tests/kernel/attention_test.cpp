@@ -1,4 +1,4 @@
-// What cases cannot say about attention: that different ways through the operators agree, and which operands are refused.
+// What cases cannot express about attention: that different operators agree, and which operands are rejected.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -68,7 +68,7 @@ struct Sequence {
     std::vector<std::int32_t> blocks, slots;
     for (std::int64_t page = 0; page < pages; ++page) blocks.push_back(static_cast<std::int32_t>(pages - page));  // backwards, without the first and last block
     for (std::int64_t t = 0; t < length; ++t) slots.push_back(static_cast<std::int32_t>(blocks[static_cast<std::size_t>(t / block)] * block + t % block));
-    blocks.insert(blocks.end(), 3, -1);  // never looked at
+    blocks.insert(blocks.end(), 3, -1);  // never read
     table = integers(blocks, {1, pages + 3});
     write(slots);
   }

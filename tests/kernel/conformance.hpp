@@ -1,4 +1,4 @@
-// What every kernel is held to: its operator's reference, over the operator's own cases, instruction sets and thread counts.
+// What every kernel is checked against: its operator's reference, over the operator's own cases, instruction sets and thread counts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace cermet {
 
-/// Memory for one result: rows padded, so that a kernel which ignores strides is caught, and filled with a pattern that must survive around them.
+/// Memory for one result: rows are padded, to catch a kernel that ignores strides, and filled with a pattern that must survive around them.
 struct Result {
   static constexpr unsigned char pattern = 0xa5;
   OwnedTensor memory;

@@ -10,7 +10,7 @@
 namespace cermet {
 namespace {
 
-/// What a kernel makes of a case; results that update an operand begin as a copy of it.
+/// A kernel's results for a case; results that update an operand begin as a copy of it.
 std::vector<OwnedTensor> run(const GoldenCase& golden, const Problem& problem, const Kernel& kernel, ThreadPool& pool) {
   BoundOp op(problem, kernel, pool);
   for (std::size_t i = 0; i < golden.data.inputs.size(); ++i)

@@ -11,7 +11,7 @@
 namespace cermet {
 namespace {
 
-/// A result that takes the memory of an operand.
+/// A result that overwrites an operand's memory.
 struct Shared {
   std::size_t result, operand;
 };

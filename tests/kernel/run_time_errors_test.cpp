@@ -1,4 +1,4 @@
-// What can only be seen when an operator runs: indices out of range, symbolic dimensions that turn out too short. Reference and kernels say the same.
+// Errors that only a run can detect: indices out of range, symbolic dimensions that turn out too short. Reference and kernels give the same messages.
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/kernels.hpp"

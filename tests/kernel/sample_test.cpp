@@ -1,4 +1,4 @@
-// What cases cannot say about `sample`: that frequencies are the probabilities, and which parameters are refused.
+// What cases cannot express about `sample`: that frequencies are the probabilities, and which parameters are rejected.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The rules of src/README.md as a function of a source tree: every include that breaks one, by name.
+// The rules of src/README.md as a function of a source tree: every include that violates one, by name.
 #pragma once
 
 #include <filesystem>
@@ -88,7 +88,7 @@ inline IncludeReport check_includes(const fs::path& root) {
       if (!problem.empty()) report.broken.push_back("src/" + file + " includes " + include + ": " + problem);
     };
     for_matches(entry.path(), quoted, [&](const std::smatch& include) { check(include[1], rules.problem(file, include[1])); });
-    // Headers that a host compiler reads too take <cstdint> where NVRTC does not see it; a .cuh has no such excuse.
+    // Headers that a host compiler reads too take <cstdint> where NVRTC does not see it; a .cuh may not.
     for_matches(entry.path(), angled, [&](const std::smatch& include) {
       check(include[1], entry.path().extension() == ".cuh" ? "expected a header that cmake/embed.cmake gives to NVRTC" : "");
     });

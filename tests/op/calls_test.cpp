@@ -1,4 +1,4 @@
-// What calls of operators give, or why they are refused: tests/op/calls.txt holds calls with the types of their results, their cost and the depth of their
+// What calls of operators give, or why they are rejected: tests/op/calls.txt holds calls with the types of their results, their cost and the depth of their
 // error bound, or the message, below each. Both sides of every limit are there, so that one which moves by one is seen. CERMET_APPROVE=1 fills in what is below
 // a new call.
 #include <set>

@@ -18,7 +18,7 @@ bool makes_codes(const GoldenCase& golden) {
 }
 
 TEST(GoldenValues, ReferencesAgree) {
-  // References compute in double: what float32 may lose they do not, but for those that round to float32 on the way to codes.
+  // References compute in double and do not lose what float32 may, except those that round to float32 before quantizing.
   constexpr double of_double = 0x1p-6;
   for (const GoldenCase& golden : cases()) {
     SCOPED_TRACE(golden.place);

@@ -1,4 +1,4 @@
-// References against results worked out by hand: what an operator means must not rest on its own code.
+// References against results computed by hand, so that an operator's meaning does not rest on its own code.
 #include <gtest/gtest.h>
 
 #include <cmath>

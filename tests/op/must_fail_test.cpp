@@ -1,4 +1,4 @@
-// Calls that must be refused: one file each in tests/op/must_fail. Lines that start with '#' say why; "call" gives the call as its text form
+// Calls that must fail: one file each in tests/op/must_fail. Lines that start with '#' say why; "call" gives the call as its text form
 // spells it, "error" the whole message that it must throw.
 #include <gtest/gtest.h>
 

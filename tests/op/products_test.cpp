@@ -1,4 +1,4 @@
-// What the operators of linear algebra refuse, and how they say so.
+// What the linear algebra operators reject, with the messages.
 #include <gtest/gtest.h>
 
 #include "op/operator.hpp"
@@ -32,9 +32,9 @@ TEST(Products, RefuseOperandsThatDoNotFit) {
   EXPECT_EQ(refusal("grouped_linear", {TensorType{f32, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {4}}}),
             "grouped_linear: operand 2 (offsets): expected dimensions [5] (E of w and one more), found i32[4]");
   EXPECT_EQ(refusal("grouped_linear", {TensorType{i8, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {5}}}),
-            "grouped_linear: operand 1 (w): expected a quantised type, because x has one, found f32");
+            "grouped_linear: operand 1 (w): expected a quantized type, because x has one, found f32");
   EXPECT_EQ(refusal("grouped_linear", {TensorType{f32, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {5}}, absent, TensorType{f32, {3}}}),
-            "grouped_linear: operand 4 (x_scale): expected none, because x is not quantised, found f32[3]");
+            "grouped_linear: operand 4 (x_scale): expected none, because x is not quantized, found f32[3]");
 }
 
 TEST(Products, ScaledMmRefusesScalesThatDoNotFit) {

@@ -1,4 +1,4 @@
-// What row-wise operators refuse when they are created, word for word.
+// What row-wise operators reject at creation, with the exact messages.
 #include <gtest/gtest.h>
 
 #include "op/operator.hpp"
@@ -90,11 +90,11 @@ TEST(Refusals, Quantization) {
       {OpKind::dynamic_quant,
        {x},
        {{"range", "127.5"}, {"out_dtype", "f8_e4m3"}},
-       "dynamic_quant: attribute 'range': expected \"127\" with fp8 codes, found \"127.5\""},
+       "dynamic_quant: attribute 'range': expected \"127\" for fp8, found \"127.5\""},
       {OpKind::dynamic_quant,
        {x},
        {{"asymmetric", true}, {"out_dtype", "f8_e5m2"}},
-       "dynamic_quant: attribute 'asymmetric': expected false with fp8 codes, found true"},
+       "dynamic_quant: attribute 'asymmetric': expected false for fp8, found true"},
       {OpKind::dynamic_quant, {x, TensorType{f32, {3, 16}}}, {}, "dynamic_quant: operand 1 (smooth): expected [K] without a group index, found f32[3, 16]"},
       {OpKind::dynamic_quant,
        {x},

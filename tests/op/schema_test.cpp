@@ -1,4 +1,4 @@
-// What every operator's definition must hold, whoever wrote it.
+// What every operator's definition must satisfy.
 #include <gtest/gtest.h>
 
 #include <cmath>

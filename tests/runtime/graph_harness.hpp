@@ -27,7 +27,7 @@ inline void load_by_name(const std::string& name, std::int64_t slice, const Tens
   for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, load(stack.view, slice * destination.elements() + i));
 }
 
-/// A batch over the paged cache of dense.graph: sequence b has context[b] tokens, of which the last fresh[b] are new. Pages are dealt out backwards.
+/// A batch over the paged cache of dense.graph: sequence b has context[b] tokens, of which the last fresh[b] are new. Pages are assigned backwards.
 struct Batch {
   std::vector<std::int64_t> context, fresh;
   SymbolValues symbols;

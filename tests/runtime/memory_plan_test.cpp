@@ -90,7 +90,7 @@ struct Planned {
 };
 
 TEST(MemoryPlan, ResultsLiveToTheEndAndOthersAreReused) {
-  // gather cannot work in place, so neighbours of the chain need memory of their own.
+  // gather cannot work in place, so adjacent values of the chain need separate memory.
   const Planned p(R"(graph chain {
     input %x : f32[T, 64]
     input %i : i32[16]

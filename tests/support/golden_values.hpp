@@ -1,4 +1,4 @@
-// Golden values: tests/op/golden/*.txt, operands and results of every operator that tools/make_golden_values.py computed without any code of ours.
+// Golden values: tests/op/golden/*.txt, operands and results of every operator that tools/make_golden_values.py computed independently of our code.
 // A call, then a line for each of its operands that is given and one for each of its results:
 //
 //   softmax(f32[2, 3]) {log = true}

@@ -11,7 +11,7 @@ struct Options {
   std::vector<std::string> types;
 };
 
-/// Results go to the console, as text or as one JSON value whose keys are a contract. Mistakes throw Error: what was expected, what was found.
+/// Results go to the console, as text or as one JSON value whose keys are stable. User errors throw Error: what was expected, what was found.
 void describe(Console& console, const Options& options) {
   Json list = Json::array();
   Table table;

@@ -12,7 +12,7 @@ Graph remove_idle_casts(const Graph& graph) {
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     if (node.op != OpKind::cast || graph.type(node.inputs[0]) != graph.type(node.outputs[0])) continue;
-    // A copy may be the point: of memory that is updated in place later, the cast keeps the old state.
+    // A copy may be intended: if memory is updated in place later, the cast keeps the old state.
     const auto operand = static_cast<std::size_t>(node.inputs[0].index), result = static_cast<std::size_t>(node.outputs[0].index);
     if (overwritten[operand] || overwritten[result]) continue;
     keep[n] = false;

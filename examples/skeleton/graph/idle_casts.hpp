@@ -6,7 +6,7 @@
 
 namespace cermet {
 
-/// Leaves out casts to the type that their operand has, and reads the operand instead.
+/// Removes casts to the type that their operand has, and reads the operand instead.
 Graph remove_idle_casts(const Graph& graph);
 
 }  // namespace cermet

@@ -7,7 +7,7 @@ namespace cermet {
 namespace {
 
 /// Result types from operand types. Element types and attribute names were checked against the schema before; dimensions may be symbolic,
-/// so compare them as Dims. Every refusal names the operand or attribute, what was expected and what was found.
+/// so compare them as Dims. Every error names the operand or attribute, what was expected and what was found.
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   if (!(p.attributes.number("strength") >= 0)) bad_attribute(p, "strength", "a non-negative number");
@@ -52,7 +52,7 @@ std::vector<Case> cases() {
 
 OpDefinition define_center() {
   return {
-      .category = "Normalisation",
+      .category = "Normalization",
       .summary = "Subtracts the mean of each row",
       .semantics = "y = x - strength * mean(x) over the last dimension, in float32 with one rounding at the end. A row with a NaN gives a row of NaN.",
       .inputs = {{"x", dtypes::real, "[.., H]", "rows", Mapping::many_to_many}},

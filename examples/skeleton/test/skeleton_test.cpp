@@ -1,4 +1,4 @@
-// The skeletons of an operator, a kernel and a compile step, held to what the real ones are held to.
+// The skeletons of an operator, a kernel and a compile step, checked like the real ones.
 #include <gtest/gtest.h>
 
 #include "graph/idle_casts.hpp"

@@ -1,4 +1,4 @@
-// The host as a device: memory is the process's own.
+// The host as a device: ordinary process memory.
 #include <fstream>
 #include <thread>
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the plugin may lie: where the variable says, beside this program or library, or in the library folder next to the program's.
+/// Where the plugin may be: where the variable says, beside this program or library, or in the library folder next to the program's.
 std::vector<fs::path> places() {
   const std::string& given = env::value(env::Name::CERMET_CUDA_PLUGIN);
   if (!given.empty()) return {given};

@@ -34,7 +34,7 @@ class NullStream final : public Stream {
   double seconds_between(const DeviceEvent&, const DeviceEvent&) override { return 0; }
 };
 
-/// What kernels are compiled for when no device is there: a large part of each architecture.
+/// What kernels are compiled for without a device: a large GPU of each architecture.
 Target target_of(int compute_capability) {
   const bool large = compute_capability == 80 || compute_capability >= 90;
   const std::int64_t shared = compute_capability == 75 ? 64 << 10 : large ? (compute_capability == 80 ? 163 : 227) << 10 : 99 << 10;
@@ -65,7 +65,7 @@ class NullDevice final : public Device {
   bool computes() const override { return false; }
 
  private:
-  /// Beyond what a process may address, so that touching it faults at once; distinct buffers get distinct ranges.
+  /// Beyond what a process may address, so that touching it faults immediately; distinct buffers get distinct ranges.
   std::atomic<std::uintptr_t> next_{std::uintptr_t{1} << 62};
   Target target_;
 };

@@ -48,7 +48,7 @@ HWY_INLINE void for_sums(const AddRmsNormRow& row, std::size_t first, std::size_
   for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { body(i, n, as_stored(hn::Add(load_n(x + i, n), load_n(residual + i, n)), rounded_to)); });
 }
 
-/// Two passes over the inputs, of which the second writes behind its own reads: so results may share the operands' memory, and no scratch row is needed.
+/// Two passes over the inputs, the second of which writes only what it has read: so results may share the operands' memory, and no scratch row is needed.
 void add_rms_norm_row(const AddRmsNormRow& row, std::size_t length, const AddRmsNorm& parameters) {
   const DType rounded_to = parameters.round_sum ? row.sum.dtype : DType::f32;
   auto squares = hn::Zero(FloatTag());

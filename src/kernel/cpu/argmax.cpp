@@ -75,7 +75,7 @@ void launch(const LaunchArgs& args) {
 extern const Kernel rowwise_argmax{
     .name = "rowwise.argmax",
     .op = OpKind::argmax,
-    .summary = "one pass for the maximum, one to where it comes first; rows spread over threads",
+    .summary = "one pass for the maximum, one to find its first place; rows spread over threads",
     .bind = [](const Problem&) -> Launcher { return launch; },
 };
 

@@ -48,7 +48,7 @@ void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, s
   });
 }
 
-/// Asks for keys begin .. end ahead of their use: pages are too short for the processor to see a pattern in them.
+/// Prefetches keys begin .. end: pages are too short for the hardware prefetcher to detect a pattern.
 void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t begin, std::int64_t end) {
   for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
     for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
@@ -77,7 +77,7 @@ void add_alibi(float* s, const RowState& state, std::int64_t begin, std::int64_t
     }
 }
 
-/// Bits of the lanes from row r that see key j.
+/// Mask of the lanes from row r that see key j.
 HWY_INLINE auto visible(const RowState& state, std::int64_t r, std::int64_t j) {
   const hn::RebindToSigned<FloatTag> ints;
   const auto key = hn::Set(ints, static_cast<std::int32_t>(j));
@@ -94,7 +94,7 @@ void mask_scores(float* s, const RowState& state, std::int64_t begin, std::int64
     }
 }
 
-/// Turns scores s[count][rows] into weights exp(s - maximum), with the running maxima, sums and outputs brought to the new maxima.
+/// Turns scores s[count][rows] into weights exp(s - maximum), with the running maxima, sums and outputs rescaled to the new maxima.
 void update_softmax(float* s, const RowState& state, std::int64_t count, std::int64_t value_size) {
   for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
     const auto before = load(state.maximum + r);
@@ -120,7 +120,7 @@ bool all_finite(const float* x, std::size_t count) {
   return sum_lanes(poison) == 0;
 }
 
-/// output += weights * values where a value that a row does not see is not even multiplied by zero: it may be NaN or infinite.
+/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite.
 void accumulate_visible(const float* weights, const float* values, const RowState& state, std::int64_t begin, std::int64_t count, std::int64_t value_size) {
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
@@ -184,7 +184,7 @@ namespace {
 
 constexpr std::int64_t rows_per_tile = 64, most_splits = 64, least_keys_per_split = 256;
 
-/// Values of all 256 codes of an 8-bit format.
+/// Values of all 256 bit patterns of an 8-bit format.
 template <class T>
 struct CodeTable {
   float value[256];
@@ -259,7 +259,7 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
   }
 }
 
-/// Keys that any row of a task sees, cut into splits of whole key tiles.
+/// Keys that any row of a task sees, divided into splits of whole key tiles.
 struct Splits {
   Range keys;
   std::int64_t count, size;
@@ -297,7 +297,7 @@ void run_split(const Plan& plan, std::int64_t item, int thread) {
   if (splits.count == 1) finish(plan.shape, task, state);
 }
 
-/// Adds the splits of a task in their order, each brought to the common maximum.
+/// Adds the splits of a task in their order, each rescaled to the common maximum.
 void merge_splits(const Plan& plan, std::int64_t index, int thread) {
   const AttentionTask task = plan.task(index);
   const Splits splits(plan.settings, task, plan.most_splits_each);

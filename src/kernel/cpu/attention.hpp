@@ -1,6 +1,6 @@
 // The attention family: a tile of queries against the keys of one sequence and key-value head, with float32 online softmax
 // (Milakov and Gimelshein 2018; tiling after FlashAttention, Dao et al. 2022; key ranges in parallel after Flash-Decoding, 2023).
-// Queries lie in the lanes of a vector, so that maxima, sums and masks need no step across lanes, and keys and values are used as they lie in memory.
+// Queries are in the lanes of a vector, so that maxima, sums and masks need no cross-lane operations, and keys and values are used in their memory layout.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct KeyRows {
   std::int64_t page_step = 0, row_step = 0;  ///< bytes
   const std::int32_t* table = nullptr;       ///< page of every `block` tokens; null: token j is row j of page 0
   std::int64_t block = 1;
-  const float* scale = nullptr;                          ///< of codes; null for none
+  const float* scale = nullptr;                          ///< of quantized values; null for none
   std::int64_t scale_page_step = 0, scale_row_step = 0;  ///< elements; both 0 where the head has one scale
 };
 
@@ -35,14 +35,14 @@ struct AttentionTask {
   KeyRows k = {}, v = {};
 };
 
-/// What all tasks of a launch share. Steps are in bytes, that of lse in elements.
+/// Parameters shared by all tasks of a launch. Steps are in bytes, that of lse in elements.
 struct AttentionShape {
   std::int64_t head_size, value_size, group;
   std::int64_t q_token_step, q_head_step, o_token_step, o_head_step, lse_head_step = 0;
   RunConverter q_to_float, k_to_float, v_to_float, o_from_float;
 };
 
-/// Queries of one task: at most this many tokens, so that about 64 rows share each key that is loaded.
+/// Maximum number of query tokens of one task, so that about 64 rows share each key that is loaded.
 std::int64_t attention_tile_tokens(std::int64_t group);
 
 /// The queries of a ragged batch in tiles of at most attention_tile_tokens.

@@ -6,7 +6,7 @@
 
 namespace cermet::cpu {
 
-inline constexpr std::int64_t key_tile = 64;  ///< keys whose scores are made at once
+inline constexpr std::int64_t key_tile = 64;  ///< keys whose scores are computed together
 
 struct RowState {
   static constexpr std::int64_t step = 16;      ///< rows come in multiples of this: a multiple of the lanes of every instruction set

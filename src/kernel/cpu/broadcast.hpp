@@ -31,7 +31,7 @@ class Broadcast {
   }
 
   std::int64_t pieces() const { return rows_ * pieces_per_row_; }
-  /// Pieces that are worth a thread's while together.
+  /// Pieces that together are worth handing to a thread.
   std::int64_t grain() const { return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, std::min(length_, piece_))); }
 
   /// Calls body(a, b, y, first, n) for pieces [begin, end): elements [first, first + n) of one row of each.
@@ -67,7 +67,7 @@ class Broadcast {
   std::array<const TensorView*, 3> views_;
   std::int64_t piece_, length_ = 1, rows_ = 1, pieces_per_row_ = 1;
   Shape lead_;                       ///< leading dimensions of y, walked as rows
-  std::array<Shape, 3> step_bytes_;  ///< per operand: bytes between neighbours along those
+  std::array<Shape, 3> step_bytes_;  ///< per operand: bytes between adjacent elements along those
   std::array<int, 3> step_{};
 };
 

@@ -1,4 +1,4 @@
-// From an element's size to an unsigned type of that size: kernels that move elements need nothing else of the type.
+// From an element's size to an unsigned type of that size: all that kernels which move elements need of the type.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ decltype(auto) by_element_size(std::size_t bytes, Body&& body) {
   assertion_failed("an element of 1, 2, 4 or 8 bytes", __FILE__, __LINE__);
 }
 
-/// How many rows of `row_bytes` one thread takes at least: handing out less costs more than copying it.
+/// Minimum number of rows of `row_bytes` per thread: scheduling fewer costs more than copying them.
 inline std::int64_t rows_per_thread(std::int64_t row_bytes) {
   constexpr std::int64_t least = 32768;
   return row_bytes >= least ? 1 : least / (row_bytes > 0 ? row_bytes : 1);

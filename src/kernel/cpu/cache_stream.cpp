@@ -23,7 +23,7 @@ float absolute_maximum(const float* x, std::size_t length) {
   return poison + max_lanes(largest);
 }
 
-/// codes = x / scale, rounded half to even, saturated; NaN gives 0.
+/// int8 values x / scale, rounded half to even, saturated; NaN gives 0.
 void encode_int8(const float* x, float scale, std::int8_t* codes, std::size_t length) {
   const FloatTag f;
   const hn::Rebind<std::int8_t, FloatTag> narrow;

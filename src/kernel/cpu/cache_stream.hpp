@@ -1,4 +1,4 @@
-// Keys or values on their way into a paged cache.
+// Storing keys or values in a paged cache.
 #pragma once
 
 #include "base/tensor.hpp"

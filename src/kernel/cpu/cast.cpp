@@ -15,7 +15,7 @@ using format::e4m3;
 using format::e5m2;
 using format::f16;
 
-/// A boolean as it lies in memory: any byte but 0 is true.
+/// A boolean in memory: any byte but 0 is true.
 struct Boolean {
   std::uint8_t byte;
 };

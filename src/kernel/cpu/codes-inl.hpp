@@ -1,4 +1,5 @@
-// Codes: tiles of float32 to int8 and fp8, and back. The bits are those of format/fp8.hpp and of rounding half to even. Include after <hwy/foreach_target.h>.
+// Quantized values: tiles of float32 to int8 and fp8, and back. The bits are those of format/fp8.hpp and of rounding half to even. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_CODES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_CODES_INL
 #undef CERMET_CODES_INL
@@ -23,7 +24,7 @@ HWY_INLINE Ints32 int8_codes(Floats v) {
   return hn::ConvertTo(IntTag(), hn::IfThenElseZero(hn::Eq(v, v), limited));
 }
 
-/// See format::round_to_minifloat; `largest` is the code of the largest finite value.
+/// See format::round_to_minifloat; `largest` is the bit pattern of the largest finite value.
 template <int mantissa, int min_exponent, int largest>
 HWY_INLINE Ints32 minifloat_codes(Ints32 magnitude) {
   const IntTag d;
@@ -55,7 +56,7 @@ HWY_INLINE Ints32 e5m2_codes(Floats v) {
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, special), bits);
 }
 
-/// Writes codes(v) for each vector of the tile; T is the byte type to which the codes are narrowed.
+/// Writes codes(v) for each vector of the tile; T is the byte type to which the results are narrowed.
 template <class T, class Codes>
 HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Codes codes) {
   const hn::Rebind<T, FloatTag> narrow;
@@ -68,7 +69,7 @@ HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Codes codes
   });
 }
 
-/// Rounds n values to codes of type i8, f8_e4m3 or f8_e5m2 at `to`.
+/// Rounds n values to type i8, f8_e4m3 or f8_e5m2 at `to`.
 inline void write_codes(const float* tile, DType dtype, std::byte* to, std::size_t n) {
   auto* bytes = reinterpret_cast<std::uint8_t*>(to);
   switch (dtype) {
@@ -79,7 +80,7 @@ inline void write_codes(const float* tile, DType dtype, std::byte* to, std::size
   }
 }
 
-/// Value of an e4m3 code: its bits as those of a float 2^120 times smaller, where subnormal codes are subnormal floats.
+/// Decodes e4m3: its bits as those of a float 2^120 times smaller, where subnormal values are subnormal floats.
 HWY_INLINE Floats e4m3_values(Ints32 code) {
   const IntTag d;
   const auto magnitude = hn::And(code, hn::Set(d, 0x7f));
@@ -88,7 +89,7 @@ HWY_INLINE Floats e4m3_values(Ints32 code) {
   return hn::BitCast(FloatTag(), hn::Or(value, hn::ShiftLeft<24>(hn::And(code, hn::Set(d, 0x80)))));
 }
 
-/// Value of an e5m2 code: the upper half of an f16, scaled like e4m3.
+/// Decodes e5m2: the upper half of an f16, scaled like e4m3.
 HWY_INLINE Floats e5m2_values(Ints32 code) {
   const IntTag d;
   const auto magnitude = hn::And(code, hn::Set(d, 0x7f));
@@ -112,7 +113,7 @@ HWY_INLINE void read_bytes(const T* from, float* tile, std::size_t n, Values val
   });
 }
 
-/// n codes of type i8, f8_e4m3, f8_e5m2 or i32 as float32.
+/// n elements of type i8, f8_e4m3, f8_e5m2 or i32 as float32.
 inline void read_codes(const std::byte* from, DType dtype, float* tile, std::size_t n) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
   switch (dtype) {

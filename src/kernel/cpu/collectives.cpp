@@ -1,4 +1,4 @@
-// Collectives over operands that lie side by side in one process: copies and reductions between slices of the stacked tensors.
+// Collectives over the stacked operands of one process: copies and reductions between slices of the stacked tensors.
 #include "op/collective.hpp"
 
 #include <cstring>
@@ -44,7 +44,7 @@ void reduce_slice(Reduction reduction, const TensorView& x, std::int64_t first, 
     result.shape.push_back(to.shape[a]);
     result.strides.push_back(to.strides[a]);
   }
-  if (x.shape.rank() == 1) {  // a column, so that the axis of ranks is not the last one, whose terms are spread over lanes
+  if (x.shape.rank() == 1) {  // as a column, because a reduction of the last axis would spread the ranks over lanes
     for (Shape* list : {&from.shape, &from.strides, &result.shape, &result.strides}) list->push_back(1);
   }
   reduce_axes(reduction, from, 1u, result, pool);

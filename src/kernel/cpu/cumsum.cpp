@@ -57,7 +57,7 @@ void scan_row(const RowIn& x, const RowOut& y, std::int64_t length, const Cumsum
   }
 }
 
-/// Another axis is scanned: a tile of columns at once, row after row.
+/// Another axis is scanned: a tile of columns at a time, row after row.
 void scan_columns(const TensorView& x, const TensorView& y, std::int64_t x_offset, std::int64_t y_offset, std::size_t first, std::size_t count,
                   const Cumsum& scan) {
   TileBuffer sum, in, out;

@@ -103,7 +103,7 @@ HWY_EXPORT(dequant_swiglu_quant);
 extern const Kernel rowwise_dequant_swiglu_quant{
     .name = "rowwise.dequant_swiglu_quant",
     .op = OpKind::dequant_swiglu_quant,
-    .summary = "static: one pass; dynamic: one for the range, one for the codes; rows spread over threads",
+    .summary = "static: one pass; dynamic: one for the range, one to quantize; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       const DequantSwigluQuant op{code_format(p.attributes), p.attributes.text("activate") == "left", p.attributes.text("quantization") == "static"};
       return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dequant_swiglu_quant)(args, op); };

@@ -62,7 +62,7 @@ void quantize_rows(const LaunchArgs& args, const DynamicQuant& op) {
   });
 }
 
-/// One scale for everything: each row's range into the workspace, their union, then the codes.
+/// One scale for everything: each row's range into the workspace, their union, then the quantized values.
 void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
   const Rows to(args.outputs[0]);
   const auto length = static_cast<std::size_t>(to.length());
@@ -105,7 +105,7 @@ HWY_EXPORT(dynamic_quant);
 extern const Kernel rowwise_dynamic_quant{
     .name = "rowwise.dynamic_quant",
     .op = OpKind::dynamic_quant,
-    .summary = "one pass for the range, one for the codes; rows spread over threads",
+    .summary = "one pass for the range, one to quantize; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       const DynamicQuant op{code_format(p.attributes), p.attributes.text("granularity") == "tensor", p.attributes.text("index") == "offsets"};
       return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dynamic_quant)(args, op); };

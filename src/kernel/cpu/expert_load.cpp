@@ -23,7 +23,7 @@ void launch(const LaunchArgs& args) {
 extern const Kernel moe_expert_load{
     .name = "moe.expert_load",
     .op = OpKind::expert_load,
-    .summary = "one pass on one thread: there are as many ids as a router chooses, not as many as elements",
+    .summary = "one pass on one thread: there are few ids",
     .bind = [](const Problem&) -> Launcher { return launch; },
 };
 

@@ -47,7 +47,7 @@ void activate(const GatedTile& tile, float* result, std::size_t n, const Gated& 
   }
 }
 
-/// Tiles of all rows, spread over threads: few long rows use them as well as many short ones.
+/// Tiles of all rows, spread over threads: few long rows keep them as busy as many short ones.
 void gated(const LaunchArgs& args, const Gated& parameters) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y);

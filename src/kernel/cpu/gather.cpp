@@ -11,7 +11,7 @@ namespace {
 
 std::int64_t index_at(const IndexList& indices, std::int64_t i, std::int64_t size) { return checked_signed_index("gather", "1 (indices)", indices[i], size); }
 
-/// The axis is not the last: whole rows move.
+/// The axis is not the last: whole rows are copied.
 void gather_rows(const LaunchArgs& args, int axis) {
   const TensorView& x = args.inputs[0];
   const IndexList indices(args.inputs[1]);
@@ -27,7 +27,7 @@ void gather_rows(const LaunchArgs& args, int axis) {
   });
 }
 
-/// The axis is the last: single elements move from a row of x to a run of y.
+/// The axis is the last: single elements are copied from a row of x to a run of y.
 template <class T>
 void gather_elements(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];

@@ -10,7 +10,7 @@ namespace {
 enum Operand : std::size_t { q, k_cache, v_cache, block_tables, context_lens, query_starts, k_scale, v_scale, sinks, alibi };
 constexpr std::string_view name = "incre_flash_attention";
 
-/// Operands of a launch that were checked, and the tiles of queries they give.
+/// The checked operands of a launch, and its tiles of queries.
 class Batch {
  public:
   Batch(const LaunchArgs& args, const KvCacheAxes& axes)

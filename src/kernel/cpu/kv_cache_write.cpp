@@ -14,7 +14,7 @@ enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
 struct Stream {
   const TensorView& from;
   CacheStream to;
-  RunConverter convert;  ///< to the cache's type where that is real, else to float32
+  RunConverter convert;  ///< to the cache's type, or to float32 where it is quantized
 
   Stream(const LaunchArgs& args, std::size_t which, const KvCacheAxes& axes) : from(args.inputs[which]), to{args.outputs[which], nullptr, nullptr, axes} {
     if (args.outputs.size() > 2) to.token_scales = &args.outputs[2 + which];

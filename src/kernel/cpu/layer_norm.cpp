@@ -1,4 +1,4 @@
-// Normalisations that subtract a mean: layer_norm, group_norm and instance_norm.
+// Norms that subtract a mean: layer_norm, group_norm and instance_norm.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/layer_norm.cpp"
 #include <hwy/foreach_target.h>

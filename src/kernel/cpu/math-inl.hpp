@@ -62,7 +62,7 @@ HWY_INLINE Real polynomial(Real x, const float (&c)[n]) {
   return sum;
 }
 
-/// Calls a scalar function for each lane: for what is rare or has no short vector form.
+/// Calls a scalar function for each lane: for rare cases and functions without a short vector form.
 template <class Function>
 HWY_INLINE Real per_lane(Real a, Real b, Function function) {
   HWY_ALIGN float x[hn::MaxLanes(FloatTag())], y[hn::MaxLanes(FloatTag())];
@@ -97,7 +97,7 @@ HWY_INLINE Real log1p(Real x) { return select(x == x, hn::Log1p(FloatTag(), x.v)
 
 HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), x.v), x); }
 
-/// Beyond this the three-part reduction by pi loses bits; the C library takes over.
+/// Beyond this the three-part reduction by pi loses bits, and the C library is used.
 inline constexpr float largest_reduced_angle = 8192;
 
 HWY_INLINE Real sin(Real x) {

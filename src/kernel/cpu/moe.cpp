@@ -1,4 +1,4 @@
-// moe and ep_moe: the kernels of their parts in a row, with float32 in between.
+// moe and ep_moe: the kernels of their parts in sequence, with float32 in between.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/moe.cpp"
 #include <hwy/foreach_target.h>
@@ -72,7 +72,7 @@ Parts parts_of(const Problem& p) {
   return parts;
 }
 
-/// Sizes of a call and the values between its parts, laid one after the other into a workspace.
+/// Sizes of a call and the values between its parts, one after the other in a workspace.
 struct Layout {
   std::int64_t tokens, hidden, features, experts, k;
   TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;

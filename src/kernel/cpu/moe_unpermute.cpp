@@ -37,7 +37,7 @@ HWY_EXPORT(add_scaled);
 
 namespace {
 
-constexpr std::int64_t column_tile = 1024;  ///< columns summed at once: 4 KB, which the first cache level holds
+constexpr std::int64_t column_tile = 1024;  ///< columns summed together: 4 KB, which fits L1
 
 void launch(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];

@@ -7,7 +7,7 @@
 namespace cermet::cpu {
 namespace {
 
-/// Address of the element that lies `offset` elements into a view.
+/// Address of the element at `offset` in a view.
 void* at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }
 
 using Permutation = PerAxis<int>;

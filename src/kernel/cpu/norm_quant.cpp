@@ -22,7 +22,7 @@ struct NormQuant {
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Tiles of one row of rms_norm(x + residual) * smooth, computed again each time they are asked for.
+/// Tiles of one row of rms_norm(x + residual) * smooth, recomputed at every request.
 struct NormalisedRow {
   RowIn x, residual, weight, smooth;
   float norm = 1, weight_offset = 0;
@@ -65,7 +65,7 @@ void set_norm(NormalisedRow& row, std::size_t length, float eps) {
   row.norm = 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + eps);
 }
 
-/// Codes of a row with given scale and offset.
+/// Quantizes a row with given scale and offset.
 void write_static(NormalisedRow& row, std::size_t length, AlongRow scale, AlongRow offset, bool divide, DType dtype, std::byte* codes) {
   TileBuffer scale_buffer, offset_buffer, scaled;
   for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
@@ -129,7 +129,7 @@ Launcher bind_norm_quant(const Problem& p) {
   return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(norm_quant)(args, op); };
 }
 
-constexpr std::string_view summary = "a pass for the norm, one for the range where scales are dynamic, one for the codes; rows spread over threads";
+constexpr std::string_view summary = "a pass for the norm, one for the range where scales are dynamic, one to quantize; rows spread over threads";
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A small float32 matrix product for operands that lie in the first cache levels: c = a * b or c += a * b.
+// A small float32 matrix product for operands in L1 and L2: c = a * b or c += a * b.
 #if defined(CERMET_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_PRODUCT_INL
 #undef CERMET_PRODUCT_INL
@@ -50,7 +50,7 @@ HWY_INLINE void product_rows(const Broadcast& a, const float* b, float* c, const
 
 /// c[m, n] (+)= a[m, k] * b[k, n]; b and c are dense. Sums over k run in order.
 HWY_INLINE void product(const Broadcast& a, const float* b, float* c, const ProductShape& shape, bool accumulate) {
-  constexpr int block = hn::MaxLanes(FloatTag()) >= 16 ? 8 : 4;  // as many sums as the registers of the instruction set hold
+  constexpr int block = hn::MaxLanes(FloatTag()) >= 16 ? 8 : 4;  // as many sums as fit the registers of the instruction set
   std::int64_t m = 0;
   for (; m + block <= shape.m; m += block) product_rows<block>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
   for (; m < shape.m; ++m) product_rows<1>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);

@@ -47,7 +47,7 @@ void quantize(const LaunchArgs& args, bool divide) {
   });
 }
 
-/// The scale or offset of one row of codes.
+/// The scale or offset of one quantized row.
 AlongRow parameter_of_row(const TensorView& view, const Dequantize& parameters, std::int64_t row) {
   if (!view.present) return {};
   switch (parameters.granularity) {

@@ -1,4 +1,4 @@
-// Dynamic quantization of a row whose values come tile by tile: from memory, or from the operator in front of it. Include after <hwy/foreach_target.h>.
+// Dynamic quantization of a row whose values come tile by tile: from memory, or from the operator before it. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_QUANTIZE_ROW_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_QUANTIZE_ROW_INL
 #undef CERMET_QUANTIZE_ROW_INL
@@ -37,7 +37,7 @@ inline void widen(ValueRange& range, const float* values, std::size_t n, bool as
   for (std::size_t i = 0; i < lanes(); ++i) range.merge(lows[i], highs[i]);
 }
 
-/// Codes of n values with a scale of their own; see code_scale.
+/// Quantizes n values that share a scale; see code_scale.
 inline void write_scaled(const float* values, CodeScale scale, DType dtype, std::byte* codes, std::size_t n) {
   TileBuffer scaled;
   if (scale.scale == 0) {
@@ -63,14 +63,15 @@ struct QuantizedRow {
   std::int32_t* zero_points;
 };
 
-/// Row `row` of the codes and of its scales (result `scale_output`, with zero points after it): a row of scales where there are groups, else one element.
+/// Row `row` of the quantized values and of their scales (result `scale_output`, with zero points after it): a row of scales where there are groups, else one
+/// element.
 inline QuantizedRow quantized_row(const LaunchArgs& args, const Rows& codes, std::int64_t row, std::size_t scale_output, const CodeFormat& format) {
   const auto entries = [&](const TensorView& view) { return format.group != 0 ? Rows(view).row(row) : view.as<std::byte>() + element_offset(view, row) * 4; };
   return {codes.row(row), reinterpret_cast<float*>(entries(args.outputs[scale_output])),
           format.asymmetric ? reinterpret_cast<std::int32_t*>(entries(args.outputs[scale_output + 1])) : nullptr};
 }
 
-/// Quantizes a row of `length` values. source(first, n) gives a tile of them as const float*; it is asked twice for each value, so it must not change what it
+/// Quantizes a row of `length` values. source(first, n) gives a tile of them as const float*; it is called twice for each value, so it must not change what it
 /// reads.
 template <class Source>
 HWY_INLINE void quantize_row(Source&& source, std::size_t length, const CodeFormat& format, const QuantizedRow& out) {

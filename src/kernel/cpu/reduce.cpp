@@ -17,7 +17,7 @@
 #define CERMET_REDUCE_ONCE
 namespace cermet::cpu {
 
-/// A reduction taken apart. The last axis of x stands alone, as `length` dense elements; `kept` and `reduced` are the others.
+/// A reduction by axes. The last axis of x is separate, with `length` dense elements; `kept` and `reduced` are the others.
 struct ReducePlan {
   Reduction kind;
   TensorView x, y;
@@ -59,7 +59,7 @@ HWY_INLINE RowIn row_at(const TensorView& view, std::int64_t offset) {
 /// All lanes as one number, in a fixed order.
 template <class Op>
 float combine_lanes(Real v) {
-  HWY_ALIGN float lane[2 * hn::MaxLanes(FloatTag())] = {};  // the upper half feeds lanes that nobody reads
+  HWY_ALIGN float lane[2 * hn::MaxLanes(FloatTag())] = {};  // the upper half feeds lanes that are not used
   for (std::size_t width = lanes() / 2; width > 0; width /= 2) {
     hn::Store(v.v, FloatTag(), lane);
     v = Op::combine(v, hn::LoadU(FloatTag(), lane + width));
@@ -165,7 +165,7 @@ ReducePlan make_plan(Reduction kind, const TensorView& x, std::uint32_t reduced,
   return plan;
 }
 
-/// Scalar: integer sums need more than 64 bits, and nothing on a model's path waits for them.
+/// Scalar: integer sums need more than 64 bits, and they are on no model's critical path.
 template <class T>
 void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
   const std::int64_t columns = plan.last_is_reduced ? 1 : plan.length, run = plan.last_is_reduced ? plan.length : 1;

@@ -151,7 +151,7 @@ void launch(const LaunchArgs& args, const Settings& settings) {
 extern const Kernel cache_rope_and_cache{
     .name = "cache.rope_and_cache",
     .op = OpKind::rope_and_cache,
-    .summary = "each head is normalised and rotated in float32 on its way to the result or its slot; heads spread over threads",
+    .summary = "each head is normalized and rotated in float32 and stored in the result or its slot; heads spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       const Settings settings{p.attributes.text("style") == "neox", static_cast<float>(p.attributes.number("eps")),
                               static_cast<float>(p.attributes.number("weight_offset")), KvCacheAxes(p.attributes.text("layout"))};

@@ -26,7 +26,7 @@ struct Scatter {
   std::optional<Reduction> reduction;
 };
 
-/// Calls body(unit, thread) for units that share no element, spread over threads.
+/// Calls body(unit, thread) for disjoint units, spread over threads.
 template <class Body>
 void for_units(const LaunchArgs& args, int axis, Body&& body) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];

@@ -20,7 +20,7 @@ inline constexpr std::size_t smooth_operand = 1, scale_operand = 2, offset_opera
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Tiles of one row of silu(gate) * up * smooth, computed again each time they are asked for.
+/// Tiles of one row of silu(gate) * up * smooth, recomputed at every request.
 struct GatedRow {
   RowIn x, smooth;
   std::size_t features = 0;
@@ -77,7 +77,7 @@ HWY_EXPORT(silu_and_mul_quant);
 extern const Kernel rowwise_silu_and_mul_quant{
     .name = "rowwise.silu_and_mul_quant",
     .op = OpKind::silu_and_mul_quant,
-    .summary = "static: one pass; dynamic: one for the range, one for the codes; rows spread over threads",
+    .summary = "static: one pass; dynamic: one for the range, one to quantize; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       const SiluAndMulQuant op{code_format(p.attributes), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"),
                                p.attributes.text("mode") == "div"};

@@ -23,7 +23,7 @@ struct StridedAxes {
     for (std::size_t i = 0; i < N; ++i) strides[i] = stride[i][axis];
     return strides;
   }
-  /// Appends an axis, or makes the last one longer where the two are one run for every operand. Axes of one element vanish.
+  /// Appends an axis, or makes the last one longer where the two are one run for every operand. Axes of one element are dropped.
   void append(std::int64_t dim, const std::array<std::int64_t, N>& strides) {
     if (dim == 1) return;
     const int last = rank() - 1;

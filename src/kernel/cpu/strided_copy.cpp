@@ -13,7 +13,7 @@ namespace {
 /// Operand 0 is the source, operand 1 the destination.
 using CopyAxes = StridedAxes<2>;
 
-/// Merges neighbouring axes that are one run on both sides. At least one axis is left.
+/// Merges adjacent axes that are contiguous on both sides. At least one axis is left.
 CopyAxes simplified(const Shape& shape, const Shape& from, const Shape& to) {
   CopyAxes axes;
   for (int a = 0; a < shape.rank(); ++a) axes.append(shape[a], {from[a], to[a]});
@@ -32,7 +32,7 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
   }
 }
 
-/// Work is cut into (position of the outer axes, piece of the inner one) and handed to threads in order.
+/// Work is divided into (position of the outer axes, piece of the inner one) and handed to threads in order.
 template <class Body>
 void for_pieces(const CopyAxes& outer, std::int64_t pieces, std::int64_t piece_bytes, ThreadPool& pool, Body&& body) {
   pool.parallel_for(outer.shape.elements() * pieces, rows_per_thread(piece_bytes), [&](std::int64_t begin, std::int64_t end) {

@@ -52,7 +52,7 @@ HWY_INLINE void store(Floats v, format::bf16* p) {
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(wide, 0x7fff))));
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(wide, 0x40));
   const auto kept = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(v)), quiet, rounded);
-  // Only 16 bits are left, so the signed conversion that x86 has narrows without saturating once the sign is extended.
+  // Only 16 bits are left, so the signed conversion of x86 narrows without saturating once the sign is extended.
   const hn::RebindToSigned<FloatTag> wide_signed;
   const hn::Rebind<std::int16_t, FloatTag> half_signed;
   const auto extended = hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(wide_signed, kept)));

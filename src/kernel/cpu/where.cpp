@@ -13,7 +13,7 @@ Shape broadcast_strides(const TensorView& view, const Shape& result) {
   return strides;
 }
 
-/// Along the innermost axis. The dense form is apart so that the compiler vectorises it.
+/// Along the innermost axis. The dense form is separate so that the compiler vectorizes it.
 template <class T>
 void choose(const std::uint8_t* condition, const T* x, const T* other, T* y, const std::array<std::int64_t, 4>& step, std::int64_t count) {
   if (step == std::array<std::int64_t, 4>{1, 1, 1, 1}) {
@@ -53,7 +53,7 @@ void where(const LaunchArgs& args) {
 extern const Kernel movement_where{
     .name = "movement.where",
     .op = OpKind::where,
-    .summary = "one pass by element size; broadcast operands do not move; runs spread over threads",
+    .summary = "one pass by element size; broadcast operands do not advance; runs spread over threads",
     .bind = [](const Problem&) -> Launcher {
       return [](const LaunchArgs& args) {
         if (args.outputs[0].elements() > 0) by_element_size(size_of(args.outputs[0].dtype), [&](auto zero) { where<decltype(zero)>(args); });

@@ -42,7 +42,7 @@ HWY_AFTER_NAMESPACE();
 namespace cermet::cpu {
 namespace {
 
-/// Why a problem is not for this kernel, for a reader of `cermet ops rms_norm --explain`.
+/// Why the kernel declines a problem, as shown by `cermet ops rms_norm --explain`.
 Decline declines(const Problem& p) {
   if (p.has(1)) return "a weight is given; this kernel takes rows without one";
   if (p.input(0).dtype != DType::f32 || p.outputs[0].dtype != DType::f32) return "x or y is not f32";
@@ -53,7 +53,7 @@ Decline declines(const Problem& p) {
 
 HWY_EXPORT(rms_norm_plain);
 
-// Beside these fields a kernel may ask for scratch memory (`workspace`) and for a weight in a packed layout (`weight_layout`).
+// Besides these fields a kernel may request scratch memory (`workspace`) and for a weight in a packed layout (`weight_layout`).
 extern const Kernel rowwise_rms_norm_plain{
     .name = "rowwise.rms_norm.plain",
     .op = OpKind::rms_norm,

@@ -6,7 +6,7 @@
 
 namespace cermet::cuda {
 
-/// Enqueues a product. Throws Error where the library is absent or refuses.
+/// Enqueues a product. Throws Error where the library is absent or returns an error.
 void multiply_with_cublaslt(const MatrixProduct& product, CUstream stream);
 
 }  // namespace cermet::cuda

@@ -46,7 +46,7 @@ class CudaDevice final : public Device {
     if (target_.compute_capability < 75)
       fail(Status::unsupported, "device cuda:{} ({}): expected compute capability 7.5 or later, found {}.{}", index, target_.name,
            target_.compute_capability / 10, target_.compute_capability % 10);
-    name_ = fmt::format("cuda:{} ({}, {} multiprocessors, {:.0f} GiB)", index, target_.name, target_.multiprocessors, static_cast<double>(memory) / (1 << 30));
+    name_ = fmt::format("cuda:{} ({}, {} SMs, {:.0f} GiB)", index, target_.name, target_.multiprocessors, static_cast<double>(memory) / (1 << 30));
   }
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
@@ -105,7 +105,7 @@ class CudaDevice final : public Device {
     if (shared > 48 << 10) {
       const auto most = static_cast<int>(target_.shared_bytes);  // a launch may take more than its blocks use
       d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most), "shared memory of a kernel");
-      // An idle multiprocessor would be divided for this kernel alone, and the next one, which is to run beside it, would not fit.
+      // Otherwise an idle SM's carve-out would fit this kernel alone, and the next one, which is to run concurrently, would not fit.
       d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED), "shared memory of a kernel");
     }
     int local = 0;

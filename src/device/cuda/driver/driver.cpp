@@ -17,7 +17,7 @@ void* open_library() {
 
 Driver open_driver() {
   void* library = open_library();
-  // The version first: a driver that is too old should be told so, not that it lacks a function.
+  // The version first: for a driver that is too old the message should say so, not name a missing function.
   const auto get_version = reinterpret_cast<decltype(&::cuDriverGetVersion)>(dlsym(library, "cuDriverGetVersion"));
   int version = 0;
   if (!get_version || get_version(&version) != CUDA_SUCCESS) version = 0;

@@ -1,4 +1,4 @@
-// nvJitLink: pieces of LTO-IR to one cubin, optimised together.
+// nvJitLink: pieces of LTO-IR to one cubin, optimized together.
 #include <nvJitLink.h>
 
 #include "base/error.hpp"

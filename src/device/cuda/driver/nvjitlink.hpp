@@ -5,7 +5,7 @@
 
 namespace cermet::cuda {
 
-/// Links pieces of LTO-IR to a cubin; the pieces are optimised together.
+/// Links pieces of LTO-IR to a cubin; the pieces are optimized together.
 CompileResult link_lto(std::span<const std::vector<std::byte>> pieces, std::span<const std::string> options);
 
 }  // namespace cermet::cuda
