@@ -50,6 +50,16 @@ TEST_P(CudaSymbolic, BindsWithoutAGpu) {
   }
 }
 
+// Heads are compiled into the program: one made for the most that there may be would read past fewer.
+TEST(CudaSymbolicHeads, AreDeclined) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  const TensorType heads{DType::f32, {Dim::symbol("T"), 16}}, table{DType::f32, {50, 8}}, position{DType::i32, {}};
+  Problem problem = make_problem(definition(OpKind::rope), {heads, std::nullopt, table, table, position}, {});
+  problem.maximum.set(symbol_id("T"), 8);
+  problem.target = device->target();
+  for (const Kernel* kernel : cuda::kernels_of(OpKind::rope)) EXPECT_EQ(kernel->declines(problem), "the number of heads is not known") << kernel->name;
+}
+
 TEST_P(CudaSymbolic, ComputesAsForTheNumber) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;

@@ -24,6 +24,13 @@ struct Sizes {
   std::int64_t items(std::int64_t tokens) const { return div_up(tokens * heads * (head_size - half), threads * pairs); }
 };
 
+/// Heads are part of the program; only tokens are counted when it is launched.
+Decline declines(const Problem& p) {
+  for (const Operand x : {q, k})
+    if (p.has(x) && !p.input(x).dims[p.input(x).dims.size() - 2].is_constant()) return "the number of heads is not known";
+  return std::nullopt;
+}
+
 std::vector<Program> programs(const Problem& p) {
   const Sizes s(p);
   return {
@@ -69,6 +76,7 @@ extern const Kernel attention_rope;
 const Kernel attention_rope{.name = "attention.rope",
                             .op = OpKind::rope,
                             .summary = "a thread rotates one vector of pairs of one head",
+                            .declines = declines,
                             .bind = [](const Problem& p) -> Launcher { return [sizes = Sizes(p)](const LaunchArgs& args) { launch(args, sizes); }; },
                             .programs = programs};
 
