@@ -70,7 +70,7 @@ TEST(Policy, RefusesWhatCannotRun) {
   const auto check = [&](std::string_view text) { return [text, &modules] { Policy::parse(text, "p").check(modules); }; };
   expect_error(Status::invalid_argument, {"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj", "share an input", "w8a16", "16bit"},
                check("*.q_proj = w8a16"));
-  expect_error(Status::invalid_argument, {"experts.0.gate_proj", "experts.3.up_proj", "one product"},
+  expect_error(Status::invalid_argument, {"experts.0.gate_proj", "experts.3.up_proj", "one grouped GEMM"},
                check("*.experts.3.up_proj = w8a8_dynamic\n*.experts.* = 16bit"));
   expect_error(Status::invalid_argument, {"for an expert", "w8a8_static"}, check("*.experts.* = w8a8_static"));
   expect_error(Status::invalid_argument, {"model.layers.0.mlp.gate", "router", "w8a16"}, check("*.mlp.gate = w8a16"));
