@@ -124,7 +124,7 @@ ReadEntry read_entry(const fs::path& folder, bool whole) {
   struct stat status {};
   if (!opened) {
     const int error = errno;
-    if (lstat(folder.c_str(), &status) != 0) return entry;
+    if (error == ENOENT || lstat(folder.c_str(), &status) != 0) return entry;  // another may have put it there since
     entry.state = ReadEntry::State::damaged;
     entry.problem = fmt::format("expected a folder: {}", std::strerror(error));
     return entry;
