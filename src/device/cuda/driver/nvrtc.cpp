@@ -77,6 +77,7 @@ class NvidiaToolchain final : public Toolchain {
     std::vector<const char*> options;
     for (const std::string& option : request.options) options.push_back(option.c_str());
     if (request.form == CompileRequest::Form::lto_ir) options.push_back("-dlto");
+    options.push_back("--no-cache");  // where there is a driver, NVRTC would answer from the driver's cache, without the assembler's report
     const nvrtcResult result = nvrtcCompileProgram(source.get(), static_cast<int>(options.size()), options.data());
     CompileResult compiled{{}, log_of(source.get(), request.name)};
     if (result != NVRTC_SUCCESS) fail(Status::internal, "GPU code {} does not compile ({}):\n{}", request.name, nvrtcGetErrorString(result), compiled.log);
