@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "io/new_folder.hpp"
+#include "io/safetensors.hpp"
 #include "model/config.hpp"
-#include "model/new_folder.hpp"
 #include "model/random_weights.hpp"
-#include "model/safetensors.hpp"
 
 namespace cermet {
 namespace {

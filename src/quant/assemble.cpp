@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "io/new_folder.hpp"
 #include "model/checkpoint.hpp"
-#include "model/new_folder.hpp"
 #include "quant/modelslim.hpp"
 #include "quant/pipeline.hpp"
 

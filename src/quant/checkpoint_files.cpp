@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "model/new_folder.hpp"
+#include "io/new_folder.hpp"
 
 namespace cermet {
 namespace {

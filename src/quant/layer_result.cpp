@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "model/linear_scheme.hpp"
 
 namespace cermet {

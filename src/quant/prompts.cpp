@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "quant/checkpoint_files.hpp"
 
 namespace cermet {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "quant/checkpoint_files.hpp"
 
 namespace cermet {

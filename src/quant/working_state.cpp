@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "base/text.hpp"
-#include "model/json_file.hpp"
-#include "model/posix_file.hpp"
-#include "model/safetensors.hpp"
+#include "io/json_file.hpp"
+#include "io/posix_file.hpp"
+#include "io/safetensors.hpp"
 
 namespace cermet {
 namespace {

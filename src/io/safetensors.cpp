@@ -1,4 +1,4 @@
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet {
 namespace {

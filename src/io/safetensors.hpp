@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 
 namespace cermet {
 

@@ -1,4 +1,4 @@
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

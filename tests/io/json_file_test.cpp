@@ -1,4 +1,4 @@
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 #include <gtest/gtest.h>
 
