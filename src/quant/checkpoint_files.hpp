@@ -42,7 +42,4 @@ std::int64_t write_shards(const std::filesystem::path& folder, const std::vector
 /// licences.
 void copy_side_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// A small file's content. Throws Error(io) naming it.
-std::string content_of_file(const std::filesystem::path& path);
-
 }  // namespace cermet
