@@ -28,10 +28,7 @@ function(cermet_precompile target name)
   target_precompile_headers(${target} REUSE_FROM cermet_precompiled_${name})
 endfunction()
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(intrinsics <immintrin.h>)  # what Highway includes for AVX2 and AVX-512: 0.7 s of every kernel file
-endif()
-cermet_precompiled(hot ON "" ${intrinsics})
+cermet_precompiled(hot ON "")
 cermet_precompiled(cold ON ${CERMET_COLD})
 if(CERMET_TESTS)
   find_package(GTest REQUIRED)
