@@ -30,7 +30,6 @@ endfunction()
 
 cermet_precompiled(hot ON "")
 cermet_precompiled(cold ON ${CERMET_COLD})
-cermet_precompiled(cold_json ON ${CERMET_COLD} <nlohmann/json.hpp>)
 if(CERMET_TESTS)
   find_package(GTest REQUIRED)
   cermet_precompiled(test OFF ${CERMET_COLD} <gtest/gtest.h>)

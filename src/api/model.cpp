@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "api/guard.hpp"
 #include "api/handle.hpp"
 #include "api/options.hpp"
 #include "base/text.hpp"
+#include "io/json_value.hpp"
 #include "model/engine_options.hpp"
 #include "model/generate.hpp"
 #include "model/tokenizer/tokenizer.hpp"
@@ -43,23 +43,23 @@ EngineOptions engine_options(const Context& context, int threads, const cermet_m
 
 std::string info_of(const cermet_model& model) {
   const ModelConfig& c = model.engine.config();
-  nlohmann::ordered_json json{{"architecture", c.architecture_name},
-                              {"layers", c.layers},
-                              {"hidden_size", c.hidden_size},
-                              {"heads", c.heads},
-                              {"kv_heads", c.kv_heads},
-                              {"head_dim", c.head_dim},
-                              {"vocab_size", c.vocab_size},
-                              {"max_position_embeddings", c.max_position_embeddings},
-                              {"experts", c.experts},
-                              {"dtype", name_of(model.engine.dtype())},
-                              {"device", model.engine.device_name()},
-                              {"computes", model.engine.computes()},
-                              {"weight_bytes", model.engine.weight_bytes()},
-                              {"cache_bytes", model.engine.cache_bytes()},
-                              {"bos_id", nullptr},
-                              {"eos_ids", c.eos_ids},
-                              {"has_tokenizer", model.tokenizer.has_value()}};
+  JsonValue json{{"architecture", c.architecture_name},
+                 {"layers", c.layers},
+                 {"hidden_size", c.hidden_size},
+                 {"heads", c.heads},
+                 {"kv_heads", c.kv_heads},
+                 {"head_dim", c.head_dim},
+                 {"vocab_size", c.vocab_size},
+                 {"max_position_embeddings", c.max_position_embeddings},
+                 {"experts", c.experts},
+                 {"dtype", name_of(model.engine.dtype())},
+                 {"device", model.engine.device_name()},
+                 {"computes", model.engine.computes()},
+                 {"weight_bytes", model.engine.weight_bytes()},
+                 {"cache_bytes", model.engine.cache_bytes()},
+                 {"bos_id", nullptr},
+                 {"eos_ids", c.eos_ids},
+                 {"has_tokenizer", model.tokenizer.has_value()}};
   if (c.bos_id) json["bos_id"] = *c.bos_id;
   return json.dump();
 }

@@ -13,7 +13,7 @@
 namespace cermet::api {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonValue;
 
 Json dtypes_json(DTypeSet set) {
   Json list = Json::array();
@@ -63,7 +63,7 @@ std::size_t likeness(std::string_view a, std::string_view b) {
 
 Json schema_json(const OpDefinition& op) {
   Json json{{"name", op.name}, {"category", op.category}, {"summary", op.summary}, {"semantics", op.semantics}};
-  json["inputs"] = json["outputs"] = json["attributes"] = Json::array();
+  for (const char* list : {"attributes", "outputs", "inputs"}) json[list] = Json::array();
   for (const OperandSpec& spec : op.inputs) json["inputs"].push_back(operand_json(spec, true));
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     json["outputs"].push_back(operand_json(op.outputs[i], false));

@@ -1,15 +1,15 @@
 // An operator's schema for programs (JSON) and examples made from its own cases.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "io/json_value.hpp"
 #include "op/operator.hpp"
 
 namespace cermet::api {
 
 /// name, category, summary, semantics, inputs, outputs, attributes, properties, kernels by backend, example. Keys keep this order.
-nlohmann::ordered_json schema_json(const OpDefinition& op);
+JsonValue schema_json(const OpDefinition& op);
 /// Operands and attributes of the operator's first case, as `cermet ops NAME --explain` takes them: "x=f32[4, 7] eps=1e-05".
 std::string example_call(const OpDefinition& op);
 /// Throws Error(invalid_argument) that lists similar names.

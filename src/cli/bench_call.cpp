@@ -105,7 +105,7 @@ std::vector<double> run_copies(std::vector<Copy>& copies, double seconds) {
 }
 
 void add_rates(Json& json, const Cost& cost) {
-  const double median = json["median_seconds"];
+  const double median = json["median_seconds"].get<double>();
   json["operations"] = cost.operations;
   json["bytes"] = cost.bytes;
   json["operations_per_second"] = cost.operations / median;
@@ -175,8 +175,8 @@ std::string measured_text(const Json& result) {
   const auto count = [&](const char* key) { return result[key].get<std::int64_t>(); };
   const bool device = result.contains("device");
   Table table;
-  table.row({"kernel", result["kernel"]});
-  table.row(device ? std::vector<std::string>{"device", result["device"]}
+  table.row({"kernel", result["kernel"].get<std::string>()});
+  table.row(device ? std::vector<std::string>{"device", result["device"].get<std::string>()}
                    : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"), result["instruction_set"].get<std::string>())});
   const std::string median = seconds_text(number("median_seconds"));
   table.row({"median", device ? fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands", median, count("graphs"), count("launches"),

@@ -35,7 +35,7 @@ std::string limits_text(const Json& json) {
   table.row({"of read bandwidth", fmt::format("{:.1f} %", 100 * json["bandwidth_fraction"].get<double>())});
   for (const char* type : {"f32", "bf16", "int8"}) {
     const Json& fraction = json[fmt::format("{}_fraction", type)];
-    if (fraction.is_number()) table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * fraction.get<double>())});
+    if (!fraction.is_null()) table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * fraction.get<double>())});
   }
   return table.to_string();
 }

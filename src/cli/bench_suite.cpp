@@ -6,7 +6,7 @@
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/verb.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet::cli {
 namespace {

@@ -36,7 +36,7 @@ void Console::write(std::string_view text) {
     fail(Status::io, "standard output: expected room for the result, found: {}", std::strerror(errno));
 }
 
-void Console::write_json(const Json& value) { write(value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
+void Console::write_json(const Json& value) { write(value.dump() + "\n"); }
 
 void Console::note(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 

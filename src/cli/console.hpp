@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "io/json_value.hpp"
+
 namespace cermet::cli {
 
 /// Keys keep the order in which they were set.
-using Json = nlohmann::ordered_json;
+using Json = JsonValue;
 
 class Console {
  public:

@@ -7,6 +7,7 @@
 #include <spdlog/version.h>
 
 #include <CLI/Version.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <thread>
 
 #include "base/thread_pool.hpp"
@@ -94,7 +95,8 @@ void print_text(Console& console, const Json& all) {
   console.print("machine\n{}", machine.to_string());
   Table variables;
   for (const Json& v : all["variables"])
-    variables.row({v["name"], fmt::format("\"{}\"{}", v["value"].get<std::string>(), v["set"] ? "" : " (default)"), v["meaning"]});
+    variables.row({v["name"].get<std::string>(), fmt::format("\"{}\"{}", v["value"].get<std::string>(), v["set"].get<bool>() ? "" : " (default)"),
+                   v["meaning"].get<std::string>()});
   console.print("environment variables\n{}", variables.to_string());
 }
 

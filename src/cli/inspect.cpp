@@ -46,7 +46,7 @@ Json architecture_json(const ModelConfig& c) {
 Json report_json(const Checkpoint& checkpoint, const CheckpointReport& report) {
   Json json{{"model", checkpoint.folder().string()}, {"architecture", architecture_json(checkpoint.config())}, {"tensor_count", report.tensors},
             {"parameters", report.parameters},       {"active_parameters", report.active_parameters},          {"bytes", report.bytes}};
-  json["storage"] = json["files"] = json["tensors"] = Json::array();
+  for (const char* list : {"tensors", "files", "storage"}) json[list] = Json::array();
   for (const StorageTotal& s : report.storage)
     json["storage"].push_back({{"dtype", name_of(s.dtype)}, {"tensors", s.tensors}, {"elements", s.elements}, {"bytes", s.bytes}});
   for (const FileTotal& f : report.files) json["files"].push_back({{"name", f.name}, {"tensors", f.tensors}, {"bytes", f.bytes}});

@@ -86,7 +86,7 @@ struct CommandLine {
 int report(int code, const std::string& message, bool json) {
   const std::string line = one_line(message);
   fmt::print(stderr, "cermet: error: {}\n", line);
-  if (json) fmt::print("{}\n", Json{{"error", line}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (json) fmt::print("{}\n", Json{{"error", line}}.dump());
   return code;
 }
 

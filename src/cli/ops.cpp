@@ -132,9 +132,9 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
 }
 
 void explain_text(Console& console, const Problem& problem, const Selection& selection, const Json& json) {
-  const double operations = json["operations"], bytes = json["bytes"];
+  const double operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
   Table facts, candidates;
-  for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type});
+  for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type.get<std::string>()});
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
                                  operations / std::max(bytes, 1.0))});
   if (problem.constant_inputs) facts.row({"constants", fmt::format("{}", fmt::join(constant_names(problem), ", "))});

@@ -10,7 +10,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "cli/quantize_measure.hpp"
-#include "model/new_folder.hpp"
+#include "io/new_folder.hpp"
 #include "quant/assemble.hpp"
 #include "quant/modelslim.hpp"
 #include "quant/pipeline.hpp"

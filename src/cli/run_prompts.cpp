@@ -8,8 +8,8 @@
 #include "base/checked.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/process.hpp"
+#include "io/json_file.hpp"
 #include "model/generate_batch.hpp"
-#include "model/json_file.hpp"
 
 namespace cermet::cli {
 namespace {

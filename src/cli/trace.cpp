@@ -7,8 +7,8 @@
 #include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
+#include "io/posix_file.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "model/posix_file.hpp"
 
 namespace cermet::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet {
 namespace {

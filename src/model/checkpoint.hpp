@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/safetensors.hpp"
 #include "model/quantization.hpp"
-#include "model/safetensors.hpp"
 
 namespace cermet {
 

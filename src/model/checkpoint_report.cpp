@@ -14,7 +14,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;  // a multiple of every element's size
+constexpr std::int64_t scan_piece_bytes = std::int64_t{1} << 20;  // a multiple of every element's size
 
 std::int64_t elements_of(const ExpectedTensor& tensor) {
   std::int64_t elements = 1;
@@ -100,7 +100,7 @@ std::vector<Piece> pieces_of(const Checkpoint& checkpoint) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const std::int64_t bytes = checkpoint.tensors()[i].bytes();
-    for (std::int64_t begin = 0; begin < bytes; begin += piece_bytes) pieces.push_back({i, begin, std::min(piece_bytes, bytes - begin)});
+    for (std::int64_t begin = 0; begin < bytes; begin += scan_piece_bytes) pieces.push_back({i, begin, std::min(scan_piece_bytes, bytes - begin)});
   }
   return pieces;
 }
@@ -163,7 +163,7 @@ CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const Chec
   std::atomic<std::int64_t> done{0};
   pool.run([&](int thread) {
     try {
-      std::vector<std::byte> buffer(piece_bytes);
+      std::vector<std::byte> buffer(scan_piece_bytes);
       for (std::size_t i = next++; i < pieces.size(); i = next++) {
         if (options.cancelled != nullptr && options.cancelled->load()) fail(Status::cancelled, "{}: cancelled", checkpoint.folder().string());
         const std::span<std::byte> part = std::span(buffer).first(static_cast<std::size_t>(pieces[i].bytes));

@@ -10,8 +10,8 @@ namespace cermet {
 namespace {
 
 /// Fields that say nothing about the computation, or what the observers of the tool that made the file were.
-constexpr std::string_view informative[] = {"observer",     "observer_kwargs", "scale_dtype", "zp_dtype", "version", "global_compression_ratio",
-                                            "quant_method", "is_mx",           "format"};
+constexpr std::string_view informative_fields[] = {"observer",     "observer_kwargs", "scale_dtype", "zp_dtype", "version", "global_compression_ratio",
+                                                   "quant_method", "is_mx",           "format"};
 
 bool is_empty(Json field) {
   const bool container = field.is(JsonKind::object) || field.is(JsonKind::array);
@@ -22,7 +22,7 @@ bool is_empty(Json field) {
 void check_fields(Json object, std::initializer_list<std::string_view> known) {
   for (Json field : object.as_object()) {
     const auto is_field = [&](std::string_view name) { return name == field.key(); };
-    if (std::ranges::any_of(known, is_field) || std::ranges::any_of(informative, is_field) || is_empty(field)) continue;
+    if (std::ranges::any_of(known, is_field) || std::ranges::any_of(informative_fields, is_field) || is_empty(field)) continue;
     field.unexpected("no such field, or null", Status::unsupported);
   }
 }

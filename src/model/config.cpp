@@ -16,7 +16,7 @@
 namespace cermet {
 namespace {
 
-constexpr JsonLimits limits{.max_bytes = std::size_t{4} << 20, .max_values = std::size_t{1} << 18, .max_depth = 32};
+constexpr JsonLimits config_limits{.max_bytes = std::size_t{4} << 20, .max_values = std::size_t{1} << 18, .max_depth = 32};
 constexpr std::int64_t max_parameters = std::int64_t{1} << 42;
 constexpr std::int64_t max_experts_in_all = std::int64_t{1} << 18;  // over all layers
 
@@ -231,7 +231,7 @@ ModelConfig parse_config(Json root) {
 }  // namespace
 
 ModelConfig load_config_file(const std::filesystem::path& file) {
-  const JsonDocument document = JsonDocument::read(file, limits);
+  const JsonDocument document = JsonDocument::read(file, config_limits);
   const ModelConfig config = parse_config(document.root());
   refuse_quantization(document.root());
   return config;
@@ -244,8 +244,8 @@ ModelConfig load_config(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(status)) fail(Status::invalid_argument, "{}: expected a model's folder, found a file", folder.string());
   const std::filesystem::path file = folder / "config.json", generation = folder / "generation_config.json";
   if (!std::filesystem::exists(file, ignored)) fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
-  ModelConfig config = parse_config(JsonDocument::read(file, limits).root());
-  if (std::filesystem::exists(generation, ignored)) parse_eos(JsonDocument::read(generation, limits).root().as_object(), config);
+  ModelConfig config = parse_config(JsonDocument::read(file, config_limits).root());
+  if (std::filesystem::exists(generation, ignored)) parse_eos(JsonDocument::read(generation, config_limits).root().as_object(), config);
   return config;
 }
 

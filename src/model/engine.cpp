@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "model/checkpoint.hpp"
 #include "model/decoder.hpp"
+#include "model/engine_options.hpp"
 #include "model/paged_cache.hpp"
 #include "model/pass_inputs.hpp"
 #include "model/quantization_check.hpp"
@@ -15,7 +16,6 @@
 namespace cermet {
 namespace {
 
-constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
 constexpr std::int64_t block_size = 16;         // tokens of a cache page
 constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
 constexpr std::int64_t few_tokens = 32;         // kernels are chosen apart for passes of up to this many
@@ -45,13 +45,13 @@ DType query_type(const Device& device, DType operands, DType cached) {
 /// where GEMMs are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
   const DType dtype = options.weights.value_or(stored);
-  const DTypeSet allowed = dtypes::real | code_types;
+  const DTypeSet allowed = dtypes::real | load_quantized_types;
   require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
-  return code_types.contains(dtype) ? stored : dtype;
+  return load_quantized_types.contains(dtype) ? stored : dtype;
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (!options.weights || !code_types.contains(*options.weights)) return checked_quantization(checkpoint);
+  if (!options.weights || !load_quantized_types.contains(*options.weights)) return checked_quantization(checkpoint);
   require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
   const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
   return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
@@ -59,7 +59,7 @@ Quantization quantization_for(const EngineOptions& options, const Checkpoint& ch
 
 DType cache_type(const EngineOptions& options, DType operands) {
   const DType dtype = options.kv_cache.value_or(operands);
-  require(!options.kv_cache || code_types.contains(dtype), "kv_cache: expected {}, found {}", code_types.to_string(), name_of(dtype));
+  require(!options.kv_cache || load_quantized_types.contains(dtype), "kv_cache: expected {}, found {}", load_quantized_types.to_string(), name_of(dtype));
   return dtype;
 }
 

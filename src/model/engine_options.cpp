@@ -6,8 +6,6 @@
 namespace cermet {
 namespace {
 
-constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3};
-
 std::optional<DType> type_named(std::string_view option, std::string_view name, DTypeSet allowed) {
   if (name.empty()) return std::nullopt;
   const auto dtype = dtype_from_name(name == "int8" ? "i8" : name == "fp8" ? "f8_e4m3" : name);
@@ -18,7 +16,7 @@ std::optional<DType> type_named(std::string_view option, std::string_view name, 
 }  // namespace
 
 std::optional<DType> operand_type_named(std::string_view option, std::string_view name) { return type_named(option, name, dtypes::real); }
-std::optional<DType> weight_type_named(std::string_view option, std::string_view name) { return type_named(option, name, dtypes::real | code_types); }
-std::optional<DType> cache_type_named(std::string_view option, std::string_view name) { return type_named(option, name, code_types); }
+std::optional<DType> weight_type_named(std::string_view option, std::string_view name) { return type_named(option, name, dtypes::real | load_quantized_types); }
+std::optional<DType> cache_type_named(std::string_view option, std::string_view name) { return type_named(option, name, load_quantized_types); }
 
 }  // namespace cermet

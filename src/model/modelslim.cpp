@@ -8,7 +8,7 @@ namespace cermet {
 namespace {
 
 /// Entries that are not tensors and change nothing.
-constexpr std::string_view informative[] = {"model_quant_type", "version", "group_size", "metadata", "optional"};
+constexpr std::string_view informative_entries[] = {"model_quant_type", "version", "group_size", "metadata", "optional"};
 
 struct Kind {
   std::string_view name;
@@ -33,7 +33,7 @@ Quantization read_modelslim(Json root, const ModelConfig& config) {
   const std::unordered_set<std::string> linear(list.begin(), list.end());
   for (Json entry : root.as_object()) {
     const std::string_view name = entry.key();
-    if (std::ranges::find(informative, name) != std::ranges::end(informative) || entry.is(JsonKind::null)) continue;
+    if (std::ranges::find(informative_entries, name) != std::ranges::end(informative_entries) || entry.is(JsonKind::null)) continue;
     if (name.find('.') == std::string_view::npos) entry.unexpected("no entry of this name, or null", Status::unsupported);
     const LinearScheme scheme = parse_kind(entry);
     if (!name.ends_with(".weight")) continue;  // the tensors beside a weight carry its kind

@@ -10,7 +10,7 @@ namespace cermet {
 namespace {
 
 constexpr std::string_view descriptor_file = "quant_model_description.json";
-constexpr JsonLimits limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
+constexpr JsonLimits quantization_limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
 
 /// Calls add(module) for the projections of attention, feed-forward parts and experts, and with `routers` for routers.
 void visit_layers(const ModelConfig& config, bool routers, const std::function<void(std::string)>& add) {
@@ -46,7 +46,7 @@ Quantization quantize_projections(const ModelConfig& config, const LinearScheme&
 }
 
 Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config) {
-  const JsonDocument document = JsonDocument::read(folder / "config.json", limits);
+  const JsonDocument document = JsonDocument::read(folder / "config.json", quantization_limits);
   std::optional<Json> stated = document.root().find("quantization_config");
   const std::optional<Json> older = document.root().find("compression_config");
   if (stated && older) older->unexpected("none beside quantization_config");
@@ -54,7 +54,7 @@ Quantization read_quantization(const std::filesystem::path& folder, const ModelC
   std::error_code ignored;
   if (std::filesystem::exists(folder / descriptor_file, ignored)) {
     if (stated) stated->unexpected(fmt::format("none beside {}", descriptor_file));
-    return read_modelslim(JsonDocument::read(folder / descriptor_file, limits).root(), config);
+    return read_modelslim(JsonDocument::read(folder / descriptor_file, quantization_limits).root(), config);
   }
   return stated ? read_compressed_tensors(*stated, config) : Quantization{};
 }

@@ -12,16 +12,16 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t piece_bytes = 1 << 16;  // a file may be sparse, so that a tensor's size says nothing about memory
+constexpr std::int64_t check_piece_bytes = 1 << 16;  // a file may be sparse, so that a tensor's size says nothing about memory
 
 /// Calls visit(value) for every element, reading in pieces.
 template <class Visit>
 void for_values(const Checkpoint& checkpoint, const StoredTensor& tensor, Visit visit) {
   const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
   const bool packed_scale = tensor.dtype == DType::i64 && tensor.name.ends_with("_scale");
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(piece_bytes, tensor.bytes())));
-  for (std::int64_t at = 0; at < tensor.bytes(); at += piece_bytes) {
-    const std::int64_t bytes = std::min(piece_bytes, tensor.bytes() - at);
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(check_piece_bytes, tensor.bytes())));
+  for (std::int64_t at = 0; at < tensor.bytes(); at += check_piece_bytes) {
+    const std::int64_t bytes = std::min(check_piece_bytes, tensor.bytes() - at);
     checkpoint.read(tensor, at, std::span(piece).first(static_cast<std::size_t>(bytes)));
     for (std::int64_t i = 0; i < bytes / element; ++i) {
       const double value = format::load_element(piece.data(), tensor.dtype, i);
@@ -89,12 +89,12 @@ void check_packed_shapes(const Checkpoint& checkpoint, const Quantization& quant
 }
 
 /// The scale of a module's input, and its offset where there is one.
-struct Input {
+struct StaticInput {
   double scale, offset = 0;
-  friend bool operator==(const Input&, const Input&) = default;
+  friend bool operator==(const StaticInput&, const StaticInput&) = default;
 };
 
-Input input_of(const Checkpoint& checkpoint, const std::string& module, bool has_offset) {
+StaticInput input_of(const Checkpoint& checkpoint, const std::string& module, bool has_offset) {
   const auto one = [&](const char* kind) { return values_of(checkpoint, *checkpoint.find(fmt::format("{}.{}", module, kind))).front(); };
   return {one("input_scale"), has_offset ? one("input_offset") : 0};
 }
@@ -129,10 +129,10 @@ std::vector<std::vector<std::string>> groups_of(const ModelConfig& config) {
 void read_inputs(const Checkpoint& checkpoint, Quantization& quantization) {
   const bool has_offset = quantization.format == Quantization::Format::modelslim;
   for (const std::vector<std::string>& group : groups_of(checkpoint.config())) {
-    std::optional<Input> first;
+    std::optional<StaticInput> first;
     for (const std::string& module : group) {
       if (quantization.of(module).input != LinearScheme::Input::fixed) continue;
-      const Input input = input_of(checkpoint, module, has_offset);
+      const StaticInput input = input_of(checkpoint, module, has_offset);
       if (!first) first = input;
       if (*first != input)
         fail(Status::unsupported, "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}", checkpoint.folder().string(),

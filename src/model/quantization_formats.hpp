@@ -1,7 +1,7 @@
 // The formats in which checkpoints state how they are quantized.
 #pragma once
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "model/quantization.hpp"
 
 namespace cermet {

@@ -1,20 +1,20 @@
 #include "model/synth.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "io/new_folder.hpp"
+#include "io/safetensors.hpp"
 #include "model/config.hpp"
-#include "model/new_folder.hpp"
 #include "model/random_weights.hpp"
-#include "model/safetensors.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{256} << 10;  // a multiple of 4 elements of every type
+constexpr std::int64_t fill_piece_bytes = std::int64_t{256} << 10;  // a multiple of 4 elements of every type
 
 /// Tensors of one safetensors file.
 struct Shard {
@@ -47,11 +47,11 @@ class Filler {
   void fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& pool);
 
  private:
-  struct Piece {
+  struct TensorPiece {
     std::size_t tensor;
     std::int64_t begin;
   };
-  void write(SafetensorsWriter& writer, const Shard& shard, Piece piece, std::vector<std::byte>& buffer);
+  void write(SafetensorsWriter& writer, const Shard& shard, TensorPiece piece, std::vector<std::byte>& buffer);
 
   const SynthOptions& options_;
   RandomWeights weights_, norms_;
@@ -60,14 +60,14 @@ class Filler {
 };
 
 void Filler::fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& pool) {
-  std::vector<Piece> pieces;
+  std::vector<TensorPiece> pieces;
   for (std::size_t tensor = 0; tensor < shard.tensors.size(); ++tensor) {
-    for (std::int64_t begin = 0; begin < writer.bytes_of(tensor); begin += piece_bytes) pieces.push_back({tensor, begin});
+    for (std::int64_t begin = 0; begin < writer.bytes_of(tensor); begin += fill_piece_bytes) pieces.push_back({tensor, begin});
   }
   std::atomic<std::size_t> next{0};
   pool.run([&](int thread) {
     try {
-      std::vector<std::byte> buffer(piece_bytes);
+      std::vector<std::byte> buffer(fill_piece_bytes);
       for (std::size_t i = next++; i < pieces.size(); i = next++) {
         if (options_.cancelled != nullptr && options_.cancelled->load()) fail(Status::cancelled, "{}: cancelled", options_.out.string());
         write(writer, shard, pieces[i], buffer);
@@ -81,9 +81,9 @@ void Filler::fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& poo
   if (options_.on_progress) options_.on_progress(done_, total_);
 }
 
-void Filler::write(SafetensorsWriter& writer, const Shard& shard, Piece piece, std::vector<std::byte>& buffer) {
+void Filler::write(SafetensorsWriter& writer, const Shard& shard, TensorPiece piece, std::vector<std::byte>& buffer) {
   const TensorSpec& tensor = shard.tensors[piece.tensor];
-  const std::int64_t bytes = std::min(piece_bytes, writer.bytes_of(piece.tensor) - piece.begin);
+  const std::int64_t bytes = std::min(fill_piece_bytes, writer.bytes_of(piece.tensor) - piece.begin);
   const std::span<std::byte> part = std::span(buffer).first(static_cast<std::size_t>(bytes));
   const RandomWeights& values = tensor.name.ends_with("norm.weight") ? norms_ : weights_;
   values.fill(options_.seed, tensor.name, piece.begin / static_cast<std::int64_t>(size_of(tensor.dtype)), part);
@@ -92,19 +92,11 @@ void Filler::write(SafetensorsWriter& writer, const Shard& shard, Piece piece, s
 }
 
 void write_index(const std::filesystem::path& folder, const std::vector<Shard>& shards, std::int64_t total_bytes) {
-  nlohmann::json weight_map;
+  std::map<std::string, std::string> files;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    for (const TensorSpec& tensor : shards[i].tensors) weight_map[tensor.name] = file_name(i, shards.size());
+    for (const TensorSpec& tensor : shards[i].tensors) files[tensor.name] = file_name(i, shards.size());
   }
-  const nlohmann::json index{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(weight_map)}};
-  write_file_atomically(folder / "model.safetensors.index.json", index.dump(2) + "\n");
-}
-
-std::string content_of(const std::filesystem::path& path) {
-  const PosixFile file = PosixFile::open_for_reading(path);
-  std::string content(static_cast<std::size_t>(file.stamp().bytes), '\0');
-  content.resize(file.read(0, std::as_writable_bytes(std::span(content))));
-  return content;
+  write_safetensors_index(folder / "model.safetensors.index.json", files, total_bytes);
 }
 
 }  // namespace
@@ -130,7 +122,7 @@ SynthResult write_random_checkpoint(const SynthOptions& options, ThreadPool& poo
     writer.commit();
   }
   if (shards.size() > 1) write_index(folder.path(), shards, result.bytes);
-  write_file_atomically(folder.path() / "config.json", content_of(options.config_file));
+  write_file_atomically(folder.path() / "config.json", read_file(options.config_file));
   folder.commit();
   return result;
 }

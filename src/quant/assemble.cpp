@@ -2,12 +2,11 @@
 
 #include <charconv>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "io/new_folder.hpp"
 #include "model/checkpoint.hpp"
-#include "model/new_folder.hpp"
 #include "quant/modelslim.hpp"
 #include "quant/pipeline.hpp"
 
@@ -15,11 +14,13 @@ namespace cermet {
 namespace {
 
 /// config.json with its keys in their order, and `quantization` under "quantization_config", or nothing where that is null.
-std::string config_text(const std::filesystem::path& folder, const nlohmann::ordered_json& quantization) {
-  nlohmann::ordered_json config = nlohmann::ordered_json::parse(content_of_file(folder / "config.json"));
-  config.erase("quantization_config");
-  if (!quantization.is_null()) config["quantization_config"] = quantization;
-  return config.dump(2) + "\n";
+std::string config_text(const std::filesystem::path& folder, const JsonValue& quantization) {
+  const std::filesystem::path file = folder / "config.json";
+  std::optional<JsonValue> config = JsonValue::parse(read_file(file));
+  if (!config || !config->is_object()) fail(Status::invalid_file, "{}: expected a JSON object, found something else", file.string());
+  config->erase("quantization_config");
+  if (!quantization.is_null()) (*config)["quantization_config"] = quantization;
+  return config->dump(2) + "\n";
 }
 
 /// The layer that a tensor belongs to; -1: none.
@@ -69,7 +70,7 @@ std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, c
                                           const ExportOptions& options) {
   std::vector<std::string> rounded;
   ShardOptions shards = options.shards;
-  nlohmann::ordered_json quantization;
+  JsonValue quantization;
   if (options.format == ExportFormat::modelslim) {
     tensors = to_modelslim(tensors, modules, schemes, options.allow_rounding ? &rounded : nullptr);
     shards.stem = modelslim_stem;

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <span>
 
 #include "base/error.hpp"
-#include "model/new_folder.hpp"
+#include "io/new_folder.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;
+constexpr std::int64_t copy_piece_bytes = std::int64_t{8} << 20;
 
 /// Tensors [begin, end) of one file.
 struct Shard {
@@ -39,13 +39,13 @@ std::string file_name(const std::string& stem, std::size_t shard, std::size_t co
 /// Copies a tensor piece by piece, and counts the bytes.
 class Copier {
  public:
-  Copier(const ShardOptions& options, std::int64_t total) : options_(options), total_(total), buffer_(piece_bytes) {}
+  Copier(const ShardOptions& options, std::int64_t total) : options_(options), total_(total), buffer_(copy_piece_bytes) {}
 
   void copy(const OutputTensor& tensor, SafetensorsWriter& writer, std::size_t index) {
     CERMET_ASSERT(writer.bytes_of(index) == tensor.size());
-    for (std::int64_t at = 0; at < tensor.size(); at += piece_bytes) {
+    for (std::int64_t at = 0; at < tensor.size(); at += copy_piece_bytes) {
       if (options_.cancelled != nullptr && options_.cancelled->load()) fail(Status::cancelled, "cancelled");
-      const auto size = static_cast<std::size_t>(std::min(piece_bytes, tensor.size() - at));
+      const auto size = static_cast<std::size_t>(std::min(copy_piece_bytes, tensor.size() - at));
       if (tensor.file) {
         tensor.file->read(*tensor.stored, at, std::span(buffer_).first(size));
         writer.write(index, at, std::span(buffer_).first(size));
@@ -65,11 +65,10 @@ class Copier {
 
 void write_index(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const std::vector<Shard>& shards, const std::string& stem,
                  std::int64_t total_bytes) {
-  nlohmann::json weight_map;
+  std::map<std::string, std::string> files;
   for (std::size_t i = 0; i < shards.size(); ++i)
-    for (std::size_t t = shards[i].begin; t < shards[i].end; ++t) weight_map[tensors[t].spec.name] = file_name(stem, i, shards.size());
-  const nlohmann::json index{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(weight_map)}};
-  write_file_atomically(folder / (stem + ".safetensors.index.json"), index.dump(2) + "\n");
+    for (std::size_t t = shards[i].begin; t < shards[i].end; ++t) files[tensors[t].spec.name] = file_name(stem, i, shards.size());
+  write_safetensors_index(folder / (stem + ".safetensors.index.json"), files, total_bytes);
 }
 
 }  // namespace
@@ -101,15 +100,8 @@ void copy_side_files(const std::filesystem::path& from, const std::filesystem::p
   for (const char* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
                            "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json", "LICENSE", "LICENSE.txt", "NOTICE"}) {
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(from / name, ignored)) write_file_atomically(to / name, content_of_file(from / name));
+    if (std::filesystem::is_regular_file(from / name, ignored)) write_file_atomically(to / name, read_file(from / name));
   }
-}
-
-std::string content_of_file(const std::filesystem::path& path) {
-  const PosixFile file = PosixFile::open_for_reading(path);
-  std::string content(static_cast<std::size_t>(file.stamp().bytes), '\0');
-  content.resize(file.read(0, std::as_writable_bytes(std::span(content))));
-  return content;
 }
 
 }  // namespace cermet

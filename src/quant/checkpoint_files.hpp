@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 
 namespace cermet {
 
@@ -41,8 +41,5 @@ std::int64_t write_shards(const std::filesystem::path& folder, const std::vector
 /// Copies what a model's folder has besides tensors and config.json: tokenizer, generation settings, chat templates,
 /// licences.
 void copy_side_files(const std::filesystem::path& from, const std::filesystem::path& to);
-
-/// A small file's content. Throws Error(io) naming it.
-std::string content_of_file(const std::filesystem::path& path);
 
 }  // namespace cermet

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace cermet {
 namespace {
-
-using Object = nlohmann::ordered_json;
 
 constexpr const char* described_version = "0.20.0";  // of compressed-tensors, whose reader the tests run
 
@@ -23,15 +20,15 @@ LinearScheme scheme_of(const SchemeMap& schemes, const std::string& module) {
 const char* type_of(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8 ? "float" : "int"; }
 const char* format_of(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8 ? "float-quantized" : "int-quantized"; }
 
-Object arguments(const LinearScheme& scheme, const char* strategy, bool dynamic, const Object& observer) {
+JsonValue arguments(const LinearScheme& scheme, const char* strategy, bool dynamic, const JsonValue& observer) {
   return {{"num_bits", 8},        {"type", type_of(scheme)},
           {"symmetric", true},    {"group_size", nullptr},
           {"strategy", strategy}, {"block_structure", nullptr},
           {"dynamic", dynamic},   {"actorder", nullptr},
-          {"observer", observer}, {"observer_kwargs", Object::object()}};
+          {"observer", observer}, {"observer_kwargs", JsonValue::object()}};
 }
 
-Object input_arguments(const LinearScheme& scheme) {
+JsonValue input_arguments(const LinearScheme& scheme) {
   switch (scheme.input) {
     case LinearScheme::Input::real: return nullptr;
     case LinearScheme::Input::dynamic: return arguments(scheme, "token", true, nullptr);
@@ -75,9 +72,9 @@ std::vector<std::string> target_patterns(std::span<const LinearModule> modules, 
   return patterns;
 }
 
-Object compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes) {
+JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes) {
   std::vector<LinearScheme> used;
-  Object ignore = Object::array();
+  JsonValue ignore = JsonValue::array();
   bool head = false;
   for (const LinearModule& module : modules) {
     const LinearScheme scheme = scheme_of(schemes, module.name);
@@ -87,7 +84,7 @@ Object compressed_tensors_config(std::span<const LinearModule> modules, const Sc
   }
   require(!used.empty(), "policy: expected a scheme other than 16bit for some module, found none");
   if (!head) ignore.push_back("lm_head");  // tied to the embeddings: readers make a module of it nevertheless
-  Object groups = Object::object();
+  JsonValue groups = JsonValue::object();
   std::set<std::string> formats;
   for (std::size_t i = 0; i < used.size(); ++i) {
     formats.insert(format_of(used[i]));
@@ -97,11 +94,16 @@ Object compressed_tensors_config(std::span<const LinearModule> modules, const Sc
                                           {"output_activations", nullptr},
                                           {"format", format_of(used[i])}};
   }
-  return {{"quant_method", "compressed-tensors"}, {"format", formats.size() == 1 ? *formats.begin() : "mixed-precision"},
-          {"quantization_status", "compressed"},  {"config_groups", std::move(groups)},
-          {"ignore", std::move(ignore)},          {"kv_cache_scheme", nullptr},
-          {"global_compression_ratio", nullptr},  {"sparsity_config", Object::object()},
-          {"transform_config", Object::object()}, {"version", described_version}};
+  return {{"quant_method", "compressed-tensors"},
+          {"format", formats.size() == 1 ? *formats.begin() : "mixed-precision"},
+          {"quantization_status", "compressed"},
+          {"config_groups", std::move(groups)},
+          {"ignore", std::move(ignore)},
+          {"kv_cache_scheme", nullptr},
+          {"global_compression_ratio", nullptr},
+          {"sparsity_config", JsonValue::object()},
+          {"transform_config", JsonValue::object()},
+          {"version", described_version}};
 }
 
 }  // namespace cermet

@@ -2,12 +2,12 @@
 // docs/formats.md lists what is written.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "io/json_value.hpp"
 #include "model/linear_scheme.hpp"
 #include "quant/linear_modules.hpp"
 
@@ -18,7 +18,7 @@ using SchemeMap = std::unordered_map<std::string, LinearScheme>;
 
 /// What stands under "quantization_config": a group for each scheme, and the modules that stay in 16 bit under "ignore". Throws Error(invalid_argument) where
 /// nothing is quantized.
-nlohmann::ordered_json compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes);
+JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes);
 
 /// Patterns ("re:...") that match exactly the modules of `scheme` among `modules`; numbers are left open where all modules that differ by them agree.
 std::vector<std::string> target_patterns(std::span<const LinearModule> modules, const SchemeMap& schemes, const LinearScheme& scheme);

@@ -1,8 +1,8 @@
 #include "quant/convert.hpp"
 
 #include "base/error.hpp"
+#include "io/new_folder.hpp"
 #include "model/checkpoint.hpp"
-#include "model/new_folder.hpp"
 #include "quant/modelslim.hpp"
 
 namespace cermet {

@@ -1,17 +1,14 @@
 #include "quant/layer_result.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
+#include "io/json_value.hpp"
 
 namespace cermet {
 namespace {
 
-using Object = nlohmann::ordered_json;
-
-Object to_object(const ModuleResult& m) {
-  Object errors = Object::object();
+JsonValue to_object(const ModuleResult& m) {
+  JsonValue errors = JsonValue::object();
   for (const auto& [scheme, error] : m.errors) errors[scheme] = error;
   return {{"name", m.name},
           {"scheme", name_of(m.scheme)},
@@ -53,12 +50,13 @@ ModuleResult module_of(Json object) {
 
 }  // namespace
 
-std::string LayerResult::to_json() const {
-  Object list = Object::array();
+JsonValue LayerResult::to_value() const {
+  JsonValue list = JsonValue::array();
   for (const ModuleResult& m : modules) list.push_back(to_object(m));
-  const Object object{{"layer", layer}, {"output_error", output_error}, {"modules", list}, {"expert_tokens", expert_tokens}};
-  return object.dump(1) + "\n";
+  return {{"layer", layer}, {"output_error", output_error}, {"modules", list}, {"expert_tokens", expert_tokens}};
 }
+
+std::string LayerResult::to_json() const { return to_value().dump(1) + "\n"; }
 
 LayerResult LayerResult::from_json(std::string_view text, std::string_view file) {
   const JsonDocument document = JsonDocument::parse(text, std::string(file));

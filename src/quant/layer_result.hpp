@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
+#include "io/json_value.hpp"
 #include "model/linear_scheme.hpp"
 
 namespace cermet {
@@ -38,6 +39,7 @@ struct LayerResult {
   std::vector<ModuleResult> modules;        ///< in the order in which a forward pass meets them, routers left out
   std::vector<std::int64_t> expert_tokens;  ///< calibration tokens that each expert of a mixture got; empty for other layers
 
+  JsonValue to_value() const;
   std::string to_json() const;
   /// Inverse of to_json(). `file` stands for the text in messages; throws Error(invalid_file) naming file and field.
   static LayerResult from_json(std::string_view text, std::string_view file);

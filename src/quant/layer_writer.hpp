@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/thread_pool.hpp"
+#include "io/safetensors.hpp"
 #include "model/checkpoint.hpp"
-#include "model/safetensors.hpp"
 #include "quant/policy.hpp"
 
 namespace cermet {

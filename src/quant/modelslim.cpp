@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 
@@ -243,8 +242,8 @@ std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensor
   return merged(table, std::move(added));
 }
 
-nlohmann::ordered_json modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes) {
-  nlohmann::ordered_json description{{"model_quant_type", ""}};
+JsonValue modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes) {
+  JsonValue description{{"model_quant_type", ""}};
   const char* whole = "W8A16";  // the model's kind: that of its most quantized module
   for (const OutputTensor& tensor : tensors) {
     const std::string& name = tensor.spec.name;

@@ -2,11 +2,11 @@
 // compressed-tensors' ones. docs/formats.md lists both.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "io/json_value.hpp"
 #include "quant/checkpoint_files.hpp"
 #include "quant/compressed_tensors.hpp"
 
@@ -30,6 +30,6 @@ std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensor
                                          DType dtype);
 
 /// quant_model_description.json: FLOAT, W8A8, W8A8_DYNAMIC or W8A16 for every tensor.
-nlohmann::ordered_json modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes);
+JsonValue modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes);
 
 }  // namespace cermet

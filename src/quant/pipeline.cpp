@@ -6,7 +6,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 #include "quant/layer_quantizer.hpp"
 #include "quant/working_state.hpp"
 

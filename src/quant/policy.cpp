@@ -9,7 +9,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::string_view schemes = "16bit, w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static";
+constexpr std::string_view scheme_names = "16bit, w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static";
 
 constexpr std::string_view protected_rules =
     "*.mlp.gate              = 16bit         # routers decide which experts run: small, and sensitive\n"
@@ -39,7 +39,7 @@ Policy::Rule parse_rule(std::string_view text, std::string_view file, std::int64
   if (!is_pattern(pattern))
     fail(Status::invalid_file, "{}:{}: pattern: expected letters, digits, '_', '.', '-', '*' and '?', found {}", file, line, quote(pattern));
   const std::optional<LinearScheme> scheme = scheme_named(name);
-  if (!scheme) fail(Status::invalid_file, "{}:{}: scheme: expected {}, found {}", file, line, schemes, quote(name));
+  if (!scheme) fail(Status::invalid_file, "{}:{}: scheme: expected {}, found {}", file, line, scheme_names, quote(name));
   return {std::string(pattern), *scheme, line};
 }
 

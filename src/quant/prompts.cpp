@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "quant/checkpoint_files.hpp"
 
 namespace cermet {
@@ -123,7 +123,7 @@ std::vector<Ids> of_text(std::string_view text, const std::string& file, const T
 std::vector<Ids> read_prompts(const std::filesystem::path& path, const Tokenizer* tokenizer, const PromptOptions& options) {
   require(options.samples >= 1, "samples: expected at least 1, found {}", options.samples);
   require(options.length >= 2, "length: expected at least 2 tokens, found {}", options.length);
-  const std::string file = path.string(), text = content_of_file(path);
+  const std::string file = path.string(), text = read_file(path);
   require_text(text, file);
   const bool json = path.extension() == ".jsonl";
   if (!json && !options.prompt_per_line) return of_text(text, file, require_tokenizer(tokenizer, file), options);

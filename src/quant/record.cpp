@@ -1,25 +1,23 @@
 #include "quant/record.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
+#include "io/json_value.hpp"
 #include "quant/checkpoint_files.hpp"
 
 namespace cermet {
 
 std::string QuantizationRecord::to_json() const {
-  using Object = nlohmann::ordered_json;
-  Object list = Object::array();
-  for (const LayerResult& layer : layers) list.push_back(Object::parse(layer.to_json()));
-  const Object object{{"version", 1},
-                      {"policy", policy},
-                      {"anti_outlier", anti_outlier},
-                      {"clamp_percentile", clamp_percentile},
-                      {"range", range},
-                      {"prompts", prompts},
-                      {"tokens", tokens},
-                      {"layers", std::move(list)},
-                      {"rounded", rounded}};
+  JsonValue list = JsonValue::array();
+  for (const LayerResult& layer : layers) list.push_back(layer.to_value());
+  const JsonValue object{{"version", 1},
+                         {"policy", policy},
+                         {"anti_outlier", anti_outlier},
+                         {"clamp_percentile", clamp_percentile},
+                         {"range", range},
+                         {"prompts", prompts},
+                         {"tokens", tokens},
+                         {"layers", std::move(list)},
+                         {"rounded", rounded}};
   return object.dump(1) + "\n";
 }
 

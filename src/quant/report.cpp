@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 #include "quant/svg_plot.hpp"
 
 namespace cermet {

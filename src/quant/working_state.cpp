@@ -3,13 +3,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/text.hpp"
-#include "model/json_file.hpp"
-#include "model/posix_file.hpp"
-#include "model/safetensors.hpp"
+#include "io/json_file.hpp"
+#include "io/json_value.hpp"
+#include "io/posix_file.hpp"
+#include "io/safetensors.hpp"
 
 namespace cermet {
 namespace {
@@ -44,15 +44,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string read_text(const fs::path& file) {
-  const PosixFile stream = PosixFile::open_for_reading(file);
-  std::string text(static_cast<std::size_t>(stream.stamp().bytes), '\0');
-  text.resize(stream.read(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
 /// The first field in which two fingerprints differ, with both values: "policy: expected ..., found ...".
-std::string difference(const nlohmann::ordered_json& expected, const nlohmann::ordered_json& found, const std::string& path = "") {
+std::string difference(const JsonValue& expected, const JsonValue& found, const std::string& path = "") {
   for (const auto& [key, value] : expected.items()) {
     const std::string name = path.empty() ? key : path + "." + key;
     if (!found.contains(key)) return fmt::format("{}: expected {}, found none", name, value.dump());
@@ -70,33 +63,33 @@ std::string difference(const nlohmann::ordered_json& expected, const nlohmann::o
 
 void check_same_run(const std::string& ours, const fs::path& file) {
   constexpr std::string_view advice = "; finish it as it was begun, or start afresh (--restart)";
-  const std::string theirs = read_text(file);
-  const auto expected = nlohmann::ordered_json::parse(ours, nullptr, false), found = nlohmann::ordered_json::parse(theirs, nullptr, false);
-  if (!found.is_object()) fail(Status::invalid_file, "{}: expected the state of an interrupted run, found something else{}", file.string(), advice);
-  const std::string fault = difference(expected, found);
+  const std::string theirs = read_file(file);
+  const std::optional<JsonValue> expected = JsonValue::parse(ours), found = JsonValue::parse(theirs);
+  if (!found || !found->is_object()) fail(Status::invalid_file, "{}: expected the state of an interrupted run, found something else{}", file.string(), advice);
+  const std::string fault = difference(*expected, *found);
   if (!fault.empty()) fail(Status::invalid_argument, "{}: another run was interrupted here; {}{}", file.string(), fault, advice);
 }
 
 }  // namespace
 
 std::string fingerprint(const QuantizeOptions& options, const Checkpoint& checkpoint) {
-  nlohmann::ordered_json sources = nlohmann::ordered_json::object();
+  JsonValue sources = JsonValue::object();
   sources["config.json"] = stamp_of(checkpoint.folder() / "config.json");
   for (const SafetensorsFile& file : checkpoint.files()) sources[file.path().filename().string()] = stamp_of(file.path());
-  const nlohmann::ordered_json all{{"format", format_version},
-                                   {"tool", CERMET_VERSION},
-                                   {"device", options.device},
-                                   {"policy", hash_of(options.policy.text())},
-                                   {"anti_outlier", name_of(options.anti_outlier)},
-                                   {"clamp_percentile", options.clamp_percentile},
-                                   {"range", options.range},
-                                   {"every_scheme", options.every_scheme},
-                                   {"min_expert_tokens", options.min_expert_tokens},
-                                   {"seed", options.seed},
-                                   {"calibration", hash_of(options.calibration)},
-                                   {"heldout", hash_of(options.heldout)},
-                                   {"extra", options.fingerprint_extra},
-                                   {"sources", sources}};
+  const JsonValue all{{"format", format_version},
+                      {"tool", CERMET_VERSION},
+                      {"device", options.device},
+                      {"policy", hash_of(options.policy.text())},
+                      {"anti_outlier", name_of(options.anti_outlier)},
+                      {"clamp_percentile", options.clamp_percentile},
+                      {"range", options.range},
+                      {"every_scheme", options.every_scheme},
+                      {"min_expert_tokens", options.min_expert_tokens},
+                      {"seed", options.seed},
+                      {"calibration", hash_of(options.calibration)},
+                      {"heldout", hash_of(options.heldout)},
+                      {"extra", options.fingerprint_extra},
+                      {"sources", sources}};
   return all.dump(1) + "\n";
 }
 
@@ -143,7 +136,7 @@ void WorkingState::read_results(std::int64_t layers) {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const fs::path file = result_file(folder_, layer);
     if (!is_there(file) || !is_there(layer_file(folder_, layer))) break;
-    results_.push_back(LayerResult::from_json(read_text(file), file.string()));
+    results_.push_back(LayerResult::from_json(read_file(file), file.string()));
   }
   const auto done = static_cast<std::int64_t>(results_.size());
   if (done == 0 || done == layers) return;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "io/posix_file.hpp"
 #include "model/checkpoint.hpp"
-#include "model/posix_file.hpp"
 #include "quant/pipeline.hpp"
 
 namespace cermet {

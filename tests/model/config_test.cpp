@@ -4,8 +4,8 @@
 #include <limits>
 #include <random>
 
+#include "io/json_file.hpp"
 #include "model/checkpoint.hpp"
-#include "model/json_file.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet {

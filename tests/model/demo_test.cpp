@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "io/json_file.hpp"
 #include "model/generate.hpp"
-#include "model/json_file.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/support/error_text.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {

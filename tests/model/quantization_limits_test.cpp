@@ -6,8 +6,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "io/json_file.hpp"
 #include "model/engine.hpp"
-#include "model/json_file.hpp"
 #include "model/quantization_formats.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"

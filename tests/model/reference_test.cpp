@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "device/cuda/plugin.hpp"
+#include "io/json_file.hpp"
 #include "model/generate.hpp"
-#include "model/json_file.hpp"
 
 namespace cermet {
 namespace {

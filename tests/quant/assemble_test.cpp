@@ -77,7 +77,7 @@ TEST(Assemble, TellsWhatIsMissingAndStartsAnew) {
 
 TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {
   const std::vector<LinearModule> modules = linear_modules(load_config(mixture));
-  const nlohmann::json config = compressed_tensors_config(modules, scheme_map(Policy::standard(), modules));
+  const nlohmann::json config = nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::standard(), modules)).dump());
   EXPECT_EQ(config["quant_method"], "compressed-tensors");
   EXPECT_EQ(config["format"], "int-quantized");
   EXPECT_EQ(config["quantization_status"], "compressed");
@@ -94,7 +94,8 @@ TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {
 
 TEST(CompressedTensors, OneSchemeTargetsEveryLinear) {
   const std::vector<LinearModule> modules = linear_modules(load_config(dense));
-  const nlohmann::json config = compressed_tensors_config(modules, scheme_map(Policy::uniform(*scheme_named("fp8_dynamic")), modules));
+  const nlohmann::json config =
+      nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::uniform(*scheme_named("fp8_dynamic")), modules)).dump());
   EXPECT_EQ(config["format"], "float-quantized");
   EXPECT_EQ(config["config_groups"]["group_0"]["targets"], std::vector<std::string>{"Linear"});
   EXPECT_EQ(config["config_groups"]["group_0"]["weights"]["type"], "float");
@@ -107,7 +108,7 @@ TEST(CompressedTensors, PatternsMatchTheModulesOfTheSchemeAndNoOther) {
   const Policy policy =
       Policy::parse("*.gate = 16bit\n*.0.*.experts.* = w8a8_dynamic\n*.experts.* = w8a16\n*.1.self_attn.o_proj = 16bit\n*layers* = w8a8_static\n", "p");
   const SchemeMap schemes = scheme_map(policy, modules);
-  const nlohmann::json config = compressed_tensors_config(modules, schemes);
+  const nlohmann::json config = nlohmann::json::parse(compressed_tensors_config(modules, schemes).dump());
   for (const LinearModule& module : modules) {
     std::vector<std::string> groups;
     for (const auto& [name, group] : config["config_groups"].items())

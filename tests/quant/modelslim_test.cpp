@@ -80,7 +80,7 @@ TEST(ModelSlim, TensorsOfAFixedInput) {
     ASSERT_NE(tensor, nullptr) << suffix;
     EXPECT_EQ(tensor->spec.dtype, dtype) << suffix;
   }
-  const nlohmann::json description = modelslim_description(slim, rounded.schemes);
+  const nlohmann::json description = nlohmann::json::parse(modelslim_description(slim, rounded.schemes).dump());
   EXPECT_EQ(description[module + ".deq_scale"], "W8A8");
   EXPECT_EQ(description["model.layers.0.mlp.experts.3.up_proj.weight_offset"], "W8A8_DYNAMIC");
   EXPECT_EQ(description["model.layers.0.mlp.gate.weight"], "FLOAT");
@@ -91,7 +91,7 @@ TEST(ModelSlim, TensorsOfAFixedInput) {
 TEST(ModelSlim, WeightsAlone) {
   Rounded rounded("qwen3-qknorm-bf16", Policy::uniform(*scheme_named("w8a16")));
   const std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes);
-  const nlohmann::json description = modelslim_description(slim, rounded.schemes);
+  const nlohmann::json description = nlohmann::json::parse(modelslim_description(slim, rounded.schemes).dump());
   EXPECT_EQ(description["model_quant_type"], "W8A16");
   EXPECT_EQ(description["model.layers.0.mlp.up_proj.weight_offset"], "W8A16");
   EXPECT_EQ(content(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)), content(rounded.tensors));

@@ -1,6 +1,6 @@
 #include "quant/policy.hpp"
 
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet::test {

@@ -80,7 +80,7 @@ const MultiplyPanel* pair_products() { assertion_failed("an x86 processor with A
 namespace cermet::cpu {
 
 std::optional<std::string> pairs_decline() {
-  // Processors have 2, 1 or 1/2: a bound between them, so that a disturbed measurement decides nothing.
+  // Processors have 2, 1 or 1/2: a bound between them, so that noise in the measurement decides nothing.
   constexpr double worth_it = 1.5;
   const std::string& wanted = env::value(env::Name::CERMET_BF16_PRODUCTS);
   if (wanted != "auto" && wanted != "on" && wanted != "off")

@@ -1,4 +1,4 @@
-// scaled_mm and quantised grouped_linear over packed panels. int8: byte dot products where the machine has them, else float32 products in chunks that are
+// scaled_mm and quantized grouped_linear over packed panels. int8: byte dot products where the machine has them, else float32 products in chunks that are
 // short enough to be exact. fp8: float32 products of panels that were decoded when they were packed. The float32 steps after the sums follow the order that
 // scaled_mm's semantics fix, so that int8 results agree to the bit.
 #undef HWY_TARGET_INCLUDE
@@ -87,7 +87,7 @@ struct ScaledResult {
   float out_scale;  ///< of an i8 result
 };
 
-/// Packs rows as [k / 4][row][4] bytes, codes + 128.
+/// Packs rows as [k / 4][row][4] bytes, quantized values + 128.
 void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
   const std::int64_t rows = last - first, whole = x.length() / 4, rest = x.length() % 4;
   const auto put = [&](std::int64_t r, std::int64_t q, std::size_t count) {
@@ -396,7 +396,7 @@ extern const Kernel gemm_grouped_linear_scaled{
     .name = "gemm.grouped_linear.scaled",
     .op = OpKind::grouped_linear,
     .summary = "as gemm.scaled_mm.packed, for the groups that have rows",
-    .declines = [](const Problem& p) -> Decline { return dtypes::real.contains(p.input(0).dtype) ? Decline("x is not quantised") : std::nullopt; },
+    .declines = [](const Problem& p) -> Decline { return dtypes::real.contains(p.input(0).dtype) ? Decline("x is not quantized") : std::nullopt; },
     .bind = [](const Problem& p) -> Launcher {
       return [plan = plan_of(p, 4, 5), repack = repacked_layout(p)](const LaunchArgs& args) {
         HWY_DYNAMIC_DISPATCH(grouped_linear_scaled)(args, plan, repack);

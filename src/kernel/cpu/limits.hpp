@@ -1,4 +1,4 @@
-// What this machine can do at most: the numbers that kernels are held against. `cermet limits` prints them, benchmarks divide by them.
+// What this machine can do at most: the numbers that kernels are compared with. `cermet limits` prints them, benchmarks divide by them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Limits {
   double bf16_products() const { return bf16_flops > f32_flops ? bf16_flops : f32_flops; }
 };
 
-/// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs disturb little.
+/// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs matter little.
 /// Takes up to `most_bytes` of memory, an eighth of what is free at most.
 Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes = std::int64_t{1} << 30);
 

@@ -102,7 +102,7 @@ Launcher bind(const Problem& p) {
 extern const Kernel rowwise_dynamic_quant;
 const Kernel rowwise_dynamic_quant{.name = "rowwise.dynamic_quant",
                                    .op = OpKind::dynamic_quant,
-                                   .summary = "a row in registers between its range and its codes; one scale for everything takes two passes",
+                                   .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
                                    .bind = bind,
                                    .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
                                    .programs = programs};

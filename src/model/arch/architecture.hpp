@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "io/json_file.hpp"
 #include "model/config.hpp"
-#include "model/json_file.hpp"
 
 namespace cermet {
 

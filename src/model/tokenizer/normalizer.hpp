@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "model/tokenizer/vocabulary.hpp"
 
 namespace cermet {

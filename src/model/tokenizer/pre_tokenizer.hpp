@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/function_ref.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 #include "model/tokenizer/regex.hpp"
 
 namespace cermet {

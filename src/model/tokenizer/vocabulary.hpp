@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 namespace cermet {
 

@@ -1,4 +1,4 @@
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -170,7 +170,7 @@ TEST(Safetensors, RefusesBrokenFiles) {
 TEST(Safetensors, RefusesWhatIsNoRegularFile) {
   const ScratchFolder scratch;
   const auto open = [&](std::string_view name) { return [path = scratch / name] { SafetensorsFile::open(path); }; };
-  expect_error(Status::io, {"absent: cannot be opened: No such file"}, open("absent"));
+  expect_error(Status::io, {"absent: expected a file, found none"}, open("absent"));
   std::filesystem::create_directory(scratch / "folder");
   expect_error(Status::io, {"folder: expected a regular file, found a folder"}, open("folder"));
   ASSERT_EQ(mkfifo((scratch / "pipe").c_str(), 0600), 0);

@@ -1,9 +1,9 @@
-#include "model/new_folder.hpp"
+#include "io/new_folder.hpp"
 
 #include <system_error>
 
 #include "base/error.hpp"
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 
 namespace cermet {
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 
 namespace cermet {
 
@@ -101,5 +102,8 @@ class SafetensorsWriter {
   PosixFile file_;
   bool committed_ = false;
 };
+
+/// Writes the index beside the files of a checkpoint that has several: the file of every tensor, by the tensor's name.
+void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files, std::int64_t total_bytes);
 
 }  // namespace cermet

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace cermet {
@@ -22,6 +24,8 @@ class PosixFile {
 
   /// Opens an existing regular file; folders, pipes and devices are refused (and never waited for).
   static PosixFile open_for_reading(const std::filesystem::path& path);
+  /// The same below a folder that is open, and never through a link: what other processes put under the folder's name changes nothing.
+  static PosixFile open_for_reading(int folder, const std::filesystem::path& name);
   /// Creates a file that does not exist yet.
   static PosixFile create(const std::filesystem::path& path);
 
@@ -41,6 +45,7 @@ class PosixFile {
   void sync_and_close();
 
  private:
+  static PosixFile checked(std::filesystem::path path, int descriptor);
   PosixFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   void close() noexcept;
 
@@ -67,6 +72,10 @@ std::filesystem::path temporary_sibling(const std::filesystem::path& target);
 /// Gives a complete file or folder its final name and syncs the folder's list of names to disk. An existing file, or an
 /// empty folder, is replaced.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// The whole content of a file. Throws Error(invalid_file) where it is larger than `max_bytes`, before reading any of it.
+std::string read_file(const PosixFile& file, std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max());
+std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max());
 
 /// Writes a small file: temporary name in the same folder, then rename. Nothing is left under either name on failure.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

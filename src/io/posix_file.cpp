@@ -1,4 +1,4 @@
-#include "model/posix_file.hpp"
+#include "io/posix_file.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +19,7 @@
 namespace cermet {
 namespace {
 
+constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;   // non-blocking: a pipe without a writer must not be waited for
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* action, int error) {
@@ -52,8 +53,14 @@ class FileSizeSignalBlocked {
 
 }  // namespace
 
-PosixFile PosixFile::open_for_reading(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // non-blocking: a pipe without a writer must not be waited for
+PosixFile PosixFile::open_for_reading(const std::filesystem::path& path) { return checked(path, ::open(path.c_str(), read_flags)); }
+
+PosixFile PosixFile::open_for_reading(int folder, const std::filesystem::path& name) {
+  return checked(name, ::openat(folder, name.c_str(), read_flags | O_NOFOLLOW));
+}
+
+PosixFile PosixFile::checked(std::filesystem::path path, int descriptor) {
+  if (descriptor < 0 && errno == ENOENT) fail(Status::io, "{}: expected a file, found none", path.string());
   if (descriptor < 0) fail_io(path, "be opened", errno);
   PosixFile file(path, descriptor);
   struct stat status {};
@@ -161,6 +168,17 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
   fsync(descriptor);  // best effort: some file systems cannot
   ::close(descriptor);
 }
+
+std::string read_file(const PosixFile& file, std::int64_t max_bytes) {
+  const std::int64_t bytes = file.stamp().bytes;
+  if (bytes > max_bytes) fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", file.path().string(), max_bytes, bytes);
+  std::string content(static_cast<std::size_t>(bytes), '\0');
+  const std::size_t got = file.read(0, std::as_writable_bytes(std::span(content)));
+  if (got != content.size()) fail(Status::io, "{}: expected {} bytes, could read {}", file.path().string(), bytes, got);
+  return content;
+}
+
+std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) { return read_file(PosixFile::open_for_reading(path), max_bytes); }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   const std::filesystem::path temporary = temporary_sibling(path);

@@ -1,4 +1,4 @@
-#include "model/safetensors.hpp"
+#include "io/safetensors.hpp"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
+#include "io/json_value.hpp"
 
 namespace cermet {
 namespace {
@@ -67,11 +67,9 @@ struct Layout {
 };
 
 std::string json_string(const std::string& text, const char* what) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    fail(Status::invalid_argument, "safetensors: {}: expected UTF-8, found {}", what, quote(text));
-  }
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(first_utf8_unit(rest).size))
+    if (!first_utf8_unit(rest).valid) fail(Status::invalid_argument, "safetensors: {}: expected UTF-8, found {}", what, quote(text));
+  return JsonValue(text).dump();
 }
 
 Layout lay_out(std::span<const TensorSpec> tensors, std::span<const std::pair<std::string, std::string>> metadata) {
@@ -222,6 +220,12 @@ void SafetensorsWriter::commit() {
   file_.sync_and_close();
   rename_file(temporary_, path_);
   committed_ = true;
+}
+
+void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files, std::int64_t total_bytes) {
+  JsonValue weight_map = JsonValue::object();
+  for (const auto& [tensor, file] : files) weight_map.append(tensor, file);
+  write_file_atomically(path, JsonValue{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(weight_map)}}.dump(2) + "\n");
 }
 
 }  // namespace cermet

@@ -1,15 +1,12 @@
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <vector>
 
 #include "base/text.hpp"
+#include "io/posix_file.hpp"
 
 namespace cermet {
 namespace {
@@ -166,25 +163,6 @@ void Builder::refuse_duplicates(std::uint32_t object) {
   fail(Status::invalid_file, "{}: {}{}expected each key once, found {} twice", storage_.name, where, where.empty() ? "" : ": ", quote(*twice));
 }
 
-std::string read_bytes(const std::filesystem::path& file, std::size_t max_bytes) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) fail(Status::io, "{}: expected a file, found none", file.string());
-  if (error) fail(Status::io, "{}: cannot be examined: {}", file.string(), error.message());
-  if (!std::filesystem::is_regular_file(status)) fail(Status::io, "{}: expected a regular file, found something else", file.string());
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) fail(Status::io, "{}: cannot be examined: {}", file.string(), error.message());
-  if (size > max_bytes) fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", file.string(), max_bytes, size);
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) fail(Status::io, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  stream.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (stream.gcount() != static_cast<std::streamsize>(size)) {
-    fail(Status::io, "{}: expected {} bytes, could read {}", file.string(), size, stream.gcount());
-  }
-  return bytes;
-}
-
 std::string_view name_of(JsonKind kind) {
   static constexpr std::string_view names[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
   return names[static_cast<std::size_t>(kind)];
@@ -308,7 +286,7 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name, const 
 }
 
 JsonDocument JsonDocument::read(const std::filesystem::path& file, const JsonLimits& limits) {
-  return parse(read_bytes(file, limits.max_bytes), file.string(), limits);
+  return parse(read_file(file, static_cast<std::int64_t>(limits.max_bytes)), file.string(), limits);
 }
 
 }  // namespace cermet

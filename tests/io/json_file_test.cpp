@@ -1,4 +1,4 @@
-#include "model/json_file.hpp"
+#include "io/json_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(JsonFile, ReadsRegularFilesOnly) {
   EXPECT_EQ(JsonDocument::read(file).root().size(), 2u);
   EXPECT_EQ(message([&] { JsonDocument::read(file, {.max_bytes = 5}); }), file.string() + ": expected at most 5 bytes, found 6");
   EXPECT_EQ(message([&] { JsonDocument::read(folder / "none.json"); }, Status::io), (folder / "none.json").string() + ": expected a file, found none");
-  EXPECT_EQ(message([&] { JsonDocument::read(folder); }, Status::io), folder.string() + ": expected a regular file, found something else");
+  EXPECT_EQ(message([&] { JsonDocument::read(folder); }, Status::io), folder.string() + ": expected a regular file, found a folder");
   std::filesystem::remove_all(folder);
 }
 
