@@ -1,7 +1,7 @@
 #include "graph/common_subexpressions.hpp"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "graph/memory.hpp"
 #include "graph/rebuild.hpp"
@@ -23,7 +23,7 @@ Graph merge_common_subexpressions(const Graph& graph) {
   const std::vector<bool> overwritten = overwritten_values(graph);
   std::vector<ValueId> replacement = no_replacement(graph);
   std::vector<bool> keep(graph.nodes().size(), true);
-  std::map<std::string, const Node*> seen;
+  std::unordered_map<std::string, const Node*> seen;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     if (std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return overwritten[static_cast<std::size_t>(id.index)]; })) continue;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "op/operator.hpp"
@@ -40,6 +43,12 @@ struct Node {
   std::string scope;      ///< its place in the model: "layers.3.attention"
 };
 
+/// A place where a value is read: operand `operand` of node `node`.
+struct Use {
+  std::int32_t node = -1, operand = -1;
+  friend bool operator==(Use, Use) = default;
+};
+
 /// A result of the graph under a name of its own.
 struct GraphOutput {
   std::string name;
@@ -69,6 +78,8 @@ class Graph {
 
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
+  /// The operands that read a value, in the order of the nodes; outputs of the graph are not among them.
+  std::span<const Use> uses(ValueId id) const;
   /// Value by name; ValueId{} when there is none.
   ValueId find(std::string_view value_name) const;
 
@@ -93,13 +104,22 @@ class Graph {
 
  private:
   ValueId add_value(std::string value_name, TensorType type, ValueKind kind);
-  std::string fresh_name(std::string_view base) const;
-  std::vector<std::string> output_names(const OpDefinition& op, std::size_t count, const std::vector<std::string>& names) const;
+  void note_uses(const Node& node, std::int32_t position);
+  std::vector<std::string> fresh_names(const std::string& base, std::span<const std::string> suffixes);
+  std::vector<std::string> output_names(const OpDefinition& op, std::size_t count, const std::vector<std::string>& names);
+
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;
+  std::vector<std::vector<Use>> uses_;  ///< by value
   std::vector<GraphOutput> outputs_;
-  std::vector<std::pair<std::string, std::int32_t>> by_name_;  ///< sorted
+  std::unordered_map<std::string, ValueId, NameHash, std::equal_to<>> by_name_;  ///< the first value of each name
+  std::unordered_set<std::string> output_names_;
+  std::unordered_map<std::string, int> next_number_;  ///< by name without its number: where the search for a free one goes on
   std::string scope_;
 };
 

@@ -1,6 +1,6 @@
 #include "graph/verify.hpp"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "graph/memory.hpp"
 
@@ -52,14 +52,12 @@ Violation operands_exist(const Graph& graph) {
 }
 
 Violation outputs_exist(const Graph& graph) {
-  std::vector<std::string_view> seen;
+  std::unordered_set<std::string_view> seen;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.name.empty()) return "expected a name for every output, found an empty one";
-    if (std::find(seen.begin(), seen.end(), output.name) != seen.end())
-      return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
+    if (!seen.insert(output.name).second) return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
     if (static_cast<std::size_t>(output.value.index) >= graph.values().size())
       return fmt::format("output '{}': expected a value of the graph, found value {} of {}", output.name, output.value.index, graph.values().size());
-    seen.push_back(output.name);
   }
   return {};
 }
@@ -149,22 +147,23 @@ Violation constants_never_written(const Graph& graph) {
 
 Violation no_use_after_overwrite(const Graph& graph) {
   const std::vector<std::int32_t> memory = memory_roots(graph);
-  std::vector<std::int32_t> overwriter(graph.values().size(), -1);
-  const auto made_before = [&](std::size_t v, std::size_t n) { return graph.values()[v].producer < static_cast<std::int32_t>(n); };
+  std::vector<std::int32_t> last_writer(graph.values().size(), -1);  // by first value of a memory
+  const auto overwriter = [&](ValueId id) {
+    const std::int32_t n = last_writer[static_cast<std::size_t>(memory[static_cast<std::size_t>(id.index)])];
+    return graph.value(id).producer < n ? n : -1;  // what the writer or a later node made still stands
+  };
   const Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
-      if (id && overwriter[static_cast<std::size_t>(id.index)] >= 0)
-        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id),
-                           overwriter[static_cast<std::size_t>(id.index)]);
+      if (id && overwriter(id) >= 0)
+        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id), overwriter(id));
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
       if (const ValueId shared = overwritten_by(node, o))
-        for (std::size_t v = 0; v < memory.size(); ++v)
-          if (memory[v] == memory[static_cast<std::size_t>(shared.index)] && made_before(v, n)) overwriter[v] = static_cast<std::int32_t>(n);
+        last_writer[static_cast<std::size_t>(memory[static_cast<std::size_t>(shared.index)])] = static_cast<std::int32_t>(n);
     return {};
   });
   if (in_nodes) return in_nodes;
   for (const GraphOutput& output : graph.outputs())
-    if (const std::int32_t n = overwriter[static_cast<std::size_t>(output.value.index)]; n >= 0)
+    if (const std::int32_t n = overwriter(output.value); n >= 0)
       return fmt::format("output '{}': expected a value that still stands, found '{}', which node {} overwrote", output.name, name_of(graph, output.value), n);
   return {};
 }

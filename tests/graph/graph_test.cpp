@@ -64,5 +64,14 @@ TEST(Graph, ErrorsNameScopeAndOperand) {
   EXPECT_EQ(graph.values().size(), 2u);
 }
 
+TEST(Graph, KnowsWhoReadsAValue) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::f32, {4}});
+  const ValueId y = graph.apply(OpKind::add, {x, x}), z = graph.apply(OpKind::add, {y, x});
+  EXPECT_EQ(std::vector(graph.uses(x).begin(), graph.uses(x).end()), (std::vector<Use>{{0, 0}, {0, 1}, {1, 1}}));
+  EXPECT_EQ(std::vector(graph.uses(y).begin(), graph.uses(y).end()), (std::vector<Use>{{1, 0}}));
+  EXPECT_TRUE(graph.uses(z).empty());
+}
+
 }  // namespace
 }  // namespace cermet
