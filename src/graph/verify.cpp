@@ -99,7 +99,7 @@ Violation dimensions_usable(const Graph& graph) {
       return fmt::format("expected constant dimensions of a weight, found {}", value.type.to_string());
     if (value.type.rank() > Shape::max_rank) return fmt::format("expected at most {} dimensions, found {}", Shape::max_rank, value.type.rank());
     for (const Dim& d : value.type.dims)
-      if (d.is_constant() ? d.constant() < 0 : d.factor() < 0)
+      if (d.is_constant() ? d.constant() < 0 : !d.grows_with_symbols())
         return fmt::format("expected dimensions that are not negative and grow with their symbol, found {}", value.type.to_string());
     return {};
   });

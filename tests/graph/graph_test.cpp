@@ -39,7 +39,7 @@ TEST(Graph, ProblemsCarryConstantsAndMaximum) {
   const ValueId x = graph.add_input("x", {DType::f32, {T, 8}}), w = graph.add_constant("w", {DType::f32, {8}});
   graph.apply(OpKind::rms_norm, {x, w});
   SymbolValues maximum;
-  maximum.set(T.symbol(), 12);
+  maximum.set(Symbol("T"), 12);
   const Problem problem = graph.problem_of(graph.nodes()[0], maximum);
   EXPECT_FALSE(problem.is_constant(0));
   EXPECT_TRUE(problem.is_constant(1));

@@ -92,7 +92,7 @@ TEST(GraphText, ErrorsNameTheLine) {
   EXPECT_EQ(error("%y = rms_norm(%x) : f33[T, 8]"),
             "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::any.to_string() + ") at column 1, found \"f33[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
-            "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string or a list of integers at column 1, found the end");
+            "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string, a list, a tensor or a graph at column 1, found the end");
   EXPECT_EQ(error("%y = rms_norm(%x) {eps = \"} : f32[T, 8]"),
             "graph text, line 5: expected a string with its closing quote at column 28, found \"\\\"} : f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x)"), "graph text, line 5: expected ':' at column 20, found the end of the line");
