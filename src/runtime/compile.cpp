@@ -238,7 +238,7 @@ std::string Compiler::load_weights() {
       if (!inputs[i] || graph().value(inputs[i]).kind != ValueKind::constant) continue;
       const Value& value = graph().value(inputs[i]);
       const WeightLayout* layout = layout_of(step, i);
-      views[i] = device_.computes() ? weights_.get(value.name, value.type, layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
+      views[i] = device_.computes() ? weights_.get(graph(), inputs[i], layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
   return size_text(weights_.bytes() - before);
@@ -291,7 +291,7 @@ void Compiler::bind_inputs() {
   for (const GraphOutput& output : graph().outputs()) {
     const Value& value = graph().value(output.value);
     if (value.kind == ValueKind::constant && device_.computes())
-      s.views[static_cast<std::size_t>(output.value.index)] = weights_.get(value.name, value.type, nullptr);
+      s.views[static_cast<std::size_t>(output.value.index)] = weights_.get(graph(), output.value, nullptr);
   }
 }
 
