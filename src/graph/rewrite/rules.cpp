@@ -79,6 +79,29 @@ Attributes rotated(const Match& m) {
   return a;
 }
 
+/// The head norms are those that the operator does: of both or of none, with one eps.
+bool norms_and_rotates(const Match& m) {
+  const Attributes q = m.attributes(0), k = m.attributes(1), rope = m.attributes(2);
+  const bool alike = q.number("eps") == k.number("eps") && q.number("weight_offset") == k.number("weight_offset");
+  return alike && is_f32(m, "q_normed") && is_f32(m, "k_normed") && is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !rope.flag("inverse");
+}
+Attributes normed_and_rotated(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), norm_attributes);
+  copy_attributes(a, m.attributes(2), rope_attributes);
+  copy_attributes(a, m.attributes(3), cache_attributes);
+  a.set("out_dtype", dtype_of(m, "q_rotated"));
+  return a;
+}
+
+/// A float32 result that is rounded to a narrower floating type at once may be stored in that type.
+bool narrows(const Match& m) { return is_f32(m, "y") && dtypes::real.contains(m.type("z").dtype); }
+Attributes with_type_of_cast(const Match& m) {
+  Attributes a = m.attributes(0);
+  a.set("out_dtype", dtype_of(m, "z"));
+  return a;
+}
+
 std::vector<Rule> make_rules() {
   using enum Rounding;
   std::vector<Rule> rules{
@@ -103,6 +126,17 @@ std::vector<Rule> make_rules() {
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
           is_dual, dual),
+      text_rule("dual-linear-cast", exact, "y = dual_linear(x, w_gate, w_up, b_gate?, b_up?); z = cast(y) -> z = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
+                narrows, with_type_of_cast),
+      text_rule("norm-rope-and-cache", strict,
+                "q_normed = rms_norm(q, q_w); k_normed = rms_norm(k, k_w); q_rotated, k_rotated = rope(q_normed, k_normed, cos, sin, positions); "
+                "k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, slots, ks?, vs?)"
+                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w, k_w, ks?, vs?)",
+                norms_and_rotates, normed_and_rotated),
+      text_rule("rope-and-cache-cast", exact,
+                "y, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?); z = cast(y)"
+                " -> z, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?)",
+                narrows, with_type_of_cast),
       text_rule("rope-and-cache", strict,
                 "q_rotated, k_rotated = rope(q, k, cos, sin, positions); k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, "
                 "slots, ks?, vs?)"
