@@ -34,11 +34,13 @@ bool is_dtype(DLDataType found, DType dtype) {
 /// "bf16[M, 64] with M = 7".
 std::string expected_type(const Expectation& e) {
   std::string text = e.type->to_string();
-  std::vector<SymbolId> said;
+  std::vector<Symbol> said;
   for (const Dim& d : e.type->dims) {
-    if (d.is_constant() || !e.symbols || std::find(said.begin(), said.end(), d.symbol()) != said.end()) continue;
-    text += fmt::format("{} {} = {}", said.empty() ? " with" : ",", symbol_name(d.symbol()), e.symbols->value[d.symbol()]);
-    said.push_back(d.symbol());
+    for (const Symbol& symbol : d.symbols()) {
+      if (!e.symbols || std::find(said.begin(), said.end(), symbol) != said.end()) continue;
+      text += fmt::format("{} {} = {}", said.empty() ? " with" : ",", symbol.name(), (*e.symbols)[symbol]);
+      said.push_back(symbol);
+    }
   }
   return text;
 }

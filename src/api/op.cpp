@@ -216,7 +216,7 @@ void Operator::check_workspace(const void* workspace, std::size_t size) const {
 
 /// The one for the fewest rows that still takes this run's.
 Operator::Variant& Operator::variant() {
-  const std::int64_t rows = ranges_.empty() ? 0 : symbols_.value[ranges_.front().symbol];
+  const std::int64_t rows = ranges_.empty() ? 0 : symbols_[ranges_.front().symbol];
   return *std::find_if(variants_.begin(), variants_.end() - 1, [&](const Variant& v) { return rows <= v.most; });
 }
 

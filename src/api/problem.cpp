@@ -62,7 +62,7 @@ void find_sources(const Problem& p, std::vector<Range>& ranges) {
     for (std::size_t i = 0; i < p.inputs.size() && !found; ++i) {
       if (!p.has(i)) continue;
       const Dims& dims = p.input(i).dims;
-      const auto at = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) { return d.symbol() == range.symbol; });
+      const auto at = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) { return d.is(range.symbol); });
       found = at != dims.end();
       if (found) range.input = i, range.axis = static_cast<int>(at - dims.begin());
     }
@@ -79,7 +79,7 @@ std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_v
             quote(std::string_view(&r.symbol, 1)));
     require(r.maximum >= 1 && r.maximum <= largest_maximum, "{}: range {}: expected a maximum of 1 to {}, found {}", op, r.symbol, largest_maximum, r.maximum);
     for (const Range& other : list) require(other.letter != r.symbol, "{}: range {}: expected it once, found it twice", op, r.symbol);
-    list.push_back({r.symbol, symbol_id({&r.symbol, 1}), r.maximum});
+    list.push_back({r.symbol, Symbol({&r.symbol, 1}), r.maximum});
   }
   return list;
 }

@@ -13,7 +13,7 @@ namespace cermet::api {
 /// A dimension that varies from run to run, and the operand that gives its value.
 struct Range {
   char letter;
-  SymbolId symbol;
+  Symbol symbol;
   std::int64_t maximum;
   std::size_t input = 0;
   int axis = 0;

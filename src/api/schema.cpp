@@ -28,8 +28,13 @@ Json operand_json(const OperandSpec& spec, bool is_input) {
   return json;
 }
 
+/// Tensors and graphs, which JSON has no values for, are their texts.
 Json value_json(const AttributeValue& value) {
-  return std::visit([](const auto& v) { return Json(v); }, value);
+  const auto json = [&]<class T>(const T& v) {
+    if constexpr (std::is_same_v<T, TensorData> || std::is_same_v<T, Subgraph>) return Json(to_string(value));
+    else return Json(v);
+  };
+  return std::visit(json, value);
 }
 
 Json attribute_json(const AttributeSpec& spec) {

@@ -1,105 +1,116 @@
 #include "base/dim.hpp"
 
-#include <mutex>
+#include <algorithm>
 
 #include "base/checked.hpp"
+#include "base/dim_terms.hpp"
 #include "base/error.hpp"
 
 namespace cermet {
 namespace {
 
-struct SymbolTable {
-  std::mutex mutex;
-  std::vector<std::string> names{""};
-};
+/// Expressions longer than this are mistakes: a shape of that many sums is not one that anybody wrote.
+constexpr std::size_t most_terms = 256;
 
-SymbolTable& symbols() {
-  static SymbolTable table;
-  return table;
-}
-
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  const auto r = checked_mul(a, b);
-  require(r.has_value(), "dimension {} * {}: expected a product below 2^63", a, b);
-  return *r;
-}
-
-std::int64_t plus(std::int64_t a, std::int64_t b) {
-  const auto r = checked_add(a, b);
-  require(r.has_value(), "dimension {} + {}: expected a sum below 2^63", a, b);
-  return *r;
+bool precedes(const DimTerm& a, const DimTerm& b) {
+  if (a.atoms.size() != b.atoms.size()) return a.atoms.size() > b.atoms.size();
+  return std::ranges::lexicographical_compare(a.atoms, b.atoms, {}, &DimAtom::text, &DimAtom::text);
 }
 
 }  // namespace
 
-SymbolId symbol_id(std::string_view name) {
-  SymbolTable& table = symbols();
-  const std::lock_guard lock(table.mutex);
-  for (std::size_t i = 1; i < table.names.size(); ++i)
-    if (table.names[i] == name) return static_cast<SymbolId>(i);
-  require(table.names.size() < SymbolValues::capacity, "symbol '{}': expected at most {} symbols in a process", name, SymbolValues::capacity - 1);
-  table.names.emplace_back(name);
-  return static_cast<SymbolId>(table.names.size() - 1);
+std::int64_t checked_product(std::int64_t a, std::int64_t b, const Dim& dim) {
+  const auto r = checked_mul(a, b);
+  if (!r) fail(Status::invalid_argument, "dimension {}: {} * {}: expected a product below 2^63", dim.to_string(), a, b);
+  return *r;
 }
 
-std::string symbol_name(SymbolId id) {
-  SymbolTable& table = symbols();
-  const std::lock_guard lock(table.mutex);
-  return table.names.at(id);
+std::int64_t checked_sum(std::int64_t a, std::int64_t b, const Dim& dim) {
+  const auto r = checked_add(a, b);
+  if (!r) fail(Status::invalid_argument, "dimension {}: {} + {}: expected a sum below 2^63", dim.to_string(), a, b);
+  return *r;
 }
 
-Dim Dim::symbol(std::string_view name) {
-  Dim d;
-  d.symbol_ = symbol_id(name);
-  d.factor_ = 1;
-  return d;
+bool same_atoms(const std::vector<DimAtomPtr>& a, const std::vector<DimAtomPtr>& b) {
+  return std::ranges::equal(a, b, [](const DimAtomPtr& x, const DimAtomPtr& y) { return x == y || x->text == y->text; });
 }
+
+Dim DimTerms::sum(std::vector<DimTerm> terms) {
+  std::ranges::sort(terms, precedes);
+  std::vector<DimTerm> list;
+  for (DimTerm& term : terms) {
+    if (!list.empty() && same_atoms(list.back().atoms, term.atoms)) {
+      const auto factor = checked_add(list.back().factor, term.factor);
+      if (!factor) fail(Status::invalid_argument, "dimension {}: expected a factor below 2^63", sum({{1, term.atoms}}).to_string());
+      list.back().factor = *factor;
+    } else {
+      list.push_back(std::move(term));
+    }
+    if (list.back().factor == 0) list.pop_back();
+  }
+  Dim dim;
+  if (!list.empty() && list.back().atoms.empty()) {
+    dim.offset_ = list.back().factor;
+    list.pop_back();
+  }
+  require(list.size() <= most_terms, "dimension {}+..: expected at most {} terms, found {}", list.empty() ? "" : list[0].atoms[0]->text, most_terms,
+          list.size());
+  if (!list.empty()) dim.terms_ = std::make_shared<const DimTerms>(DimTerms{std::move(list)});
+  return dim;
+}
+
+std::vector<DimTerm> DimTerms::of(const Dim& dim) {
+  std::vector<DimTerm> terms;
+  if (dim.terms_) terms = dim.terms_->list;
+  if (dim.offset_ != 0) terms.push_back({dim.offset_, {}});
+  return terms;
+}
+
+Dim DimTerms::atom(DimAtom::Kind kind, std::vector<Dim> operands) {
+  std::string text = text_of(kind, operands);
+  return sum({{1, {std::make_shared<const DimAtom>(DimAtom{kind, {}, std::move(operands), std::move(text)})}}});
+}
+
+Dim::Dim(const Symbol& symbol)
+    : terms_(std::make_shared<const DimTerms>(DimTerms{{{1, {std::make_shared<const DimAtom>(DimAtom{DimAtom::Kind::symbol, symbol, {}, symbol.name()})}}}})) {}
 
 std::int64_t Dim::constant() const {
   CERMET_ASSERT(is_constant());
   return offset_;
 }
 
-Dim operator+(Dim a, Dim b) {
-  if (!a.is_constant() && !b.is_constant() && a.symbol_ != b.symbol_)
-    fail(Status::unsupported, "dimension {} + {}: expected at most one symbol in a dimension", a.to_string(), b.to_string());
-  Dim r = a.is_constant() ? b : a;
-  r.factor_ = plus(a.factor_, b.factor_);
-  r.offset_ = plus(a.offset_, b.offset_);
-  if (r.factor_ == 0) r.symbol_ = 0;
-  return r;
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.offset_ != b.offset_) return false;
+  if (a.terms_ == b.terms_) return true;
+  if (!a.terms_ || !b.terms_) return false;
+  return std::ranges::equal(a.terms_->list, b.terms_->list,
+                            [](const DimTerm& x, const DimTerm& y) { return x.factor == y.factor && same_atoms(x.atoms, y.atoms); });
 }
 
-Dim operator*(Dim a, Dim b) {
-  if (!a.is_constant() && !b.is_constant())
-    fail(Status::unsupported, "dimension ({}) * ({}): expected at most one symbol in a dimension", a.to_string(), b.to_string());
-  Dim r = a.is_constant() ? b : a;
-  const std::int64_t scale = a.is_constant() ? a.offset_ : b.offset_;
-  r.factor_ = times(r.factor_, scale);
-  r.offset_ = times(r.offset_, scale);
-  if (r.factor_ == 0) r.symbol_ = 0;
-  return r;
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_constant() || b.is_constant()) {
+    Dim r = a.is_constant() ? b : a;
+    r.offset_ = checked_sum(a.offset_, b.offset_, a.is_constant() ? b : a);
+    return r;
+  }
+  std::vector<DimTerm> terms = DimTerms::of(a);
+  for (DimTerm& term : DimTerms::of(b)) terms.push_back(std::move(term));
+  return DimTerms::sum(std::move(terms));
 }
 
-Dim Dim::divided_by(std::int64_t divisor) const {
-  require(divisor > 0 && factor_ % divisor == 0 && offset_ % divisor == 0, "dimension {}: expected a multiple of {}", to_string(), divisor);
-  Dim r = *this;
-  r.factor_ /= divisor;
-  r.offset_ /= divisor;
-  return r;
-}
-
-std::string Dim::to_string() const {
-  if (is_constant()) return std::to_string(offset_);
-  std::string text = factor_ == 1 ? symbol_name(symbol_) : fmt::format("{}*{}", factor_, symbol_name(symbol_));
-  if (offset_ != 0) text += fmt::format("{:+}", offset_);
-  return text;
-}
-
-std::string to_string(const Dims& dims) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + dims[i].to_string();
-  return text + "]";
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return checked_product(a.offset_, b.offset_, a);
+  std::vector<DimTerm> terms;
+  const std::vector<DimTerm> right = DimTerms::of(b);
+  for (const DimTerm& x : DimTerms::of(a)) {
+    for (const DimTerm& y : right) {
+      DimTerm term{checked_product(x.factor, y.factor, a), x.atoms};
+      term.atoms.insert(term.atoms.end(), y.atoms.begin(), y.atoms.end());
+      std::ranges::sort(term.atoms, {}, &DimAtom::text);
+      terms.push_back(std::move(term));
+    }
+  }
+  return DimTerms::sum(std::move(terms));
 }
 
 Dim product(const Dims& dims) {

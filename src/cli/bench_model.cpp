@@ -106,8 +106,8 @@ double prefill_operations(const Engine& engine, std::int64_t tokens) {
   for (const StepInfo& step : engine.steps(true)) {
     if (!is_product(step.problem)) continue;
     Problem problem = step.problem;
-    problem.maximum.set(symbol_id("T"), tokens);
-    problem.maximum.set(symbol_id("R"), 1);
+    problem.maximum.set(Symbol("T"), tokens);
+    problem.maximum.set(Symbol("R"), 1);
     operations += problem.op->operations(problem);
   }
   return operations;

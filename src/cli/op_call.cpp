@@ -76,7 +76,7 @@ void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValu
   for (const auto& type : types) {
     if (!type) continue;
     for (const Dim& dim : type->dims)
-      if (!dim.is_constant()) maximum.set(dim.symbol(), symbol_maximum);
+      for (const Symbol& symbol : dim.symbols()) maximum.set(symbol, symbol_maximum);
     Dim bytes = static_cast<std::int64_t>(size_of(type->dtype));
     for (const Dim& dim : type->dims) bytes = bytes * dim.value(maximum);  // throws where the size overflows
   }

@@ -1,18 +1,18 @@
 #include "graph/common_subexpressions.hpp"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
+#include "graph/editor.hpp"
 #include "graph/memory.hpp"
-#include "graph/rebuild.hpp"
 
 namespace cermet {
 namespace {
 
 /// Text that two nodes share exactly when they compute the same.
-std::string key_of(const Node& node, const std::vector<ValueId>& replacement) {
+std::string key_of(const Node& node) {
   std::string key(definition(node.op).name);
-  for (const ValueId id : node.inputs) key += fmt::format(" {}", id ? replacement[static_cast<std::size_t>(id.index)].index : -1);
+  for (const ValueId id : node.inputs) key += fmt::format(" {}", id.index);
   for (const auto& [name, value] : node.attributes) key += fmt::format(" {}={}", name, to_string(value));
   return key;
 }
@@ -21,18 +21,18 @@ std::string key_of(const Node& node, const std::vector<ValueId>& replacement) {
 
 Graph merge_common_subexpressions(const Graph& graph) {
   const std::vector<bool> overwritten = overwritten_values(graph);
-  std::vector<ValueId> replacement = no_replacement(graph);
-  std::vector<bool> keep(graph.nodes().size(), true);
-  std::map<std::string, const Node*> seen;
+  GraphEditor editor(graph);
+  std::unordered_map<std::string, NodeId> seen;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.nodes()[n];
-    if (std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return overwritten[static_cast<std::size_t>(id.index)]; })) continue;
-    const auto [earlier, added] = seen.emplace(key_of(node, replacement), &node);
+    const std::vector<ValueId>& results = graph.nodes()[n].outputs;
+    if (std::ranges::any_of(results, [&](ValueId id) { return overwritten[id.at()]; })) continue;
+    const auto [earlier, added] = seen.emplace(key_of(editor.node(static_cast<NodeId>(n))), static_cast<NodeId>(n));
     if (added) continue;
-    keep[n] = false;
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) replacement[static_cast<std::size_t>(node.outputs[o].index)] = earlier->second->outputs[o];
+    const std::vector<ValueId>& kept = graph.nodes()[static_cast<std::size_t>(earlier->second)].outputs;
+    for (std::size_t o = 0; o < results.size(); ++o) editor.replace_uses(results[o], kept[o]);
+    editor.erase(static_cast<NodeId>(n));
   }
-  return rebuild(graph, keep, replacement);
+  return editor.finish();
 }
 
 }  // namespace cermet

@@ -7,10 +7,6 @@ namespace {
 
 std::string joined(std::string_view scope, std::string_view name) { return scope.empty() ? std::string(name) : fmt::format("{}.{}", scope, name); }
 
-auto name_position(const std::vector<std::pair<std::string, std::int32_t>>& names, std::string_view name) {
-  return std::lower_bound(names.begin(), names.end(), name, [](const auto& entry, std::string_view key) { return entry.first < key; });
-}
-
 std::vector<std::optional<TensorType>> types_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<std::optional<TensorType>> types;
   for (const ValueId id : ids) types.push_back(id ? std::optional(graph.type(id)) : std::nullopt);
@@ -19,14 +15,13 @@ std::vector<std::optional<TensorType>> types_of(const Graph& graph, const std::v
 
 }  // namespace
 
-ValueId Graph::add_value(std::string value_name, TensorType type, ValueKind kind) {
+ValueId Graph::add_value(std::string value_name, TensorType type, ValueKind kind, ConstantSource source) {
   require(!value_name.empty(), "graph '{}': expected a name for every value, found an empty one", name);
-  const auto at = name_position(by_name_, value_name);
-  require(at == by_name_.end() || at->first != value_name, "graph '{}': value '{}': expected a name of its own, found one that is taken", name, value_name);
-  const auto index = static_cast<std::int32_t>(values_.size());
-  by_name_.emplace(at, value_name, index);
-  values_.push_back({std::move(value_name), std::move(type), kind, -1});
-  return {index};
+  const ValueId id{static_cast<std::int32_t>(values_.size())};
+  require(names_.add(value_name, id), "graph '{}': value '{}': expected a name of its own, found one that is taken", name, value_name);
+  values_.push_back({std::move(value_name), std::move(type), kind, -1, std::move(source)});
+  uses_.emplace_back();
+  return id;
 }
 
 ValueId Graph::add_input(std::string_view value_name, TensorType type) { return add_value(std::string(value_name), std::move(type), ValueKind::input); }
@@ -36,39 +31,62 @@ ValueId Graph::add_constant(std::string_view value_name, TensorType type) {
   return add_value(std::string(value_name), std::move(type), ValueKind::constant);
 }
 
-std::string Graph::fresh_name(std::string_view base) const {
-  std::string candidate(base);
-  for (int n = 2; find(candidate); ++n) candidate = fmt::format("{}.{}", base, n);
-  return candidate;
+ValueId Graph::add_constant(std::string_view value_name, TensorData data) {
+  TensorType type = data.type();
+  return add_value(std::string(value_name), std::move(type), ValueKind::constant, std::move(data));
 }
 
-std::vector<std::string> Graph::output_names(const OpDefinition& op, std::size_t count, const std::vector<std::string>& names) const {
-  require(names.empty() || names.size() == count, "{}: expected {} names for the results, found {}", op.name, count, names.size());
-  if (!names.empty() && !names.front().empty()) return names;
-  std::vector<std::string> made{fresh_name(joined(scope_, op.name))};
-  if (count == 1) return made;
-  // Results of one node share its base: "attention.rope.2.q", "attention.rope.2.k".
-  for (int n = 1;; ++n) {
-    const std::string base = n == 1 ? joined(scope_, op.name) : fmt::format("{}.{}", joined(scope_, op.name), n);
-    made.clear();
-    for (std::size_t o = 0; o < count; ++o) {
-      const bool named = o < op.outputs.size() && !op.outputs[o].variadic;
-      made.push_back(fmt::format("{}.{}", base, named ? std::string(op.outputs[o].name) : std::to_string(o)));
-    }
-    if (std::none_of(made.begin(), made.end(), [&](const std::string& m) { return static_cast<bool>(find(m)); })) return made;
+ValueId Graph::add_constant(std::string_view value_name, ConstantExpression expression) {
+  try {
+    TensorType type = types_of(expression).at(static_cast<std::size_t>(expression.output));
+    return add_value(std::string(value_name), std::move(type), ValueKind::constant, std::move(expression));
+  } catch (const Error& error) {
+    throw Error(error.status(), fmt::format("constant '{}': {}", value_name, error.what()));
   }
+}
+
+std::vector<TensorType> Graph::types_of(const ConstantExpression& expression) const {
+  const OpDefinition& op = definition(expression.op);
+  for (const ValueId id : expression.inputs)
+    if (id && value(id).kind != ValueKind::constant)
+      fail(Status::invalid_argument, "{}: expected constants to compute a constant of, found '{}'", op.name, value(id).name);
+  require(std::ranges::all_of(op.aliases, [](int input) { return input < 0; }), "{}: expected an operator that updates nothing in place", op.name);
+  std::vector<TensorType> types = make_problem(op, cermet::types_of(*this, expression.inputs), expression.attributes).outputs;
+  require(expression.output >= 0 && static_cast<std::size_t>(expression.output) < types.size(), "{}: expected a result below {}, found {}", op.name,
+          types.size(), expression.output);
+  return types;
+}
+
+void Graph::set_range(const Symbol& symbol, DimRange range) {
+  require(range.least >= 0 && range.least <= range.greatest, "graph '{}': symbol '{}': expected a range from 0 on that is not empty, found [{}, {}]", name,
+          symbol.name(), range.least, range.greatest);
+  const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), symbol, [](const SymbolRange& r, const Symbol& s) { return r.symbol < s; });
+  if (at != ranges_.end() && at->symbol == symbol) at->range = range;
+  else ranges_.insert(at, {symbol, range});
+}
+
+std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count, const std::vector<std::string>& given) {
+  require(given.empty() || given.size() == count, "{}: expected {} names for the results, found {}", op.name, count, given.size());
+  if (count == 0 || (!given.empty() && !given.front().empty())) return given;
+  std::vector<std::string> suffixes;
+  for (std::size_t o = 0; o < count; ++o) {
+    const bool named = o < op.outputs.size() && !op.outputs[o].variadic;
+    suffixes.push_back(count == 1 ? "" : fmt::format(".{}", named ? std::string(op.outputs[o].name) : std::to_string(o)));
+  }
+  return names.fresh(joined(scope, op.name), suffixes);
 }
 
 std::vector<ValueId> Graph::apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes, const std::vector<std::string>& names) try {
   const OpDefinition& op = definition(kind);
-  const Problem problem = make_problem(op, types_of(*this, inputs), attributes);
-  const std::vector<std::string> result_names = output_names(op, problem.outputs.size(), names);
+  const Problem problem = make_problem(op, cermet::types_of(*this, inputs), attributes);
+  const std::vector<std::string> made = cermet::result_names(names_, scope_, op, problem.outputs.size(), names);
   Node node{kind, std::move(inputs), {}, attributes, scope_};
   node.inputs.resize(problem.inputs.size());
   for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
-    node.outputs.push_back(add_value(result_names[o], problem.outputs[o], ValueKind::intermediate));
+    node.outputs.push_back(add_value(made[o], problem.outputs[o], ValueKind::intermediate));
     values_.back().producer = static_cast<std::int32_t>(nodes_.size());
   }
+  note_uses(node, static_cast<std::int32_t>(nodes_.size()));
   nodes_.push_back(std::move(node));
   return nodes_.back().outputs;
 } catch (const Error& error) {
@@ -86,20 +104,29 @@ ValueId Graph::apply(OpKind op, std::vector<ValueId> inputs, const Attributes& a
 
 void Graph::add_output(std::string_view output_name, ValueId id) {
   value(id);
-  for (const GraphOutput& output : outputs_)
-    require(output.name != output_name, "graph '{}': output '{}': expected a name of its own, found one that is taken", name, output_name);
+  const bool added = output_names_.emplace(output_name).second;
+  require(added, "graph '{}': output '{}': expected a name of its own, found one that is taken", name, output_name);
   outputs_.push_back({std::string(output_name), id});
 }
 
-Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs) {
+Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges) {
   Graph graph;
   graph.name = std::move(name);
   graph.values_ = std::move(values);
   graph.nodes_ = std::move(nodes);
   graph.outputs_ = std::move(outputs);
-  for (std::size_t i = 0; i < graph.values_.size(); ++i) graph.by_name_.emplace_back(graph.values_[i].name, static_cast<std::int32_t>(i));
-  std::sort(graph.by_name_.begin(), graph.by_name_.end());
+  graph.ranges_ = std::move(ranges);
+  for (std::size_t i = 0; i < graph.values_.size(); ++i) graph.names_.add(graph.values_[i].name, {static_cast<std::int32_t>(i)});
+  for (const GraphOutput& output : graph.outputs_) graph.output_names_.insert(output.name);
+  graph.uses_.resize(graph.values_.size());
+  for (std::size_t n = 0; n < graph.nodes_.size(); ++n) graph.note_uses(graph.nodes_[n], static_cast<std::int32_t>(n));
   return graph;
+}
+
+void Graph::note_uses(const Node& node, std::int32_t position) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (const ValueId id = node.inputs[i]; id && static_cast<std::size_t>(id.index) < uses_.size())  // parts are not verified yet
+      uses_[static_cast<std::size_t>(id.index)].push_back({position, static_cast<std::int32_t>(i)});
 }
 
 const Value& Graph::value(ValueId id) const {
@@ -107,13 +134,15 @@ const Value& Graph::value(ValueId id) const {
   return values_[static_cast<std::size_t>(id.index)];
 }
 
-ValueId Graph::find(std::string_view value_name) const {
-  const auto at = name_position(by_name_, value_name);
-  return at != by_name_.end() && at->first == value_name ? ValueId{at->second} : ValueId{};
+std::span<const Use> Graph::uses(ValueId id) const {
+  value(id);
+  return uses_[static_cast<std::size_t>(id.index)];
 }
 
+ValueId Graph::find(std::string_view value_name) const { return names_.find(value_name); }
+
 Problem Graph::problem_of(const Node& node, const SymbolValues& maximum) const {
-  Problem problem = make_problem(definition(node.op), types_of(*this, node.inputs), node.attributes);
+  Problem problem = make_problem(definition(node.op), cermet::types_of(*this, node.inputs), node.attributes);
   problem.maximum = maximum;
   for (std::size_t i = 0; i < node.inputs.size() && i < 64; ++i)
     if (node.inputs[i] && value(node.inputs[i]).kind == ValueKind::constant) problem.constant_inputs |= std::uint64_t{1} << i;

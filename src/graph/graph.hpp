@@ -2,33 +2,45 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <unordered_set>
+#include <variant>
 #include <vector>
 
+#include "graph/names.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {
 
-/// A value of a graph, by position. -1 stands for an optional operand that is not given.
-struct ValueId {
-  std::int32_t index = -1;
-  explicit operator bool() const { return index >= 0; }
-  friend bool operator==(ValueId, ValueId) = default;
-};
-
 enum class ValueKind : std::uint8_t {
   input,         ///< bound by the caller before a run; may be state that the graph updates in place
-  constant,      ///< a weight: known before the first run, never written
+  constant,      ///< known before the first run, never written: a weight, data of the graph, or an expression on other constants
   intermediate,  ///< made by a node
 };
 
+/// A result of an operator on constants, computed while weights load: three matrices stacked, a transposed one.
+struct ConstantExpression {
+  OpKind op{};
+  std::vector<ValueId> inputs;  ///< constants that come earlier among the values
+  Attributes attributes;
+  std::int32_t output = 0;  ///< which of the operator's results
+  friend bool operator==(const ConstantExpression&, const ConstantExpression&) = default;
+};
+
+/// What a constant's elements are: nothing said, then they are loaded under its name; held here; or computed.
+using ConstantSource = std::variant<std::monostate, TensorData, ConstantExpression>;
+
 struct Value {
-  std::string name;  ///< unique in the graph; constants: the name under which the weight is loaded
+  std::string name;  ///< unique in the graph
   TensorType type;   ///< dimensions may be symbolic
   ValueKind kind = ValueKind::intermediate;
   std::int32_t producer = -1;  ///< node that makes it, for intermediates
+  ConstantSource source = {};  ///< of a constant
+
+  const TensorData* data() const { return std::get_if<TensorData>(&source); }
+  const ConstantExpression* expression() const { return std::get_if<ConstantExpression>(&source); }
 };
 
 /// One operator application. Inputs precede outputs in the order of the graph.
@@ -38,6 +50,12 @@ struct Node {
   std::vector<ValueId> outputs;
   Attributes attributes;  ///< as given; defaults are the schema's
   std::string scope;      ///< its place in the model: "layers.3.attention"
+};
+
+/// A place where a value is read: operand `operand` of node `node`.
+struct Use {
+  std::int32_t node = -1, operand = -1;
+  friend bool operator==(Use, Use) = default;
 };
 
 /// A result of the graph under a name of its own.
@@ -54,8 +72,14 @@ class Graph {
 
   /// Declares a value bound by the caller. Throws Error when the name is taken.
   ValueId add_input(std::string_view value_name, TensorType type);
-  /// Declares a weight. Throws Error when the name is taken.
+  /// Declares a weight, loaded under its name. Throws Error when the name is taken.
   ValueId add_constant(std::string_view value_name, TensorType type);
+  /// Declares a constant whose elements the graph holds. Throws Error when the name is taken.
+  ValueId add_constant(std::string_view value_name, TensorData data);
+  /// Declares a constant that is computed of others while weights load. Throws Error naming the constant, or its expression's operand.
+  ValueId add_constant(std::string_view value_name, ConstantExpression expression);
+  /// The range of a symbol of the graph's dimensions; throws Error where it is empty or negative.
+  void set_range(const Symbol& symbol, DimRange range);
   /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are named after the scope and
   /// operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error naming scope and operand.
   /// Given names are used unchanged, without the scope.
@@ -65,16 +89,21 @@ class Graph {
   /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId value);
   /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
-  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs);
+  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges = {});
 
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
+  /// The operands that read a value, in the order of the nodes; outputs of the graph are not among them.
+  std::span<const Use> uses(ValueId id) const;
   /// Value by name; ValueId{} when there is none.
   ValueId find(std::string_view value_name) const;
 
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const SymbolRanges& ranges() const { return ranges_; }  ///< sorted by the symbols' names
+  /// Types that a constant's expression gives, one for each result of its operator. Throws Error naming the operand.
+  std::vector<TensorType> types_of(const ConstantExpression& expression) const;
   /// The resolved problem of a node: types, attributes with defaults, which operands are constants, symbols at `maximum`.
   Problem problem_of(const Node& node, const SymbolValues& maximum) const;
 
@@ -92,15 +121,20 @@ class Graph {
   };
 
  private:
-  ValueId add_value(std::string value_name, TensorType type, ValueKind kind);
-  std::string fresh_name(std::string_view base) const;
-  std::vector<std::string> output_names(const OpDefinition& op, std::size_t count, const std::vector<std::string>& names) const;
+  ValueId add_value(std::string value_name, TensorType type, ValueKind kind, ConstantSource source = {});
+  void note_uses(const Node& node, std::int32_t position);
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;
+  std::vector<std::vector<Use>> uses_;  ///< by value
   std::vector<GraphOutput> outputs_;
-  std::vector<std::pair<std::string, std::int32_t>> by_name_;  ///< sorted
+  SymbolRanges ranges_;
+  Names names_;
+  std::unordered_set<std::string> output_names_;
   std::string scope_;
 };
+
+/// Names of a node's results: `given`, or the scope, the operator and, where there are several, the result's name in the schema.
+std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count, const std::vector<std::string>& given);
 
 }  // namespace cermet

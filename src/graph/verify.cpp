@@ -1,6 +1,6 @@
 #include "graph/verify.hpp"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "graph/memory.hpp"
 
@@ -41,7 +41,14 @@ Violation names_unique(const Graph& graph) {
 }
 
 Violation operands_exist(const Graph& graph) {
-  const auto exists = [&](ValueId id) { return static_cast<std::size_t>(id.index) < graph.values().size(); };
+  const auto exists = [&](ValueId id) { return id.at() < graph.values().size(); };
+  const Violation in_constants = first_of_values(graph, [&](const Value& value) -> Violation {
+    if (!value.expression()) return {};
+    for (const ValueId id : value.expression()->inputs)
+      if (id.index != -1 && !exists(id)) return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
+    return {};
+  });
+  if (in_constants) return in_constants;
   return first_of_nodes(graph, [&](std::size_t, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
       if (id.index != -1 && !exists(id)) return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
@@ -52,14 +59,12 @@ Violation operands_exist(const Graph& graph) {
 }
 
 Violation outputs_exist(const Graph& graph) {
-  std::vector<std::string_view> seen;
+  std::unordered_set<std::string_view> seen;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.name.empty()) return "expected a name for every output, found an empty one";
-    if (std::find(seen.begin(), seen.end(), output.name) != seen.end())
-      return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
+    if (!seen.insert(output.name).second) return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
     if (static_cast<std::size_t>(output.value.index) >= graph.values().size())
       return fmt::format("output '{}': expected a value of the graph, found value {} of {}", output.name, output.value.index, graph.values().size());
-    seen.push_back(output.name);
   }
   return {};
 }
@@ -68,7 +73,7 @@ Violation single_producer(const Graph& graph) {
   std::vector<std::int32_t> producer(graph.values().size(), -1);
   const Violation twice = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.outputs) {
-      std::int32_t& maker = producer[static_cast<std::size_t>(id.index)];
+      std::int32_t& maker = producer[id.at()];
       if (maker >= 0) return fmt::format("result '{}': expected one producer, found node {} too", name_of(graph, id), maker);
       maker = static_cast<std::int32_t>(n);
     }
@@ -101,8 +106,38 @@ Violation dimensions_usable(const Graph& graph) {
       return fmt::format("expected constant dimensions of a weight, found {}", value.type.to_string());
     if (value.type.rank() > Shape::max_rank) return fmt::format("expected at most {} dimensions, found {}", Shape::max_rank, value.type.rank());
     for (const Dim& d : value.type.dims)
-      if (d.is_constant() ? d.constant() < 0 : d.factor() < 0)
+      if (d.is_constant() ? d.constant() < 0 : !d.grows_with_symbols())
         return fmt::format("expected dimensions that are not negative and grow with their symbol, found {}", value.type.to_string());
+    return {};
+  });
+}
+
+Violation ranges_usable(const Graph& graph) {
+  const Symbol* before = nullptr;
+  for (const auto& [symbol, range] : graph.ranges()) {
+    if (range.least < 0 || range.greatest < range.least)
+      return fmt::format("symbol '{}': expected a range from 0 on that is not empty, found {}..{}", symbol.name(), range.least, range.greatest);
+    if (before && !(*before < symbol))
+      return fmt::format("symbol '{}': expected one range, sorted by name, found it behind '{}'", symbol.name(), before->name());
+    before = &symbol;
+  }
+  return {};
+}
+
+Violation constants_computable(const Graph& graph) {
+  return first_of_values(graph, [&](const Value& value) -> Violation {
+    if (value.kind != ValueKind::constant && (value.data() || value.expression())) return "expected elements, or an expression, of a constant alone";
+    if (value.data() && value.data()->type() != value.type) return fmt::format("expected data of its type, found {}", value.data()->type().to_string());
+    const ConstantExpression* expression = value.expression();
+    if (!expression) return {};
+    for (const ValueId id : expression->inputs)
+      if (id && &graph.value(id) >= &value) return fmt::format("operand '{}': expected a constant that comes earlier", name_of(graph, id));
+    try {
+      const TensorType type = graph.types_of(*expression).at(static_cast<std::size_t>(expression->output));
+      if (type != value.type) return fmt::format("expected {}, what its expression gives, found {}", type.to_string(), value.type.to_string());
+    } catch (const Error& error) {
+      return error.what();
+    }
     return {};
   });
 }
@@ -149,22 +184,22 @@ Violation constants_never_written(const Graph& graph) {
 
 Violation no_use_after_overwrite(const Graph& graph) {
   const std::vector<std::int32_t> memory = memory_roots(graph);
-  std::vector<std::int32_t> overwriter(graph.values().size(), -1);
-  const auto made_before = [&](std::size_t v, std::size_t n) { return graph.values()[v].producer < static_cast<std::int32_t>(n); };
+  std::vector<std::int32_t> last_writer(graph.values().size(), -1);  // by first value of a memory
+  const auto overwriter = [&](ValueId id) {
+    const std::int32_t n = last_writer[static_cast<std::size_t>(memory[id.at()])];
+    return graph.value(id).producer < n ? n : -1;  // what the writer or a later node made still stands
+  };
   const Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
-      if (id && overwriter[static_cast<std::size_t>(id.index)] >= 0)
-        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id),
-                           overwriter[static_cast<std::size_t>(id.index)]);
+      if (id && overwriter(id) >= 0)
+        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id), overwriter(id));
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (const ValueId shared = overwritten_by(node, o))
-        for (std::size_t v = 0; v < memory.size(); ++v)
-          if (memory[v] == memory[static_cast<std::size_t>(shared.index)] && made_before(v, n)) overwriter[v] = static_cast<std::int32_t>(n);
+      if (const ValueId shared = overwritten_by(node, o)) last_writer[static_cast<std::size_t>(memory[shared.at()])] = static_cast<std::int32_t>(n);
     return {};
   });
   if (in_nodes) return in_nodes;
   for (const GraphOutput& output : graph.outputs())
-    if (const std::int32_t n = overwriter[static_cast<std::size_t>(output.value.index)]; n >= 0)
+    if (const std::int32_t n = overwriter(output.value); n >= 0)
       return fmt::format("output '{}': expected a value that still stands, found '{}', which node {} overwrote", output.name, name_of(graph, output.value), n);
   return {};
 }
@@ -176,6 +211,8 @@ constexpr GraphRule rules[] = {
     {"single-producer", "an intermediate value is made by exactly one node, inputs and constants by none", single_producer},
     {"defined-before-use", "the order of the nodes is one in which they can run", defined_before_use},
     {"dimensions-usable", "weights have constant dimensions; no dimension is negative or shrinks when its symbol grows", dimensions_usable},
+    {"ranges-usable", "every symbol has at most one range, from 0 on and not empty", ranges_usable},
+    {"constants-computable", "a constant's data has its type; its expression reads earlier constants and gives its type", constants_computable},
     {"types-inferred", "operands and attributes satisfy the operator, and result types are what it infers", types_inferred},
     {"aliases-match", "a result that takes an operand's memory has the operand's type", aliases_match},
     {"constants-never-written", "no result takes a constant's memory", constants_never_written},

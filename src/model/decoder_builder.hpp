@@ -1,5 +1,8 @@
-// Builds decoder graphs layer after layer; members are what all layers share. Private to decoder*.cpp.
+// Builds decoder graphs of plain operators, layer after layer; rewrite rules make them those that kernels compute in one launch. Members are what all layers
+// share. Private to decoder*.cpp.
 #pragma once
+
+#include <span>
 
 #include "model/decoder.hpp"
 
@@ -30,6 +33,7 @@ class DecoderBuilder {
  private:
   Graph& graph() { return out_.graph; }
   void declare_inputs();
+  DecoderGraph finish();
 
   // Layers. `delta` is what the previous part adds to the residual stream `hidden`.
   ValueId layer(std::int64_t layer, ValueId& hidden, ValueId delta);
@@ -70,6 +74,9 @@ class DecoderBuilder {
   ValueId grouped(const Linear& linear, const Operand& x, ValueId offsets);
   Operand gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name);
   Operand activated(const Linear& down, ValueId both, const char* tap_name);
+  std::vector<ValueId> project_apart(const Linear& stack, std::span<const std::int64_t> rows, ValueId x);
+  bool is_plain(const Linear& linear) const { return scheme_of(linear).input == LinearScheme::Input::real; }
+  ValueId as_type(ValueId x, DType type);
 
   const ModelConfig& config_;
   const DecoderTypes& types_;

@@ -63,8 +63,9 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
   const Graph::Scope scope(graph(), "attention");
   const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
   const std::int64_t q_size = config_.heads * config_.head_dim, kv_size = config_.kv_heads * config_.head_dim;
+  const Ints sizes{q_size, kv_size, kv_size};
   const std::vector<ValueId> parts =
-      graph().apply_all(OpKind::split, {project(qkv, y)}, {{"axis", std::int64_t{-1}}, {"sizes", Ints{q_size, kv_size, kv_size}}});
+      is_plain(qkv) ? project_apart(qkv, sizes, y.x) : graph().apply_all(OpKind::split, {project(qkv, y)}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
   const TensorType cache{types_.cache, {state_.blocks, config_.kv_heads, state_.block_size, config_.head_dim}};
   const ValueId k_cache = graph().add_input(decoder_io::key_cache(layer), cache);
   const ValueId v_cache = graph().add_input(decoder_io::value_cache(layer), cache);
@@ -74,16 +75,18 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
     k_scale = graph().add_input(decoder_io::key_scales(layer), scales);
     v_scale = graph().add_input(decoder_io::value_scales(layer), scales);
   }
-  const ValueId q_norm = config_.qk_norm ? vector(module + "q_norm.weight", config_.head_dim) : ValueId{};
-  const ValueId k_norm = config_.qk_norm ? vector(module + "k_norm.weight", config_.head_dim) : ValueId{};
-  const std::vector<ValueId> stored =
-      graph().apply_all(OpKind::rope_and_cache,
-                        {heads_of(parts[0], config_.heads), heads_of(parts[1], config_.kv_heads), heads_of(parts[2], config_.kv_heads), cos_, sin_, positions_,
-                         k_cache, v_cache, slots_, q_norm, k_norm, k_scale, v_scale},
-                        {{"rotary_dim", config_.rope.rotary_dim}, {"eps", config_.rms_norm_eps}, {"out_dtype", std::string(name_of(types_.queries))}});
+  ValueId q = heads_of(parts[0], config_.heads), k = heads_of(parts[1], config_.kv_heads);
+  const ValueId v = heads_of(parts[2], config_.kv_heads);
+  if (config_.qk_norm) {
+    const Attributes eps{{"eps", config_.rms_norm_eps}};
+    q = graph().apply(OpKind::rms_norm, {q, vector(module + "q_norm.weight", config_.head_dim)}, eps);
+    k = graph().apply(OpKind::rms_norm, {k, vector(module + "k_norm.weight", config_.head_dim)}, eps);
+  }
+  const std::vector<ValueId> rotated = graph().apply_all(OpKind::rope, {q, k, cos_, sin_, positions_}, {{"rotary_dim", config_.rope.rotary_dim}});
+  const std::vector<ValueId> stored = graph().apply_all(OpKind::kv_cache_write, {rotated[1], v, k_cache, v_cache, slots_, k_scale, v_scale});
   const Linear out{module + "o_proj", {{module + "o_proj"}}, config_.hidden_size, q_size, config_.o_bias};
-  std::vector<ValueId> cached{stored[0], stored[1], stored[2], block_tables_, context_lens_, query_starts_};
-  if (k_scale) cached.insert(cached.end(), {stored[3], stored[4]});
+  std::vector<ValueId> cached{as_type(rotated[0], types_.queries), stored[0], stored[1], block_tables_, context_lens_, query_starts_};
+  if (k_scale) cached.insert(cached.end(), {stored[2], stored[3]});
   const ValueId o = graph().apply(OpKind::incre_flash_attention, cached,
                                   {{"scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim))},
                                    {"window", config_.window[static_cast<std::size_t>(layer)]},

@@ -1,5 +1,4 @@
-// Linear modules in the graph: what a scheme makes of weight and input. The operator that produces an input quantizes
-// it.
+// Linear modules in the graph: what a scheme makes of weight and input.
 #include "base/error.hpp"
 #include "model/decoder_builder.hpp"
 
@@ -95,32 +94,16 @@ Attributes DecoderBuilder::code_attributes(const LinearScheme& scheme) const {
 
 /// Adds what is pending to the residual stream and normalises it.
 ValueId DecoderBuilder::normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out) {
-  const ValueId w = vector(name, config_.hidden_size);
-  const Attributes attributes{{"eps", config_.rms_norm_eps}, {"out_dtype", std::string(name_of(out))}};
-  if (!delta) return graph().apply(OpKind::rms_norm, {hidden, w}, attributes);
-  const std::vector<ValueId> results = graph().apply_all(OpKind::add_rms_norm, {delta, hidden, w}, attributes);
-  hidden = results[1];
-  return results[0];
+  if (delta) hidden = graph().apply(OpKind::add, {delta, hidden});
+  return graph().apply(OpKind::rms_norm, {hidden, vector(name, config_.hidden_size)},
+                       {{"eps", config_.rms_norm_eps}, {"out_dtype", std::string(name_of(out))}});
 }
 
-/// The same as the left operand of a linear: the normalisation writes quantized values directly.
+/// The same as the left operand of a linear.
 Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name) {
-  const LinearScheme scheme = scheme_of(next);
-  if (taps_ || !is_quantized(scheme)) {
-    const ValueId y = normalize(hidden, delta, name, values_for(scheme));
-    tap(tap_name, y);
-    return operand_for(next, y);
-  }
-  const ValueId w = vector(name, config_.hidden_size);
-  const bool is_fixed = scheme.input == LinearScheme::Input::fixed;
-  const FixedInput fixed = is_fixed ? fixed_input(next) : FixedInput{};
-  Attributes attributes = code_attributes(scheme);
-  attributes.set("eps", config_.rms_norm_eps);
-  std::vector<ValueId> operands{hidden, w, {}, fixed.scale, fixed.offset};
-  if (delta) operands.insert(operands.begin(), delta);
-  const std::vector<ValueId> results = graph().apply_all(delta ? OpKind::add_rms_norm_quant : OpKind::rms_norm_quant, operands, attributes);
-  if (delta) hidden = results[1];
-  return is_fixed ? fixed_operand(results[0], fixed, next) : Operand{results[0], results.back()};
+  const ValueId y = normalize(hidden, delta, name, values_for(scheme_of(next)));
+  tap(tap_name, y);
+  return operand_for(next, y);
 }
 
 /// Unquantized values as the left operand of a linear.
@@ -152,37 +135,35 @@ ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId 
   return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, {}, x.scale, weight_scale(linear)}, {{"out_dtype", "f32"}});
 }
 
+/// One unquantized linear for each module of a stack.
+std::vector<ValueId> DecoderBuilder::project_apart(const Linear& stack, std::span<const std::int64_t> rows, ValueId x) {
+  std::vector<ValueId> results;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string& module = stack.modules.front().at(i);
+    results.push_back(project({module, {{module}}, rows[i], stack.columns, stack.bias}, {x, {}}));
+  }
+  return results;
+}
+
 /// silu(gate) * up as the operand of `down`.
 Operand DecoderBuilder::gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name) {
-  const LinearScheme scheme = scheme_of(gate_up), next = scheme_of(down);
-  if (is_quantized(scheme)) return activated(down, project(gate_up, y), tap_name);
-  // Unquantized weights: both GEMMs in one pass.
-  std::vector<ValueId> operands{y.x, {}, {}, {}, {}};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::string& module = gate_up.modules.front().at(i);
-    const Linear half{module, {{module}}, gate_up.rows / 2, gate_up.columns, gate_up.bias};
-    operands[1 + i] = weight(half);
-    operands[3 + i] = bias(half);
-  }
-  const ValueId a = graph().apply(OpKind::dual_linear, operands, {{"activation", "silu"}, {"out_dtype", std::string(name_of(values_for(next)))}});
+  if (is_quantized(scheme_of(gate_up))) return activated(down, project(gate_up, y), tap_name);
+  const std::int64_t rows[] = {gate_up.rows / 2, gate_up.rows / 2};
+  const std::vector<ValueId> both = project_apart(gate_up, rows, y.x);
+  const ValueId a = as_type(graph().apply(OpKind::mul, {graph().apply(OpKind::silu, {both[0]}), both[1]}), values_for(scheme_of(down)));
   tap(tap_name, a);
   return operand_for(down, a);
 }
 
 /// The same of rows that hold gate and up side by side.
 Operand DecoderBuilder::activated(const Linear& down, ValueId both, const char* tap_name) {
-  const LinearScheme next = scheme_of(down);
-  if (taps_ || !is_quantized(next)) {
-    const ValueId a = graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", std::string(name_of(values_for(next)))}});
-    tap(tap_name, a);
-    return operand_for(down, a);
-  }
-  if (next.input == LinearScheme::Input::fixed) {
-    const FixedInput fixed = fixed_input(down);
-    return fixed_operand(graph().apply(OpKind::silu_and_mul_quant, {both, {}, fixed.scale, fixed.offset}, code_attributes(next)), fixed, down);
-  }
-  const std::vector<ValueId> results = graph().apply_all(OpKind::silu_and_mul_quant, {both}, code_attributes(next));
-  return {results[0], results[1]};
+  const ValueId a = graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", std::string(name_of(values_for(scheme_of(down))))}});
+  tap(tap_name, a);
+  return operand_for(down, a);
+}
+
+ValueId DecoderBuilder::as_type(ValueId x, DType type) {
+  return graph().type(x).dtype == type ? x : graph().apply(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(type))}});
 }
 
 }  // namespace cermet

@@ -86,7 +86,7 @@ struct Engine::State {
   Quantization quantization;
   DType operands, cached;  ///< types of matrix operands, of keys and values
   /// Looked up once: every token needs them.
-  const struct { SymbolId tokens = symbol_id("T"), sequences = symbol_id("B"), rows = symbol_id("R"); } symbols;
+  const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
   std::int64_t context, pages;
   ThreadPool pool;
   std::unique_ptr<Device> device;

@@ -20,26 +20,33 @@ std::string number_text(double value) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-std::string list_text(const Ints& values) {
+template <class T, class Text>
+std::string list_text(std::string_view empty, const std::vector<T>& values, Text text_of) {
+  if (values.empty()) return fmt::format("{}[]", empty);
   std::string text = "[";
-  for (std::size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + std::to_string(values[i]);
+  for (const T& value : values) text += (text.size() > 1 ? ", " : "") + text_of(value);
   return text + "]";
 }
 
+struct Writer {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(const std::string& value) const { return escape(value); }
+  std::string operator()(const Ints& list) const { return list_text("", list, *this); }
+  std::string operator()(const Floats& list) const { return list_text("floats", list, *this); }
+  std::string operator()(const Strings& list) const { return list_text("strings", list, *this); }
+  std::string operator()(const TensorData& data) const { return data.to_string(); }
+  std::string operator()(const Subgraph& graph) const { return fmt::format("graph {}", escape(graph.text)); }
+};
+
 }  // namespace
 
-std::string to_string(const AttributeValue& value) {
-  switch (value.index()) {
-    case 0: return std::get<bool>(value) ? "true" : "false";
-    case 1: return std::to_string(std::get<std::int64_t>(value));
-    case 2: return number_text(std::get<double>(value));
-    case 3: return escape(std::get<std::string>(value));
-    default: return list_text(std::get<Ints>(value));
-  }
-}
+std::string to_string(const AttributeValue& value) { return std::visit(Writer(), value); }
 
 std::string_view type_name(const AttributeValue& value) {
-  static constexpr std::string_view names[] = {"bool", "int", "float", "string", "ints"};
+  static constexpr std::string_view names[] = {"bool", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"};
+  static_assert(std::size(names) == std::variant_size_v<AttributeValue>);
   return names[value.index()];
 }
 
@@ -63,5 +70,13 @@ std::int64_t Attributes::integer(std::string_view name) const { return get<std::
 double Attributes::number(std::string_view name) const { return get<double>(*this, name); }
 const std::string& Attributes::text(std::string_view name) const { return get<std::string>(*this, name); }
 const Ints& Attributes::integers(std::string_view name) const { return get<Ints>(*this, name); }
+const Floats& Attributes::numbers(std::string_view name) const { return get<Floats>(*this, name); }
+const Strings& Attributes::texts(std::string_view name) const { return get<Strings>(*this, name); }
+const TensorData& Attributes::tensor(std::string_view name) const { return get<TensorData>(*this, name); }
+const Graph& Attributes::graph(std::string_view name) const {
+  const Subgraph& subgraph = get<Subgraph>(*this, name);
+  CERMET_ASSERT(subgraph.graph != nullptr);
+  return *subgraph.graph;
+}
 
 }  // namespace cermet

@@ -26,9 +26,9 @@ std::vector<TensorType> infer(const Problem& p, Collective kind) {
   if (joins_result(kind)) y.dims[1] = y.dims[1] * ranks;
   const bool even = kind != Collective::all_to_all || !p.has(1);
   if (cuts_operand(kind) && even) {
-    if (y.dims[1].factor() % ranks != 0 || y.dims[1].offset() % ranks != 0)
-      bad_operand(p, 0, fmt::format("dimension 1 to be a multiple of the {} ranks", ranks), p.input(0).to_string());
-    if (kind != Collective::all_to_all) y.dims[1] = y.dims[1].divided_by(ranks);
+    const std::optional<Dim> part = exact_quotient(y.dims[1], ranks);
+    if (!part) bad_operand(p, 0, fmt::format("dimension 1 to be a multiple of the {} ranks", ranks), p.input(0).to_string());
+    if (kind != Collective::all_to_all) y.dims[1] = *part;
   }
   if (!even) expect_dims(p, 1, {ranks, ranks}, "a count for each pair of ranks");
   return {std::move(y)};

@@ -47,8 +47,9 @@ void check_inputs(const OpDefinition& op, const std::vector<std::optional<Tensor
 
 AttributeValue checked_attribute(const OpDefinition& op, const AttributeSpec& spec, AttributeValue value) {
   if (std::holds_alternative<double>(spec.fallback) && std::holds_alternative<std::int64_t>(value)) value = static_cast<double>(std::get<std::int64_t>(value));
-  require(value.index() == spec.fallback.index(), "{}: attribute '{}': expected {}, found {} {}", op.name, spec.name, type_name(spec.fallback),
-          type_name(value), to_string(value));
+  if (value.index() != spec.fallback.index())
+    fail(Status::invalid_argument, "{}: attribute '{}': expected {}, found {} {}", op.name, spec.name, type_name(spec.fallback), type_name(value),
+         to_string(value));
   if (spec.choices.empty()) return value;
   const std::string& text = std::get<std::string>(value);
   const bool known = std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
@@ -124,7 +125,7 @@ Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorTyp
 
 namespace {
 
-/// Bytes of a dense tensor at the symbols' maximum. Not TensorType::bytes(): dimensions may hold several symbols.
+/// Bytes of a dense tensor at the symbols' maximum. Not TensorType::bytes(): they may pass 2^63.
 double bytes_of(const TensorType& type, const SymbolValues& maximum) {
   double bytes = static_cast<double>(size_of(type.dtype));
   for (const Dim& d : type.dims) bytes *= static_cast<double>(d.value(maximum));

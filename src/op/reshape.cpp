@@ -4,20 +4,11 @@
 namespace cermet {
 namespace {
 
-/// Product of the dimensions that the result does not keep; at most one of them may be symbolic.
-Dim product_of(const Problem& p, const Dims& dims) {
-  int symbols = 0;
-  for (const Dim& d : dims) symbols += d.is_constant() ? 0 : 1;
-  if (symbols > 1) bad_attribute(p, "shape", fmt::format("at most one symbolic dimension of {} to change (0 keeps one)", p.input(0).to_string()));
-  return product(dims);
-}
-
 /// The dimension that -1 stands for: `total` elements in groups of `known`.
-Dim remaining_dim(const Problem& p, Dim total, Dim known) {
-  const std::int64_t divisor = known.constant();
-  if (divisor == 0 || total.factor() % divisor != 0 || total.offset() % divisor != 0)
-    bad_attribute(p, "shape", fmt::format("dimensions beside -1 whose product divides {} of {}", total.to_string(), p.input(0).to_string()));
-  return total.divided_by(divisor);
+Dim remaining_dim(const Problem& p, const Dim& total, const Dim& known) {
+  const std::optional<Dim> rest = exact_quotient(total, known);
+  if (!rest) bad_attribute(p, "shape", fmt::format("dimensions beside -1 whose product divides {} of {}", total.to_string(), p.input(0).to_string()));
+  return *rest;
 }
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -34,10 +25,10 @@ std::vector<TensorType> infer(const Problem& p) {
     if (shape[i] > 0) changed_to.push_back(shape[i]);
     to.push_back(shape[i] == 0 ? from[i] : Dim(shape[i]));
   }
-  const Dim total = product_of(p, changed_from), known = product_of(p, changed_to);
+  const Dim total = product(changed_from), known = product(changed_to);
   if (rest) {
     to[*rest] = remaining_dim(p, total, known);
-  } else if (total != known && !(product_of(p, from) == Dim(0) && product(to) == Dim(0))) {
+  } else if (total != known && !(product(from) == Dim(0) && product(to) == Dim(0))) {
     bad_attribute(p, "shape", fmt::format("as many elements as {}", p.input(0).to_string()));
   }
   return {{p.input(0).dtype, std::move(to)}};

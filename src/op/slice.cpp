@@ -19,7 +19,7 @@ Dim sliced(const Problem& p, Dim size, std::int64_t start, std::int64_t end, std
   if (size.is_constant()) return slice_range(start, end, step, size.constant()).count;
   if (step != 1) bad_attribute(p, "steps", fmt::format("1 along the symbolic dimension {}", size.to_string()));
   const Dim count = symbolic_bound(end, size) + symbolic_bound(start, size) * -1;
-  if ((count.is_constant() && count.constant() < 0) || count.factor() < 0)
+  if ((count.is_constant() && count.constant() < 0) || !count.grows_with_symbols())
     bad_attribute(p, "ends", fmt::format("an end after the start along the symbolic dimension {}", size.to_string()));
   return count;
 }

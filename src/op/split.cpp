@@ -7,11 +7,11 @@
 namespace cermet {
 namespace {
 
-std::vector<Dim> equal_parts(const Problem& p, Dim size) {
+std::vector<Dim> equal_parts(const Problem& p, const Dim& size) {
   const std::int64_t parts = p.attributes.integer("parts");
-  if (parts < 1 || parts > max_variadic || size.factor() % parts != 0 || size.offset() % parts != 0)
-    bad_attribute(p, "parts", fmt::format("a divisor of dimension {} in [1, {}], or `sizes`", size.to_string(), max_variadic));
-  return std::vector<Dim>(static_cast<std::size_t>(parts), size.divided_by(parts));
+  const std::optional<Dim> part = parts < 1 || parts > max_variadic ? std::nullopt : exact_quotient(size, parts);
+  if (!part) bad_attribute(p, "parts", fmt::format("a divisor of dimension {} in [1, {}], or `sizes`", size.to_string(), max_variadic));
+  return std::vector<Dim>(static_cast<std::size_t>(parts), *part);
 }
 
 std::vector<Dim> listed_parts(const Problem& p, Dim size) {
@@ -37,7 +37,7 @@ std::vector<TensorType> infer(const Problem& p) {
   const TensorType& x = p.input(0);
   const auto axis = static_cast<std::size_t>(axis_attribute(p, "axis", x.rank()));
   std::vector<TensorType> outputs;
-  for (const Dim part : p.attributes.integers("sizes").empty() ? equal_parts(p, x.dims[axis]) : listed_parts(p, x.dims[axis])) {
+  for (const Dim& part : p.attributes.integers("sizes").empty() ? equal_parts(p, x.dims[axis]) : listed_parts(p, x.dims[axis])) {
     outputs.push_back(x);
     outputs.back().dims[axis] = part;
   }

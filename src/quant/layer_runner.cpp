@@ -175,8 +175,8 @@ void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&,
   WeightStore weights(make_weight_loader(work.reader, std::move(decoder.sources), {}), s.pool, s.queue);
   CompileOptions options;
   options.queue = s.queue;
-  options.maximum.set(symbol_id("T"), s.sizes.tokens);
-  options.maximum.set(symbol_id("B"), s.sizes.sequences);
+  options.maximum.set(Symbol("T"), s.sizes.tokens);
+  options.maximum.set(Symbol("B"), s.sizes.sequences);
   Executable executable = compile(std::move(decoder.graph), *s.device, weights, s.pool, options);
   s.bind(executable, work.layer);
   Results results(executable, *s.device, s.stream.get(), s.downloaded);
@@ -184,8 +184,8 @@ void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&,
     if (work.cancelled && *work.cancelled) fail(Status::cancelled, "quantize: stopped");
     s.fill(pass, work.hidden);
     SymbolValues symbols;
-    symbols.set(symbol_id("T"), pass.tokens);
-    symbols.set(symbol_id("B"), static_cast<std::int64_t>(pass.parts.size()));
+    symbols.set(Symbol("T"), pass.tokens);
+    symbols.set(Symbol("B"), static_cast<std::int64_t>(pass.parts.size()));
     executable.run(symbols);
     if (s.stream) s.stream->synchronize();
     visit(pass, results);

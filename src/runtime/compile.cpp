@@ -117,13 +117,12 @@ Executable Compiler::run(std::vector<CompileStep>* report) {
 
 std::string Compiler::verify_graph() {
   verify(graph());
-  std::set<SymbolId> used;
+  std::set<Symbol> used;
   for (const Value& value : graph().values())
     for (const Dim& d : value.type.dims)
-      if (!d.is_constant()) used.insert(d.symbol());
-  for (const SymbolId id : used)
-    require(options_.maximum.value[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", symbol_name(id),
-            options_.maximum.value[id]);
+      if (!d.is_constant()) std::ranges::copy(d.symbols(), std::inserter(used, used.end()));
+  for (const Symbol& id : used)
+    require(options_.maximum[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", id.name(), options_.maximum[id]);
   state_->used_symbols.assign(used.begin(), used.end());
   state_->maximum = options_.maximum;
   return fmt::format("{} nodes, {} values", graph().nodes().size(), graph().values().size());
@@ -239,7 +238,7 @@ std::string Compiler::load_weights() {
       if (!inputs[i] || graph().value(inputs[i]).kind != ValueKind::constant) continue;
       const Value& value = graph().value(inputs[i]);
       const WeightLayout* layout = layout_of(step, i);
-      views[i] = device_.computes() ? weights_.get(value.name, value.type, layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
+      views[i] = device_.computes() ? weights_.get(graph(), inputs[i], layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
   return size_text(weights_.bytes() - before);
@@ -292,7 +291,7 @@ void Compiler::bind_inputs() {
   for (const GraphOutput& output : graph().outputs()) {
     const Value& value = graph().value(output.value);
     if (value.kind == ValueKind::constant && device_.computes())
-      s.views[static_cast<std::size_t>(output.value.index)] = weights_.get(value.name, value.type, nullptr);
+      s.views[static_cast<std::size_t>(output.value.index)] = weights_.get(graph(), output.value, nullptr);
   }
 }
 

@@ -70,15 +70,14 @@ void Executable::bind(std::string_view input, const TensorView& memory) {
 }
 
 void Executable::State::check_symbols(const SymbolValues& values) const {
-  for (const SymbolId id : used_symbols) {
-    const std::int64_t value = values.value[id];
-    if (value < 0 || value > maximum.value[id])
-      fail(Status::invalid_argument, "symbol '{}': expected 0 to {}, found {}", symbol_name(id), maximum.value[id], value);
+  for (const Symbol& id : used_symbols) {
+    const std::int64_t value = values[id];
+    if (value < 0 || value > maximum[id]) fail(Status::invalid_argument, "symbol '{}': expected 0 to {}, found {}", id.name(), maximum[id], value);
   }
 }
 
 bool Executable::State::same_symbols(const SymbolValues& values) const {
-  return resolved && std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return values.value[id] == symbols.value[id]; });
+  return resolved && std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return values[id] == symbols[id]; });
 }
 
 void Executable::State::refresh_inputs(const SymbolValues& values) {
@@ -200,7 +199,7 @@ void Executable::State::launch_all_marked() {
 CapturedRun& Executable::State::captured_run() {
   constexpr std::size_t most = 64;
   const auto holds = [&](const CapturedRun& run) {
-    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](SymbolId id) { return run.symbols.value[id] == symbols.value[id]; });
+    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
   };
   auto found = std::find_if(captured.begin(), captured.end(), holds);
   if (found == captured.end()) {

@@ -39,7 +39,7 @@ struct InputBinding {
 struct Executable::State {
   Graph graph;
   SymbolValues maximum, symbols;  ///< symbols: of the last run
-  std::vector<SymbolId> used_symbols;
+  std::vector<Symbol> used_symbols;
   bool resolved = false;   ///< `views` and `operands` hold for `symbols`
   bool rebound = true;     ///< an input was bound since they were resolved
   bool completed = false;  ///< the last run reached its end

@@ -1,5 +1,6 @@
 #include "runtime/weights.hpp"
 
+#include "runtime/constants.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {
@@ -29,11 +30,11 @@ WeightStore::~WeightStore() {
   }
 }
 
-WeightStore::Held WeightStore::load_host(const std::string& name, const TensorType& type, const WeightLayout* layout) {
+WeightStore::Held WeightStore::load_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout) {
   Held held;
   held.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
-  if (layout) load_packed(load_, name, type, *layout, held.host.data(), *pool_);
-  else load_(name, -1, TensorView(held.host.data(), type.dtype, bind(type.dims, {})));
+  if (layout) load_packed(load, name, type, *layout, held.host.data(), *pool_);
+  else load(name, -1, TensorView(held.host.data(), type.dtype, bind(type.dims, {})));
   return held;
 }
 
@@ -48,7 +49,7 @@ WeightStore::Staging& WeightStore::next_staging(std::int64_t bytes) {
   return staging;
 }
 
-WeightStore::Held WeightStore::load_device(const std::string& name, const TensorType& type, const WeightLayout* layout) {
+WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout) {
   Held held;
   const std::int64_t total = layout ? packed_bytes(*layout, type) : type.bytes().constant();
   held.device = queue_.device->allocate(total);
@@ -60,10 +61,10 @@ WeightStore::Held WeightStore::load_device(const std::string& name, const Tensor
     const Shape matrix = shape.rank() == 3 ? Shape{shape[1], shape[2]} : shape;
     if (layout) {
       const OwnedTensor plain(type.dtype, matrix);
-      load_(name, shape.rank() == 3 ? slice : -1, plain.view);
+      load(name, shape.rank() == 3 ? slice : -1, plain.view);
       pack_weight(*layout, plain.view, staging.memory.data(), *pool_);
     } else {
-      load_(name, shape.rank() == 3 ? slice : -1, TensorView(staging.memory.data(), type.dtype, matrix));
+      load(name, shape.rank() == 3 ? slice : -1, TensorView(staging.memory.data(), type.dtype, matrix));
     }
     queue_.stream->upload(held.device.data() + slice * step, staging.memory.data(), step);
     if (!staging.uploaded) staging.uploaded = queue_.stream->make_event();
@@ -72,13 +73,20 @@ WeightStore::Held WeightStore::load_device(const std::string& name, const Tensor
   return held;
 }
 
-TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) {
-  const auto key = std::pair(name, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
-  auto held = held_.find(key);
+TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) { return get(name, name, type, layout, load_); }
+
+TensorView WeightStore::get(const Graph& graph, ValueId constant, const WeightLayout* layout) {
+  const Value& value = graph.value(constant);
+  return get(constant_key(graph, constant), value.name, value.type, layout, constant_loader(graph, constant, load_, *pool_));
+}
+
+TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout, const LoadWeight& load) {
+  const auto form = std::pair(key, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
+  auto held = held_.find(form);
   if (held == held_.end()) {
-    Held loaded = queue_.device ? load_device(name, type, layout) : load_host(name, type, layout);
+    Held loaded = queue_.device ? load_device(load, name, type, layout) : load_host(load, name, type, layout);
     bytes_ += queue_.device ? loaded.device.size() : loaded.host.size();
-    held = held_.emplace(key, std::move(loaded)).first;
+    held = held_.emplace(form, std::move(loaded)).first;
   }
   return TensorView(held->second.data(), type.dtype, bind(type.dims, {}));
 }

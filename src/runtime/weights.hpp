@@ -10,6 +10,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
+#include "graph/graph.hpp"
 #include "jit/program_store.hpp"
 #include "kernel/kernel.hpp"
 
@@ -30,6 +31,8 @@ class WeightStore {
   /// The weight in a layout (null: plain row-major). Reads and packs it at the first call; later calls return the same memory.
   /// Staging memory never exceeds one matrix [N, K]; for a device, two, because one is uploaded while the next is read.
   TensorView get(const std::string& name, const TensorType& type, const WeightLayout* layout);
+  /// The same of a constant of a graph, which may hold its elements or an expression on other constants; equal ones of several graphs are one.
+  TensorView get(const Graph& graph, ValueId constant, const WeightLayout* layout);
   std::int64_t bytes() const { return bytes_; }  ///< memory held
 
  private:
@@ -45,8 +48,9 @@ class WeightStore {
     DeviceBuffer memory;
     std::unique_ptr<DeviceEvent> uploaded;
   };
-  Held load_host(const std::string& name, const TensorType& type, const WeightLayout* layout);
-  Held load_device(const std::string& name, const TensorType& type, const WeightLayout* layout);
+  TensorView get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout, const LoadWeight& load);
+  Held load_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout);
+  Held load_device(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout);
   Staging& next_staging(std::int64_t bytes);
 
   DeviceQueue queue_;

@@ -76,7 +76,7 @@ TEST(Shape, HasAtMostEightAxes) {
 
 TEST(Bind, ReplacesSymbols) {
   SymbolValues values;
-  values.set(symbol_id("T"), 5);
+  values.set(Symbol("T"), 5);
   EXPECT_EQ(bind({Dim::symbol("T") * 2 + 1, 7}, values), (Shape{11, 7}));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/verify.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/golden.hpp"
 
@@ -9,12 +10,14 @@ namespace cermet {
 namespace {
 
 bool same(const Graph& a, const Graph& b) {
-  const auto values = [](const Value& x, const Value& y) { return x.name == y.name && x.type == y.type && x.kind == y.kind && x.producer == y.producer; };
+  const auto values = [](const Value& x, const Value& y) {
+    return x.name == y.name && x.type == y.type && x.kind == y.kind && x.producer == y.producer && x.source == y.source;
+  };
   const auto nodes = [](const Node& x, const Node& y) {
     return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.attributes == y.attributes && x.scope == y.scope;
   };
   const auto outputs = [](const GraphOutput& x, const GraphOutput& y) { return x.name == y.name && x.value == y.value; };
-  return a.name == b.name && std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end(), values) &&
+  return a.name == b.name && a.ranges() == b.ranges() && std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end(), values) &&
          std::equal(a.nodes().begin(), a.nodes().end(), b.nodes().begin(), b.nodes().end(), nodes) &&
          std::equal(a.outputs().begin(), a.outputs().end(), b.outputs().begin(), b.outputs().end(), outputs);
 }
@@ -75,9 +78,36 @@ TEST(GraphText, AttributesComeBackWithTheirTypes) {
                          {"f", Ints{}},
                          {"g", Ints{1, -2}},
                          {"h", 8.0},
-                         {"i", HUGE_VAL}};
+                         {"i", HUGE_VAL},
+                         {"j", Floats{0.5, -2}},
+                         {"k", Strings{"a, b", "]", "}"}},
+                         {"l", TensorData::of<std::int32_t>({DType::i32, {2}}, {7, -1})},
+                         {"m", make_subgraph(layer())},
+                         {"n", Floats{}},
+                         {"o", Strings{}}};
   graph = Graph::from_parts("attributes", graph.values(), nodes, graph.outputs());
-  EXPECT_TRUE(same(parse_unverified_graph(to_text(graph)), graph)) << to_text(graph);
+  const Graph back = parse_unverified_graph(to_text(graph));
+  EXPECT_TRUE(same(back, graph)) << to_text(graph);
+  EXPECT_TRUE(same(back.nodes()[0].attributes.graph("m"), layer()));
+}
+
+/// Symbols with ranges, dimensions of several of them, and constants of all three kinds.
+TEST(GraphText, ConstantsAndRangesComeBack) {
+  const Dim B = Dim::symbol("B"), T = Dim::symbol("T");
+  Graph graph;
+  graph.name = "constants";
+  graph.set_range(Symbol("T"), {1, 4096});
+  graph.set_range(Symbol("B"), {2, DimRange{}.greatest});
+  const ValueId x = graph.add_input("x", {DType::f32, {B * T, ceil_div(T, 2), dim_min(T, 8), 4}});
+  const ValueId q = graph.add_constant("q.weight", {DType::f32, {6, 4}}), k = graph.add_constant("k.weight", {DType::f32, {2, 4}});
+  const ValueId both = graph.add_constant("qk.weight", {OpKind::concat, {q, k}, {{"axis", std::int64_t{0}}}});
+  const ValueId second = graph.add_constant("half", {OpKind::split, {both}, {{"parts", std::int64_t{2}}}, 1});
+  const ValueId scale = graph.add_constant("scale", TensorData::of<float>({DType::f32, {4}}, {1, 2, 3, -0.5f}));
+  graph.add_output("y", graph.apply(OpKind::linear, {graph.apply(OpKind::rms_norm, {x, scale}), both}));
+  graph.add_output("half", second);
+  EXPECT_EQ(find_violation(graph), std::nullopt);
+  EXPECT_TRUE(same(parse_graph(to_text(graph)), graph)) << to_text(graph);
+  expect_golden("graph/golden/constants.graph", to_text(graph));
 }
 
 TEST(GraphText, ErrorsNameTheLine) {
@@ -91,14 +121,22 @@ TEST(GraphText, ErrorsNameTheLine) {
   EXPECT_EQ(error("%y = rms_norm(%x : f32[T, 8]"), "graph text, line 5: expected ')' at column 20, found \": f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x) : f33[T, 8]"),
             "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::any.to_string() + ") at column 1, found \"f33[T, 8]\"");
-  EXPECT_EQ(error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
-            "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string or a list of integers at column 1, found the end");
+  EXPECT_EQ(
+      error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
+      "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string, a list, a tensor or a graph at column 1, found the end");
   EXPECT_EQ(error("%y = rms_norm(%x) {eps = \"} : f32[T, 8]"),
             "graph text, line 5: expected a string with its closing quote at column 28, found \"\\\"} : f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x)"), "graph text, line 5: expected ':' at column 20, found the end of the line");
   EXPECT_EQ(error("%y = rms_norm(%x) : f32[T, 8] // a b"), "graph text, line 5: expected the end of the line at column 38, found \"b\"");
   EXPECT_EQ(error("input x : f32[T, 8]"), "graph text, line 5: expected a value such as %x at column 9, found \"x : f32[T, 8]\"");
   EXPECT_EQ(error("input %y : f32"), "graph text, line 5: expected a type such as bf16[T, 64] at column 14, found \"f32\"");
+  EXPECT_EQ(error("symbol T = 4"), "graph text, line 5: expected ':' at column 12, found \"= 4\"");
+  EXPECT_EQ(error("symbol T : 4"), "graph text, line 5: expected '..' at column 15, found the end of the line");
+  EXPECT_EQ(error("constant %c : f32[2] = tensor f32[2] 0x00"), "graph text, line 5: tensor f32[2]: expected 8 bytes, found 1");
+  EXPECT_EQ(error("constant %c : f32[2] = stack(%a)"), "graph text, line 5: expected an operator, found 'stack'");
+  EXPECT_EQ(error("constant %c : f32[2] = concat(%a)"), "graph text, line 5: value %a: expected a value of the graph, found none of that name");
+  EXPECT_EQ(error("%y = rms_norm(%x) {body = graph \"graph b {\"} : f32[T, 8]"),
+            "graph text, line 5: attribute 'body': graph text, line 2: expected '}', found the end");
   EXPECT_EQ(error("} "), "no error");
   EXPECT_EQ(error_text([] { parse_graph(""); }), "graph text, line 1: expected 'graph NAME {', found the end");
   EXPECT_EQ(error_text([] { parse_graph("graph g {\n"); }), "graph text, line 2: expected '}', found the end");

@@ -79,7 +79,7 @@ TEST(Gemm, AKernelBoundForATokenRangeTakesEveryCountInIt) {
   ThreadPool pool(2);
   Problem problem = make_problem(*data.problem.op, {TensorType{DType::bf16, {Dim::symbol("T"), k}}, data.problem.inputs[1]}, {{"out_dtype", "f32"}});
   problem.constant_inputs = data.problem.constant_inputs;
-  problem.maximum.set(symbol_id("T"), most);
+  problem.maximum.set(Symbol("T"), most);
   const Kernel& kernel = select_kernel(problem);
   const WeightLayout* layout = kernel.weight_layout(problem, 1);
   ASSERT_NE(layout, nullptr) << kernel.name;

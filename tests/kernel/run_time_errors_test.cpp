@@ -76,8 +76,8 @@ std::string message_with_two(std::string_view text) {
   const OpDefinition& op = *find_operator(call.name);
   Problem problem = make_problem(op, std::move(call.inputs), call.attributes);
   SymbolValues two;
-  two.set(symbol_id("T"), 2);
-  problem.maximum.set(symbol_id("T"), 10);
+  two.set(Symbol("T"), 2);
+  problem.maximum.set(Symbol("T"), 10);
   ThreadPool pool(1);
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;

@@ -20,7 +20,7 @@ std::optional<Problem> with_symbol(const OpDefinition& op, const Case& recipe, s
   try {
     Problem problem = make_problem(op, std::move(types), recipe.attributes);
     problem.constant_inputs = constants;
-    problem.maximum.set(symbol_id("T"), size.constant() + spare);
+    problem.maximum.set(Symbol("T"), size.constant() + spare);
     problem.target = target;
     return problem;
   } catch (const Error& error) {
@@ -55,7 +55,7 @@ TEST(CudaSymbolicHeads, AreDeclined) {
   const std::unique_ptr<Device> device = make_null_device(90);
   const TensorType heads{DType::f32, {Dim::symbol("T"), 16}}, table{DType::f32, {50, 8}}, position{DType::i32, {}};
   Problem problem = make_problem(definition(OpKind::rope), {heads, std::nullopt, table, table, position}, {});
-  problem.maximum.set(symbol_id("T"), 8);
+  problem.maximum.set(Symbol("T"), 8);
   problem.target = device->target();
   for (const Kernel* kernel : cuda::kernels_of(OpKind::rope)) EXPECT_EQ(kernel->declines(problem), "the number of heads is not known") << kernel->name;
 }

@@ -45,15 +45,15 @@ class Chain {
     const std::unique_ptr<Device> device = make_device("cpu");
     WeightStore weights(make_weight_loader(reader_of(checkpoint_), std::move(decoder.sources), {}), pool_);
     CompileOptions options;
-    for (const char* symbol : {"T", "R"}) options.maximum.set(symbol_id(symbol), tokens);
-    options.maximum.set(symbol_id("B"), 1);
+    for (const char* symbol : {"T", "R"}) options.maximum.set(Symbol(symbol), tokens);
+    options.maximum.set(Symbol("B"), 1);
     std::vector<std::string> outputs;
     for (const GraphOutput& output : decoder.graph.outputs()) outputs.push_back(output.name);
     Executable executable = compile(std::move(decoder.graph), *device, weights, pool_, options);
     for (const auto& [name, view] : in) executable.bind(name, view);
     SymbolValues symbols;
-    for (const char* symbol : {"T", "R"}) symbols.set(symbol_id(symbol), tokens);
-    symbols.set(symbol_id("B"), 1);
+    for (const char* symbol : {"T", "R"}) symbols.set(Symbol(symbol), tokens);
+    symbols.set(Symbol("B"), 1);
     executable.run(symbols);
     const auto values = [&](const std::string& name) {
       const TensorView view = executable.output(name);

@@ -41,7 +41,7 @@ TEST(MakeProblem, TextReadsBackAsTheSameProblem) {
 
 TEST(MakeProblem, SizesComeFromTheSymbolsMaximum) {
   Problem problem = problem_of("rms_norm(f32[2*T, 4])");
-  problem.maximum.set(symbol_id("T"), 50);
+  problem.maximum.set(Symbol("T"), 50);
   EXPECT_EQ(problem.size(0, 0), 100);
   EXPECT_EQ(problem.size(0, -1), 4);
   EXPECT_EQ(cost_of(problem).bytes, 2 * 100 * 4 * 4);

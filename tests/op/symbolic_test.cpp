@@ -43,7 +43,7 @@ TEST_P(Symbolic, AgreesWithNumbers) {
     const std::int64_t size = test_case.inputs[0]->type.dims[0].constant();
     const Problem known = make_problem(op, with_symbol(test_case, false, -1), test_case.attributes);
     SymbolValues values;
-    values.set(symbol_id("T"), size);
+    values.set(Symbol("T"), size);
     for (const bool everywhere : {false, true}) {
       Problem symbolic;
       try {

@@ -46,7 +46,7 @@ TEST(Compile, TwoMaximaShareOneWeightStore) {
   const Executable again = compile(test_graph("dense"), *device, weights, pool, options);
   EXPECT_EQ(loads, loads_of_one);
   EXPECT_EQ(weights.bytes(), bytes);
-  options.maximum.set(symbol_id("T"), 1);
+  options.maximum.set(Symbol("T"), 1);
   const Executable one = compile(test_graph("dense"), *device, weights, pool, options);
   EXPECT_EQ(weights.bytes(), bytes) << "kernels for one token and for many agree on layouts";
   EXPECT_LT(one.arena_bytes(), many.arena_bytes());
@@ -62,11 +62,11 @@ TEST(Compile, RefusesWhatCannotRun) {
   constexpr std::string_view norm = "graph g {\n input %x : f32[T, 8]\n %y = rms_norm(%x) : f32[T, 8]\n output y = %y\n}";
   CompileOptions options;
   EXPECT_EQ(compiled(norm, options), "symbol 'T': expected a maximum of at least 1 to compile for, found 0");
-  options.maximum.set(symbol_id("T"), 4);
+  options.maximum.set(Symbol("T"), 4);
   EXPECT_EQ(compiled(norm, options), "no error");
-  options.maximum.set(symbol_id("T"), std::int64_t{1} << 60);
+  options.maximum.set(Symbol("T"), std::int64_t{1} << 60);
   EXPECT_EQ(compiled(norm, options), "f32[T, 8]: expected less than 2^62 bytes, found more");
-  options.maximum.set(symbol_id("T"), 4);
+  options.maximum.set(Symbol("T"), 4);
   EXPECT_EQ(compiled("graph g {\n input %x : f32[T, 8]\n %y = rms_norm(%x) : f32[T, 9]\n output y = %y\n}", options),
             "graph 'g': rule types-inferred: node 0 (rms_norm): result 'y': expected f32[T, 8], found f32[T, 9]");
   options.skip = {"bind"};
@@ -102,13 +102,13 @@ TEST(Compile, OutputsMayBeInputsAndConstants) {
   WeightStore weights(load_by_name, pool);
   const auto device = make_cpu_device();
   CompileOptions options;
-  options.maximum.set(symbol_id("T"), 4);
+  options.maximum.set(Symbol("T"), 4);
   Executable executable =
       compile(parse_graph("graph g {\n input %x : f32[T, 8]\n constant %w : f32[2, 3]\n output x = %x\n output w = %w\n}"), *device, weights, pool, options);
   OwnedTensor x(DType::f32, {4, 8});
   executable.bind("x", x.view);
   SymbolValues symbols;
-  symbols.set(symbol_id("T"), 3);
+  symbols.set(Symbol("T"), 3);
   executable.run(symbols);
   EXPECT_EQ(executable.output("x").data, x.view.data);
   EXPECT_EQ(executable.output("x").shape, Shape({3, 8}));

@@ -16,7 +16,7 @@ const Dim T = Dim::symbol("T");
 
 SymbolValues tokens(std::int64_t n) {
   SymbolValues values;
-  values.set(T.symbol(), n);
+  values.set(Symbol("T"), n);
   return values;
 }
 
@@ -129,6 +129,39 @@ TEST(Executable, TwoOnOnePoolRunFromTwoThreads) {
   std::thread other([&] { work(b, 3); });
   work(a, 1);
   other.join();
+}
+
+/// Rows of B sequences of T tokens flattened, and every second of H columns: dimensions that are no multiples of one symbol.
+TEST(Executable, RunsWithDimensionsOfSeveralSymbols) {
+  const Dim B = Dim::symbol("B");
+  Graph graph;
+  graph.name = "several";
+  const ValueId x = graph.add_input("x", {DType::f32, {B, T, 6}}), z = graph.add_input("z", {DType::f32, {ceil_div(B * T, 2), 6}});
+  const ValueId flat = graph.apply(OpKind::reshape, {x}, {{"shape", Ints{-1, 6}}});
+  ASSERT_EQ(graph.type(flat).to_string(), "f32[B*T, 6]");
+  const ValueId all = graph.apply(OpKind::concat, {flat, z}, {{"axis", std::int64_t{0}}});
+  ASSERT_EQ(graph.type(all).to_string(), "f32[B*T+ceil(B*T/2), 6]");
+  graph.add_output("y", graph.apply(OpKind::add, {all, all}));
+  ThreadPool pool(2);
+  WeightStore weights(load_ramp, pool);
+  const auto device = make_cpu_device();
+  CompileOptions options;
+  options.maximum.set(Symbol("T"), 5);
+  options.maximum.set(Symbol("B"), 4);
+  Executable executable = compile(graph, *device, weights, pool, options);
+  for (const auto& [b, t] : {std::pair{4, 5}, {1, 1}, {3, 3}, {2, 0}}) {
+    const OwnedTensor from = ramp(DType::f32, {b, t, 6}, 0), more = ramp(DType::f32, {(b * t + 1) / 2, 6}, 7);
+    executable.bind("x", from.view);
+    executable.bind("z", more.view);
+    SymbolValues values;
+    values.set(Symbol("B"), b);
+    values.set(Symbol("T"), t);
+    executable.run(values);
+    const TensorView y = executable.output("y");
+    ASSERT_EQ(y.shape, (Shape{b * t + (b * t + 1) / 2, 6}));
+    for (std::int64_t i = 0; i < y.elements(); ++i)
+      ASSERT_EQ(load(y, i), 2 * (i < b * t * 6 ? load(from.view, i) : load(more.view, i - b * t * 6))) << b << " x " << t << ", element " << i;
+  }
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ struct Batch {
       starts.push_back(static_cast<double>(ids.size()));
       if (fresh[index] > 0) rows.push_back(static_cast<double>(ids.size()) - 1);
     }
-    symbols.set(symbol_id("T"), static_cast<std::int64_t>(ids.size()));
-    symbols.set(symbol_id("B"), sequences);
-    symbols.set(symbol_id("R"), static_cast<std::int64_t>(rows.size()));
+    symbols.set(Symbol("T"), static_cast<std::int64_t>(ids.size()));
+    symbols.set(Symbol("B"), sequences);
+    symbols.set(Symbol("R"), static_cast<std::int64_t>(rows.size()));
     add("ids", ids, {});
     add("positions", positions, {});
     add("slots", slots, {});
@@ -129,9 +129,9 @@ struct GraphRunner {
         weights(load_by_name, pool),
         executable(compile(graph, *device, weights, pool, with_maximum(options), &report)) {}
   static CompileOptions with_maximum(CompileOptions options) {
-    options.maximum.set(symbol_id("T"), max_tokens);
-    options.maximum.set(symbol_id("B"), max_sequences);
-    options.maximum.set(symbol_id("R"), max_sequences);
+    options.maximum.set(Symbol("T"), max_tokens);
+    options.maximum.set(Symbol("B"), max_sequences);
+    options.maximum.set(Symbol("R"), max_sequences);
     return options;
   }
   void bind(const Batch& batch) {

@@ -12,7 +12,7 @@ namespace {
 
 SymbolValues tokens(std::int64_t n) {
   SymbolValues values;
-  values.set(symbol_id("T"), n);
+  values.set(Symbol("T"), n);
   return values;
 }
 

@@ -42,7 +42,7 @@ std::vector<float> run(const char* text, const std::vector<std::string>& skip, s
   const auto device = make_cpu_device();
   WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, pool);
   CompileOptions options;
-  options.maximum.set(symbol_id("T"), 4);
+  options.maximum.set(Symbol("T"), 4);
   options.skip = skip;
   std::vector<CompileStep> report;
   Executable executable = compile(parse_graph(text), *device, weights, pool, options, &report);
@@ -52,7 +52,7 @@ std::vector<float> run(const char* text, const std::vector<std::string>& skip, s
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   executable.bind("x", TensorView(x.data(), DType::f32, {3, 12}));
   SymbolValues symbols;
-  symbols.set(symbol_id("T"), 3);
+  symbols.set(Symbol("T"), 3);
   executable.run(symbols);
   const TensorView y = executable.output("y");
   return {y.as<float>(), y.as<float>() + y.elements()};

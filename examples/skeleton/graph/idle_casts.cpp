@@ -1,24 +1,23 @@
 #include "graph/idle_casts.hpp"
 
+#include "graph/editor.hpp"
 #include "graph/memory.hpp"
-#include "graph/rebuild.hpp"
 
 namespace cermet {
 
 Graph remove_idle_casts(const Graph& graph) {
   const std::vector<bool> overwritten = overwritten_values(graph);
-  std::vector<bool> keep(graph.nodes().size(), true);
-  std::vector<ValueId> replacement = no_replacement(graph);
+  GraphEditor editor(graph);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     if (node.op != OpKind::cast || graph.type(node.inputs[0]) != graph.type(node.outputs[0])) continue;
     // A copy may be intended: if memory is updated in place later, the cast keeps the old state.
-    const auto operand = static_cast<std::size_t>(node.inputs[0].index), result = static_cast<std::size_t>(node.outputs[0].index);
-    if (overwritten[operand] || overwritten[result]) continue;
-    keep[n] = false;
-    replacement[result] = replacement[operand];  // operands come first, so chains of casts end at their first operand
+    if (overwritten[node.inputs[0].at()] || overwritten[node.outputs[0].at()]) continue;
+    const auto cast = static_cast<NodeId>(n);
+    editor.replace_uses(node.outputs[0], editor.node(cast).inputs[0]);  // what it reads now: the cast before it may be gone
+    editor.erase(cast);
   }
-  return rebuild(graph, keep, replacement);
+  return editor.finish();
 }
 
 }  // namespace cermet

@@ -1,0 +1,162 @@
+// The rules. A row reads "before -> after"; its side condition and the new node's attributes follow.
+#include <algorithm>
+
+#include "graph/rewrite/replace.hpp"
+
+namespace cermet {
+namespace {
+
+bool is_f32(const Match& m, const char* name) { return m.type(name).dtype == DType::f32; }
+std::string dtype_of(const Match& m, const char* name) { return std::string(name_of(m.type(name).dtype)); }
+
+/// Some attributes of a node of the pattern, under the same names.
+void copy_attributes(Attributes& to, const Attributes& from, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) to.set(name, *from.find(name));
+}
+
+constexpr std::string_view norm_attributes[] = {"eps", "weight_offset"};
+constexpr std::string_view dynamic_attributes[] = {"granularity", "group_size", "asymmetric", "range", "out_dtype"};
+constexpr std::string_view static_attributes[] = {"mode", "out_dtype"};
+constexpr std::string_view gate_attributes[] = {"gate", "interleaved"};
+constexpr std::string_view rope_attributes[] = {"style", "rotary_dim"};
+constexpr std::string_view cache_attributes[] = {"layout"};
+
+/// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows are quantized by themselves.
+bool quantizes_rows(const Match& m) { return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor"; }
+bool is_unrounded(const Match& m) { return is_f32(m, "y"); }
+/// Of add_rms_norm, beside that: it normalizes the sum before its rounding for storage, as the quantizing one does.
+bool adds_and_quantizes_rows(const Match& m) { return quantizes_rows(m) && !m.attributes(0).flag("round_sum"); }
+bool adds_unrounded(const Match& m) { return is_unrounded(m) && !m.attributes(0).flag("round_sum"); }
+
+Attributes normed_dynamic(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), norm_attributes);
+  copy_attributes(a, m.attributes(1), dynamic_attributes);
+  return a;
+}
+Attributes normed_static(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), norm_attributes);
+  copy_attributes(a, m.attributes(1), static_attributes);
+  return a;
+}
+Attributes gated_dynamic(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), gate_attributes);
+  copy_attributes(a, m.attributes(1), dynamic_attributes);
+  return a;
+}
+Attributes gated_static(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), gate_attributes);
+  copy_attributes(a, m.attributes(1), static_attributes);
+  return a;
+}
+
+/// Two whole tensors added; the sum is normalized as it was stored.
+bool adds_alike(const Match& m) { return m.type("a") == m.type("b") && m.type("sum") == m.type("a"); }
+Attributes added_norm(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(1), norm_attributes);
+  a.set("round_sum", true);
+  a.set("out_dtype", dtype_of(m, "y"));
+  if (is_f32(m, "sum")) a.set("round_sum", false);  // storing a float32 sum rounds nothing
+  return a;
+}
+
+bool is_dual(const Match& m) {
+  return is_f32(m, "gate") && is_f32(m, "up") && is_f32(m, "a") && m.type("w_gate") == m.type("w_up") && m.has("b_gate") == m.has("b_up");
+}
+Attributes dual(const Match& m) { return {{"activation", "silu"}, {"out_dtype", dtype_of(m, "y")}}; }
+
+/// The rotated keys go to the cache alone and were not rounded before.
+bool rotates_forward(const Match& m) { return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !m.attributes(0).flag("inverse"); }
+Attributes rotated(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), rope_attributes);
+  copy_attributes(a, m.attributes(1), cache_attributes);
+  a.set("out_dtype", dtype_of(m, "q_rotated"));
+  return a;
+}
+
+/// The head norms are those that the operator does: of both or of none, with one eps.
+bool norms_and_rotates(const Match& m) {
+  const Attributes q = m.attributes(0), k = m.attributes(1), rope = m.attributes(2);
+  const bool alike = q.number("eps") == k.number("eps") && q.number("weight_offset") == k.number("weight_offset");
+  return alike && is_f32(m, "q_normed") && is_f32(m, "k_normed") && is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !rope.flag("inverse");
+}
+Attributes normed_and_rotated(const Match& m) {
+  Attributes a;
+  copy_attributes(a, m.attributes(0), norm_attributes);
+  copy_attributes(a, m.attributes(2), rope_attributes);
+  copy_attributes(a, m.attributes(3), cache_attributes);
+  a.set("out_dtype", dtype_of(m, "q_rotated"));
+  return a;
+}
+
+/// A float32 result that is rounded to a narrower floating type at once may be stored in that type.
+bool narrows(const Match& m) { return is_f32(m, "y") && dtypes::real.contains(m.type("z").dtype); }
+Attributes with_type_of_cast(const Match& m) {
+  Attributes a = m.attributes(0);
+  a.set("out_dtype", dtype_of(m, "z"));
+  return a;
+}
+
+std::vector<Rule> make_rules() {
+  using enum Rounding;
+  std::vector<Rule> rules{
+      text_rule("add-norm", exact, "sum = add(a, b); y = rms_norm(sum, w?) -> y, sum = add_rms_norm(a, b, w?)", adds_alike, added_norm),
+      text_rule("norm-dynamic-quant", strict,
+                "y = rms_norm(x, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = rms_norm_quant(x, w?, smooth?)", quantizes_rows,
+                normed_dynamic),
+      text_rule("norm-quantize", strict, "y = rms_norm(x, w?); q = quantize(y, scale, offset?) -> q = rms_norm_quant(x, w?, -, scale, offset?)", is_unrounded,
+                normed_static),
+      text_rule("add-norm-dynamic-quant", strict,
+                "y, sum = add_rms_norm(x, r, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, sum, scale, zero? = add_rms_norm_quant(x, r, w?, smooth?)",
+                adds_and_quantizes_rows, normed_dynamic),
+      text_rule("add-norm-quantize", strict,
+                "y, sum = add_rms_norm(x, r, w?); q = quantize(y, scale, offset?) -> q, sum = add_rms_norm_quant(x, r, w?, -, scale, offset?)", adds_unrounded,
+                normed_static),
+      text_rule("gate-dynamic-quant", strict,
+                "y = silu_and_mul(x); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = silu_and_mul_quant(x, smooth?)", quantizes_rows,
+                gated_dynamic),
+      text_rule("gate-quantize", strict, "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)", is_unrounded,
+                gated_static),
+      text_rule(
+          "dual-linear", strict,
+          "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
+          is_dual, dual),
+      text_rule("dual-linear-cast", exact, "y = dual_linear(x, w_gate, w_up, b_gate?, b_up?); z = cast(y) -> z = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
+                narrows, with_type_of_cast),
+      text_rule("norm-rope-and-cache", strict,
+                "q_normed = rms_norm(q, q_w); k_normed = rms_norm(k, k_w); q_rotated, k_rotated = rope(q_normed, k_normed, cos, sin, positions); "
+                "k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, slots, ks?, vs?)"
+                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w, k_w, ks?, vs?)",
+                norms_and_rotates, normed_and_rotated),
+      text_rule("rope-and-cache-cast", exact,
+                "y, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?); z = cast(y)"
+                " -> z, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?)",
+                narrows, with_type_of_cast),
+      text_rule("rope-and-cache", strict,
+                "q_rotated, k_rotated = rope(q, k, cos, sin, positions); k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, "
+                "slots, ks?, vs?)"
+                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
+                rotates_forward, rotated),
+  };
+  rules.push_back({.name = "stack-linears",
+                   .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
+                   .rounding = exact,
+                   .anchor = OpKind::linear,
+                   .stage = 1,
+                   .apply = stack_linears});
+  return rules;
+}
+
+}  // namespace
+
+std::span<const Rule> rewrite_rules() {
+  static const std::vector<Rule> rules = make_rules();
+  return rules;
+}
+
+}  // namespace cermet

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "graph/rewrite/replace.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::size_t x_operand = 0, weight_operand = 1, bias_operand = 2;
+
+bool is_constant(const GraphEditor& editor, const Node& node, std::size_t operand) {
+  return operand < node.inputs.size() && node.inputs[operand] && editor.value(node.inputs[operand]).kind == ValueKind::constant;
+}
+
+/// Whether two products may be one: the same rows, attributes and element types, weights and biases that are constants.
+bool fit_together(const GraphEditor& editor, const Node& a, const Node& b) {
+  if (b.op != a.op || b.inputs[x_operand] != a.inputs[x_operand] || b.attributes != a.attributes) return false;
+  if (!is_constant(editor, a, weight_operand) || !is_constant(editor, b, weight_operand)) return false;
+  if (editor.value(a.inputs[weight_operand]).type.dtype != editor.value(b.inputs[weight_operand]).type.dtype) return false;
+  const ValueId left = a.inputs[bias_operand], right = b.inputs[bias_operand];
+  if (!left && !right) return true;
+  return is_constant(editor, a, bias_operand) && is_constant(editor, b, bias_operand) && editor.value(left).type.dtype == editor.value(right).type.dtype;
+}
+
+ValueId stacked(GraphEditor& editor, const std::vector<NodeId>& nodes, std::size_t operand) {
+  std::vector<ValueId> parts;
+  for (const NodeId n : nodes) parts.push_back(editor.node(n).inputs[operand]);
+  if (!parts.front()) return {};
+  const std::string name = editor.value(parts.front()).name + ".stacked";
+  return editor.add_constant(name, ConstantExpression{OpKind::concat, std::move(parts), {{"axis", std::int64_t{0}}}, 0});
+}
+
+}  // namespace
+
+/// The anchor is the first of the products in the order of the graph, so that a group is found once and whole.
+bool stack_linears(const Rule&, GraphEditor& editor, NodeId anchor) {
+  const Node first = editor.node(anchor);
+  std::vector<NodeId> nodes;
+  for (const Use use : editor.uses(first.inputs[x_operand]))
+    if (use.operand == static_cast<std::int32_t>(x_operand) && fit_together(editor, first, editor.node(use.node))) nodes.push_back(use.node);
+  std::ranges::sort(nodes);
+  if (nodes.size() < 2 || nodes.front() != anchor) return false;
+  nodes.resize(std::min(nodes.size(), static_cast<std::size_t>(max_variadic)));
+  std::vector<ValueId> inputs{first.inputs[x_operand], stacked(editor, nodes, weight_operand), stacked(editor, nodes, bias_operand)};
+  const ValueId all = editor.insert_before(anchor, OpKind::linear, std::move(inputs), first.attributes, first.scope)[0];
+  Ints sizes;
+  for (const NodeId n : nodes) sizes.push_back(editor.value(editor.node(n).inputs[weight_operand]).type.dims[0].constant());
+  const std::vector<ValueId> parts = editor.insert_before(anchor, OpKind::split, {all}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}}, first.scope);
+  std::vector<std::pair<ValueId, ValueId>> results;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    results.emplace_back(editor.node(nodes[i]).outputs[0], parts[i]);
+    names.push_back(editor.value(results.back().first).name);
+  }
+  editor.replace(nodes, results);
+  for (std::size_t i = 0; i < nodes.size(); ++i) editor.rename(parts[i], names[i]);
+  return true;
+}
+
+}  // namespace cermet

@@ -1,0 +1,73 @@
+// The operators of every architecture's graph, with their types and attributes: what kernels are chosen for.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+
+#include "graph/verify.hpp"
+#include "model/config.hpp"
+#include "model/decoder.hpp"
+#include "tests/support/golden.hpp"
+
+namespace cermet {
+namespace {
+
+/// "2 x layers.#.attention: linear(..) {..}", sorted: nodes of all layers, in no order, under no names of values.
+std::string operators_of(const Graph& graph) {
+  verify(graph);
+  std::map<std::string, int> counts;
+  for (const Node& node : graph.nodes()) {
+    const std::string scope = std::regex_replace(node.scope, std::regex("[0-9]+"), "#");
+    ++counts[fmt::format("{}: {}", scope, graph.problem_of(node, {}).to_string())];
+  }
+  std::string text;
+  for (const auto& [line, count] : counts) text += fmt::format("  {} x {}\n", count, line);
+  return text;
+}
+
+struct Variant {
+  const char* name;
+  DecoderTypes types;
+  std::optional<LinearScheme> scheme;
+  Quantization::Format format = Quantization::Format::none;
+};
+
+class DecoderGraphs : public testing::TestWithParam<const char*> {};
+
+TEST_P(DecoderGraphs, HaveTheseOperators) {
+  using enum DType;
+  const ModelConfig config = load_config_file(fmt::format("{}/tests/model/data/config_good/{}.json", CERMET_SOURCE_DIR, GetParam()));
+  const LinearScheme int8{LinearScheme::Weight::int8, LinearScheme::Input::dynamic}, fp8{LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
+  const LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed};
+  const Variant variants[] = {{"f32", {}, {}},
+                              {"bf16 operands, cache and queries", {bf16, bf16, bf16, bf16}, {}},
+                              {"bf16 weights, int8 cache", {bf16, f32, i8, f32}, {}},
+                              {"int8", {f32, f32, f32, f32}, int8},
+                              {"fp8, bf16 operands", {bf16, bf16, bf16, bf16}, fp8},
+                              {"static int8", {bf16, bf16, bf16, bf16}, fixed, Quantization::Format::compressed_tensors},
+                              {"static int8 with folded scales", {bf16, bf16, bf16, bf16}, fixed, Quantization::Format::modelslim}};
+  std::string text;
+  for (const Variant& v : variants) {
+    Quantization quantization = v.scheme ? quantize_projections(config, *v.scheme) : Quantization{};
+    quantization.format = v.format;
+    text += fmt::format("{}\n", v.name);
+    try {
+      text += operators_of(build_decoder(config, v.types, quantization, {8, 16, 2, 32}).graph);
+    } catch (const Error& error) {
+      text += fmt::format("  {}\n", error.what());
+    }
+  }
+  expect_golden(fmt::format("model/golden/{}.operators", GetParam()), text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, DecoderGraphs,
+                         testing::Values("llama-rope-linear2-f32", "llama-bias-mha-f16-oldspelling", "mistral-window-headdim-f16", "mixtral-window-bf16",
+                                         "qwen2-tied-bf16", "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling"),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cermet
