@@ -62,7 +62,7 @@ class Executable {
   std::chrono::steady_clock::time_point last_start() const;  ///< of that run
 
  private:
-  friend class Compiler;
+  friend struct Compilation;
   struct State;
   explicit Executable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
