@@ -85,10 +85,10 @@ Launcher bind(const Problem& p) {
     };
     if (op.per_tensor) {
       params.range = reinterpret_cast<std::uint32_t*>(args.workspace);
-      args.queue->stream().fill(params.range, 0, 2 * sizeof(std::uint32_t));
+      args.queue->fill(params.range, 0, 2 * sizeof(std::uint32_t));
       if (x.elements() == 0) {  // no row writes the scale
-        args.queue->stream().fill(args.outputs[1].data, 0, sizeof(float));
-        if (args.outputs.size() > 2) args.queue->stream().fill(args.outputs[2].data, 0, sizeof(std::int32_t));
+        args.queue->fill(args.outputs[1].data, 0, sizeof(float));
+        if (args.outputs.size() > 2) args.queue->fill(args.outputs[2].data, 0, sizeof(std::int32_t));
         return;
       }
       launch_all(0);
