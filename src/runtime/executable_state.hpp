@@ -49,8 +49,9 @@ struct Executable::State {
   ThreadPool* pool = nullptr;
 
   Plan plan;
-  bool planned = false;         ///< `plan` holds for the present symbols and operands
-  bool ranges_planned = false;  ///< and says of every launch what it touches
+  bool planned = false;                  ///< `plan` holds for the present symbols and operands
+  bool ranges_planned = false;           ///< and says of every launch what it touches
+  std::vector<ByteRange> reads, writes;  ///< of the launch whose ranges are being planned
 
   DeviceQueue queue;  ///< null on the CPU
   bool capture = false;

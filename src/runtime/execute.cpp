@@ -37,7 +37,6 @@ void Executable::State::make_plan() {
 
 /// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace.
 void Executable::State::plan_ranges() {
-  std::vector<ByteRange> reads, writes;
   for (Launch& launch : plan.launches()) {
     if (launch.declared) continue;
     const LaunchArgs args = arguments(launch.step);

@@ -44,6 +44,11 @@ Cost Executable::State::work_of(std::size_t i) const {
   return cost;
 }
 
+Cost Executable::work(std::size_t step) {
+  if (state_->costs.empty()) state_->note_costs();
+  return state_->work_of(step);
+}
+
 void Executable::State::add_work(std::size_t i, double start, double seconds) {
   const Cost work = work_of(i);
   launches.push_back({i, start, seconds, work});

@@ -3,6 +3,7 @@
 
 #include "graph/text.hpp"
 #include "runtime/compile.hpp"
+#include "runtime/context.hpp"
 #include "tests/model/plugin.hpp"
 
 namespace cermet {
@@ -32,22 +33,16 @@ Graph layered_graph(int layers) {
 
 /// Seconds of each step, by name.
 std::vector<CompileStep> compiled(int layers, const std::string& device_name) {
-  ThreadPool pool(1);
-  const auto device = make_device(device_name);
-  const auto stream = device->target() ? device->make_stream() : nullptr;
-  std::optional<ProgramStore> programs;
+  const Context context({device_name, 1});
   CompileOptions options;
-  if (stream) {
-    programs.emplace(*device);
-    options.queue = {device.get(), stream.get(), &*programs};
-  }
+  options.queue = context.queue();
   options.maximum.set(symbol_id("T"), 4);
-  WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, pool, options.queue);
+  WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, context.pool(), context.queue());
   std::vector<CompileStep> report;
   const Graph graph = layered_graph(layers);
   EXPECT_EQ(graph.nodes().size(), static_cast<std::size_t>(layers * nodes_per_layer));
   const auto start = std::chrono::steady_clock::now();
-  compile(graph, *device, weights, pool, options, &report);
+  compile(graph, context.device(), weights, context.pool(), options, &report);
   report.push_back({"all, with verification", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), ""});
   return report;
 }
