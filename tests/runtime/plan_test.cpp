@@ -12,7 +12,7 @@
 namespace cermet {
 namespace {
 
-std::byte memory[1024];
+alignas(64) std::byte memory[4096];
 
 ByteRange bytes(std::int64_t from, std::int64_t count) { return {memory + from, count}; }
 
@@ -136,6 +136,37 @@ TEST(ExecutablePlan, MemoryThatIsUsedAgainKeepsLaunchesInOrder) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->first, 0u);
   EXPECT_EQ(found->second, 2u);
+}
+
+/// A kernel of three launches: a fill, a pass for the range of all values, and one that quantizes.
+TEST(ExecutablePlan, KernelsSayWhatEachOfTheirLaunchesTouches) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  const Context context({"null:sm_90", 1});
+  WeightStore weights(load_by_name, context.pool(), context.queue());
+  CompileOptions options;
+  options.queue = context.queue();
+  Executable executable = compile(
+      parse_graph(
+          "graph g {\n input %x : f32[8, 64]\n %q, %s = dynamic_quant(%x) {granularity = \"tensor\"} : i8[8, 64], f32[]\n output q = %q\n output s = %s\n}"),
+      context.device(), weights, context.pool(), options);
+  executable.bind("x", TensorView(memory, DType::f32, {8, 64}));
+  executable.run({});
+  const Plan& plan = executable.plan();
+  ASSERT_EQ(plan.launches().size(), 3u);
+  const Launch &fill = plan.launches()[0], &range = plan.launches()[1], &quantize = plan.launches()[2];
+  EXPECT_EQ(fill.kind, Launch::Kind::fill);
+  EXPECT_TRUE(plan.reads(fill).empty());
+  EXPECT_TRUE(range.declared);
+  ASSERT_EQ(plan.writes(range).size(), 1u);
+  EXPECT_EQ(plan.writes(range)[0], plan.writes(fill)[0]);
+  EXPECT_EQ(plan.reads(range)[0], (ByteRange{memory, 8 * 64 * 4}));
+  EXPECT_FALSE(quantize.declared);
+  EXPECT_EQ(plan.writes(quantize).size(), 3u) << "both results and the workspace";
+  EXPECT_EQ(text_of(dependencies_of(plan)), "0<1 1<2 ");
+  const std::vector<PlannedLaunch> launches = planned_launches(executable);
+  EXPECT_EQ(launches[0].program, "fill");
+  EXPECT_TRUE(launches[0].work) << "the first stands for the kernel";
+  EXPECT_FALSE(launches[1].work);
 }
 
 TEST(ExecutablePlan, OfAGpuIsTheGoldenText) {
