@@ -3,17 +3,9 @@
 #include <charconv>
 
 #include "api/guard.hpp"
-#include "kernel/cpu/isa.hpp"
 
 namespace cermet::api {
 namespace {
-
-constexpr int most_threads = 1024;
-
-int checked_threads(int threads) {
-  require(threads >= 0 && threads <= most_threads, "threads: expected 0 to {}, found {}", most_threads, threads);
-  return threads;
-}
 
 /// The index in "cuda:1"; 0 for the other names that make_device() accepts.
 int index_of(std::string_view spec) {
@@ -24,14 +16,10 @@ int index_of(std::string_view spec) {
 
 }  // namespace
 
-Context::Context(std::string_view spec, int threads) : device_spec(spec), device(make_device(spec)), pool(checked_threads(threads)) {
-  memory = device->target() ? DLDevice{kDLCUDA, index_of(spec)} : DLDevice{kDLCPU, 0};
-  device_name = device->kind() == DeviceKind::cpu ? fmt::format("cpu ({} threads, {})", pool.size(), cpu::name_of(cpu::active_isa())) : device->name();
-  if (!device->target()) return;
-  stream = device->make_stream();
-  programs.emplace(*device);
-  queue = {device.get(), stream.get(), &*programs};
-}
+Handle::Handle(std::string_view spec, int threads)
+    : context({std::string(spec), threads}),
+      device_name(context.description()),
+      memory(context.target() ? DLDevice{kDLCUDA, index_of(spec)} : DLDevice{kDLCPU, 0}) {}
 
 }  // namespace cermet::api
 
@@ -41,11 +29,11 @@ cermet_status cermet_create(const char* device, int32_t threads, cermet_handle**
   return api::guarded([&] {
     api::require_pointer(device, "device");
     api::require_pointer(handle, "handle");
-    *handle = new cermet_handle{std::make_shared<api::Context>(device, threads)};
+    *handle = new cermet_handle{std::make_shared<api::Handle>(device, threads)};
   });
 }
 
 void cermet_destroy(cermet_handle* handle) { delete handle; }
-int32_t cermet_computes(const cermet_handle* handle) { return handle && handle->context->device->computes() ? 1 : 0; }
-int32_t cermet_threads(const cermet_handle* handle) { return handle ? handle->context->pool.size() : 0; }
-const char* cermet_device(const cermet_handle* handle) { return handle ? handle->context->device_name.c_str() : ""; }
+int32_t cermet_computes(const cermet_handle* handle) { return handle && handle->shared->context.computes() ? 1 : 0; }
+int32_t cermet_threads(const cermet_handle* handle) { return handle ? handle->shared->context.pool().size() : 0; }
+const char* cermet_device(const cermet_handle* handle) { return handle ? handle->shared->device_name.c_str() : ""; }

@@ -27,13 +27,11 @@ namespace {
 
 std::string_view text_or_empty(const char* text) { return text ? text : ""; }
 
-EngineOptions engine_options(const Context& context, int threads, const cermet_model_options& given) {
+EngineOptions engine_options(const cermet_model_options& given) {
   EngineOptions options;
-  options.device = context.device_spec;
   options.dtype = operand_type_named("dtype", text_or_empty(given.dtype));
   options.weights = weight_type_named("weights", text_or_empty(given.weights));
   options.kv_cache = cache_type_named("kv_cache", text_or_empty(given.kv_cache));
-  options.threads = threads;
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
@@ -158,8 +156,7 @@ cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const
     std::error_code ignored;
     std::optional<Tokenizer> tokenizer;
     if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
-    api::Context& context = *handle->context;
-    Engine engine = Engine::load(folder, api::engine_options(context, context.pool.size(), given));
+    Engine engine = Engine::load(folder, api::engine_options(given), handle->shared->context.with_own_stream());
     auto made = std::make_unique<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, ""});
     made->info = api::info_of(*made);
     *model = made.release();

@@ -15,11 +15,11 @@ constexpr std::int64_t few_rows[] = {1, 32};
 
 }  // namespace
 
-Operator::Operator(std::shared_ptr<Context> context, std::string_view name, std::span<const cermet_descriptor> inputs,
+Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::span<const cermet_descriptor> inputs,
                    std::span<const cermet_attribute> attributes, std::span<const cermet_range> ranges)
-    : context_(std::move(context)), ranges_(ranges_of(ranges, name)) {
+    : handle_(std::move(handle)), ranges_(ranges_of(ranges, name)) {
   Problem made = problem_of(name, inputs, attributes, ranges_);
-  made.target = context_->device->target();
+  made.target = handle_->context.target();
   for (const std::int64_t most : few_rows)
     if (!ranges_.empty() && most < ranges_.front().maximum) add_variant(made, most);
   add_variant(made, ranges_.empty() ? 0 : ranges_.front().maximum);
@@ -38,7 +38,7 @@ void Operator::add_variant(const Problem& problem, std::int64_t most) {
   if (!ranges_.empty()) made.maximum.set(ranges_.front().symbol, most);
   const Kernel& kernel = select_kernel(made);
   const std::size_t inputs = made.inputs.size();
-  variants_.push_back({most, BoundOp(std::move(made), kernel, context_->pool, context_->queue), std::vector<TensorView>(inputs)});
+  variants_.push_back({most, BoundOp(std::move(made), kernel, handle_->context.pool(), handle_->context.queue()), std::vector<TensorView>(inputs)});
   workspace_bytes_ = std::max(workspace_bytes_, variants_.back().bound.workspace_bytes());
 }
 
@@ -77,8 +77,8 @@ Expectation Operator::expect_input(std::size_t i) const {
           .symbols = &symbols_,
           .strides = strides_[i] ? &*strides_[i] : nullptr,
           .dense_dims = dense_dims_,
-          .device = context_->memory,
-          .is_touched = context_->device->computes()};
+          .device = handle_->memory,
+          .is_touched = handle_->context.computes()};
 }
 
 Expectation Operator::expect_output(std::size_t i) const {
@@ -91,8 +91,8 @@ Expectation Operator::expect_output(std::size_t i) const {
           .symbols = &symbols_,
           .dense_dims = dense_dims_,
           .is_output = true,
-          .device = context_->memory,
-          .is_touched = context_->device->computes()};
+          .device = handle_->memory,
+          .is_touched = handle_->context.computes()};
 }
 
 void Operator::require_constant(std::size_t input) const {
@@ -108,7 +108,7 @@ void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
   const TensorView view = checked_view(tensor, expectation);
   for (Variant& v : variants_) v.constants[input] = {};
   weights_[input].reset();  // so that its memory is there for the new one
-  auto weight = std::make_shared<Weight>(context_, view, tensor.device.device_type != kDLCPU);
+  auto weight = std::make_shared<Weight>(handle_, view, tensor.device.device_type != kDLCPU);
   set_weight(input, weight);
   weight->detach();
 }
@@ -117,7 +117,7 @@ void Operator::set_weight(std::size_t input, std::shared_ptr<Weight> weight) {
   require_constant(input);
   const Problem& p = problem();
   const std::string_view operand = spec_name(p.op->inputs, input);
-  require(&weight->context() == context_.get(), "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
+  require(&weight->handle() == handle_.get(), "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
           operand);
   require(weight->type() == p.input(input), "{}: input {} ({}): expected a weight of type {}, found {}", p.op->name, input, operand, p.input(input).to_string(),
           weight->type().to_string());
@@ -223,10 +223,10 @@ Operator::Variant& Operator::variant() {
 /// The caller's stream, or the handle's own; null on the CPU.
 Stream* Operator::stream_for(void* stream) {
   if (stream != native_stream_) {
-    stream_ = stream ? cuda::plugin().wrap_stream(*context_->device, stream) : nullptr;
+    stream_ = stream ? cuda::plugin().wrap_stream(handle_->context.device(), stream) : nullptr;
     native_stream_ = stream;
   }
-  return stream ? stream_.get() : context_->stream.get();
+  return stream ? stream_.get() : handle_->context.stream();
 }
 
 std::byte* Operator::own_workspace(Stream* stream) {
@@ -236,7 +236,7 @@ std::byte* Operator::own_workspace(Stream* stream) {
     return host_workspace_.data();
   }
   if (!device_workspace_.data()) {
-    device_workspace_ = context_->device->allocate(workspace_bytes_);
+    device_workspace_ = handle_->context.device().allocate(workspace_bytes_);
     stream->fill(device_workspace_.data(), 0,
                  workspace_bytes_);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
   }
@@ -244,15 +244,15 @@ std::byte* Operator::own_workspace(Stream* stream) {
 }
 
 void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
-  require(!stream || context_->queue.device, "{}: stream: expected NULL on {}, found a stream", problem().op->name, context_->device_spec);
+  require(!stream || handle_->context.stream(), "{}: stream: expected NULL on {}, found a stream", problem().op->name, handle_->context.device_spec());
   take_inputs(inputs);
   take_outputs(outputs);
   for (std::size_t i = 0; i < outputs_.size(); ++i) check_sharing(i);
   check_workspace(workspace, workspace_size);
-  if (!context_->device->computes()) return;
+  if (!handle_->context.computes()) return;
   const bool has_work = std::any_of(outputs_.begin(), outputs_.end(), [](const TensorView& view) { return view.elements() > 0; });
   if (!has_work && !ranges_.empty()) return;
-  Stream* const used = context_->queue.device ? stream_for(stream) : nullptr;
+  Stream* const used = handle_->context.stream() ? stream_for(stream) : nullptr;
   std::byte* const scratch = workspace ? static_cast<std::byte*>(workspace) : own_workspace(used);
   variant().bound.run(inputs_, outputs_, scratch, used);
   if (used && !stream) used->synchronize();

@@ -17,7 +17,7 @@ namespace cermet::api {
 class Operator {
  public:
   /// Validates, infers and selects. Throws Error naming operand, attribute or, where no kernel fits, every reason.
-  Operator(std::shared_ptr<Context> context, std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes,
+  Operator(std::shared_ptr<Handle> handle, std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes,
            std::span<const cermet_range> ranges);
 
   /// With every range at its maximum.
@@ -57,7 +57,7 @@ class Operator {
   Stream* stream_for(void* stream);
   std::byte* own_workspace(Stream* stream);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<Handle> handle_;
   std::vector<Range> ranges_;
   std::vector<Variant> variants_;                 ///< fewest rows first
   std::vector<std::shared_ptr<Weight>> weights_;  ///< per input

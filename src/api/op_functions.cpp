@@ -32,7 +32,7 @@ cermet_status cermet_op_create_ranged(cermet_handle* handle, const char* name, c
     if (input_count > 0) api::require_pointer(inputs, "inputs");
     if (attribute_count > 0) api::require_pointer(attributes, "attributes");
     if (range_count > 0) api::require_pointer(ranges, "ranges");
-    *op = new cermet_op{api::Operator(handle->context, name, {inputs, input_count}, {attributes, attribute_count}, {ranges, range_count})};
+    *op = new cermet_op{api::Operator(handle->shared, name, {inputs, input_count}, {attributes, attribute_count}, {ranges, range_count})};
   });
 }
 

@@ -36,7 +36,7 @@ TensorType type_of(const DLTensor& tensor, const char* dtype) {
 
 OwnedTensor Weight::host_copy() const {
   OwnedTensor copy(type_.dtype, shape_);
-  Stream* const stream = on_device_ ? context_->stream.get() : nullptr;
+  Stream* const stream = on_device_ ? handle_->context.stream() : nullptr;
   copy_rows(source_, copy.memory.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
     if (stream) stream->download(to, from, bytes);
     else std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -47,10 +47,10 @@ OwnedTensor Weight::host_copy() const {
 
 Weight::Form Weight::make(const WeightLayout* layout) const {
   Form form{layout, {}, {}};
-  Context& context = *context_;
-  Stream* const stream = context.stream.get();
+  Context& context = handle_->context;
+  Stream* const stream = context.stream();
   if (stream && !layout && on_device_) {
-    form.device = context.device->allocate(dense_bytes(type_.dtype, shape_));
+    form.device = context.device().allocate(dense_bytes(type_.dtype, shape_));
     copy_rows(source_, form.device.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->copy(to, from, bytes); });
     stream->synchronize();
     return form;
@@ -60,13 +60,13 @@ Weight::Form Weight::make(const WeightLayout* layout) const {
   const TensorView view = dense.view.present ? dense.view : source_;
   if (layout) {
     form.host = AlignedBuffer(packed_bytes(*layout, type_));
-    pack_weight(*layout, view, form.host.data(), context.pool);
+    pack_weight(*layout, view, form.host.data(), context.pool());
   } else if (!stream) {
     form.host = std::move(dense.memory);
   }
   if (!stream) return form;
   const void* const bytes = layout ? form.host.data() : view.data;
-  form.device = context.device->allocate(layout ? form.host.size() : dense_bytes(type_.dtype, shape_));
+  form.device = context.device().allocate(layout ? form.host.size() : dense_bytes(type_.dtype, shape_));
   stream->upload(form.device.data(), bytes, form.device.size());
   stream->synchronize();
   form.host = {};
@@ -108,9 +108,9 @@ cermet_status cermet_weight_create(cermet_handle* handle, const DLTensor* tensor
     api::require_pointer(weight, "weight");
     const TensorType type = api::type_of(*tensor, dtype);
     const TensorView view =
-        api::checked_view(*tensor, {.op = "weight", .role = "tensor", .operand = "value", .type = &type, .device = handle->context->memory, .or_host = true});
+        api::checked_view(*tensor, {.op = "weight", .role = "tensor", .operand = "value", .type = &type, .device = handle->shared->memory, .or_host = true});
     const bool on_device = tensor->device.device_type != kDLCPU;
-    *weight = new cermet_weight{std::make_shared<api::Weight>(handle->context, view, on_device)};
+    *weight = new cermet_weight{std::make_shared<api::Weight>(handle->shared, view, on_device)};
   });
 }
 

@@ -14,10 +14,10 @@ namespace cermet::api {
 class Weight {
  public:
   /// `source`, in memory of the host or with `on_device` of the context's GPU, is read until detach().
-  Weight(std::shared_ptr<Context> context, const TensorView& source, bool on_device)
-      : context_(std::move(context)), type_(source.type()), shape_(source.shape), source_(source), on_device_(on_device) {}
+  Weight(std::shared_ptr<Handle> handle, const TensorView& source, bool on_device)
+      : handle_(std::move(handle)), type_(source.type()), shape_(source.shape), source_(source), on_device_(on_device) {}
 
-  const Context& context() const { return *context_; }
+  const Handle& handle() const { return *handle_; }
   const TensorType& type() const { return type_; }
   /// The copy in a layout (null: dense row-major): its address, and the shape of the whole. Made by the first call; safe from several threads.
   TensorView form(const WeightLayout* layout);
@@ -35,7 +35,7 @@ class Weight {
   Form make(const WeightLayout* layout) const;
   OwnedTensor host_copy() const;
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<Handle> handle_;
   TensorType type_;
   Shape shape_;
   TensorView source_;

@@ -137,10 +137,10 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
           {"min_seconds", times.front()}};
 }
 
-Json measure_on_device(const BenchCall& call, const BoundCall& bound, BenchMachine& machine) {
+Json measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
   const auto& [problem, kernel] = bound;
-  const DeviceBench result = bench_on_device(problem, *kernel, machine.queue(), machine.pool(), {call.values, call.cold, call.seconds});
-  return {{"problem", problem.to_string()},         {"kernel", kernel->name},        {"device", machine.device()->name()},
+  const DeviceBench result = bench_on_device(problem, *kernel, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
+  return {{"problem", problem.to_string()},         {"kernel", kernel->name},        {"device", context.device().name()},
           {"constants", constant_names(problem)},   {"copies", result.copies},       {"launches", result.times.launches},
           {"graphs", result.times.graphs},          {"fallbacks", result.fallbacks}, {"median_seconds", result.times.median_seconds},
           {"min_seconds", result.times.min_seconds}};
@@ -148,24 +148,22 @@ Json measure_on_device(const BenchCall& call, const BoundCall& bound, BenchMachi
 
 }  // namespace
 
-BenchMachine::BenchMachine(const std::string& device, int threads) : pool_(threads) {
-  if (device == "cpu") return;
-  device_ = make_device(device);
-  if (!device_->target() || !device_->computes()) fail(Status::unsupported, "device {}: expected one that computes", device_->name());
-  stream_ = device_->make_stream();
-  programs_.emplace(*device_);
+Context bench_context(const std::string& device, int threads) {
+  Context context({device, threads});
+  if (!context.computes()) fail(Status::unsupported, "device {}: expected one that computes", context.device().name());
+  return context;
 }
 
-BoundCall bind_call(const BenchCall& call, BenchMachine& machine) {
+BoundCall bind_call(const BenchCall& call, Context& context) {
   Problem problem = without_symbols(parse_problem(api::operator_named(call.op), call.shape, call.tokens));
   mark_constants(problem, call.constants);
-  if (machine.device()) problem.target = machine.device()->target();
+  problem.target = context.target();
   const Kernel& kernel = kernel_of(problem, call.kernel);
   return {std::move(problem), &kernel};
 }
 
-Json measure_call(const BenchCall& call, const BoundCall& bound, BenchMachine& machine) {
-  Json json = machine.device() ? measure_on_device(call, bound, machine) : measure_on_cpu(call, bound, machine.pool());
+Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context) {
+  Json json = context.target() ? measure_on_device(call, bound, context) : measure_on_cpu(call, bound, context.pool());
   add_rates(json, bench_cost(bound.problem, call.values));
   return json;
 }

@@ -6,7 +6,7 @@
 
 #include "cli/bench_operands.hpp"
 #include "cli/console.hpp"
-#include "jit/program_store.hpp"
+#include "runtime/context.hpp"
 #include "select/select.hpp"
 
 namespace cermet::cli {
@@ -19,31 +19,18 @@ struct BenchCall {
   double seconds = 0.5;
 };
 
-/// Where calls run: on the CPU, or on a device.
-class BenchMachine {
- public:
-  /// Throws Error where the device does not compute.
-  BenchMachine(const std::string& device, int threads);
-  ThreadPool& pool() { return pool_; }
-  Device* device() { return device_.get(); }  ///< null for the CPU
-  DeviceQueue queue() { return {device_.get(), stream_.get(), programs_ ? &*programs_ : nullptr}; }
-
- private:
-  ThreadPool pool_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
-  std::optional<ProgramStore> programs_;
-};
+/// Where calls run: on the CPU, or on a device. Throws Error where the device does not compute.
+Context bench_context(const std::string& device, int threads);
 
 /// A call with its kernel. The problem has no symbols.
 struct BoundCall {
   Problem problem;
   const Kernel* kernel;
 };
-BoundCall bind_call(const BenchCall& call, BenchMachine& machine);
+BoundCall bind_call(const BenchCall& call, Context& context);
 
 /// Measures a call. Keys: problem, kernel, times, work and rates, and where it ran.
-Json measure_call(const BenchCall& call, const BoundCall& bound, BenchMachine& machine);
+Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context);
 /// The same result as text.
 std::string measured_text(const Json& result);
 

@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "cli/bench_batch.hpp"
+#include "cli/bench_plan.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
@@ -19,7 +20,7 @@ namespace {
 struct Options {
   ModelOptions model;
   std::int64_t prompt_tokens = 512, new_tokens = 32, batch = 1, repeat = 3;
-  bool limits = false, steps = false;
+  bool limits = false, steps = false, plan = false;
   std::string trace;
 };
 
@@ -43,7 +44,7 @@ void keep_best(cpu::Limits& best, const cpu::Limits& found) {
   best.int8_ops = std::max(best.int8_ops, found.int8_ops);
 }
 
-cpu::Limits limits_of(Device& gpu) {
+cpu::Limits limits_of(Context& gpu) {
   const cuda::Limits found = measure_device_limits(gpu, 0.05);
   return {found.read_bytes_per_second(), found.f32_operations_per_second, found.bf16_operations_per_second, found.i8_operations_per_second};
 }
@@ -53,7 +54,7 @@ Figures measure(Engine& engine, const Options& options) {
   const auto tokens = static_cast<double>(options.batch * options.prompt_tokens), made_tokens = static_cast<double>(options.batch * options.new_tokens);
   std::vector<double> prefill, decode;
   Figures figures;
-  Device* const gpu = engine.computes() ? engine.queue().device : nullptr;
+  const bool gpu = engine.computes() && engine.context().target();
   Progress progress("rounds");
   GenerateOptions generation;
   generation.max_new_tokens = options.new_tokens + 1;               // the first comes from the prefill
@@ -77,7 +78,7 @@ Figures measure(Engine& engine, const Options& options) {
   if (!decode.empty()) decode.erase(decode.begin());
   figures.prefill = median(prefill);
   figures.decode = decode.empty() ? 0 : median(decode);
-  if (options.limits && gpu) figures.limits = limits_of(*gpu);
+  if (options.limits && gpu) figures.limits = limits_of(engine.context());
   return figures;
 }
 
@@ -170,11 +171,14 @@ void print_text(Console& console, const Json& json) {
 void bench(const Options& options, Console& console) {
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");
+  require(!options.plan || (!options.steps && options.trace.empty()), "--plan: expected neither --steps nor --trace beside it, found {}",
+          options.steps ? "--steps" : "--trace");
   if (!options.trace.empty()) check_trace_file(options.trace);
   const auto start = std::chrono::steady_clock::now();
   Engine engine = load_engine(options.model, options.batch == 1 ? most : tokens, 512, options.batch);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   require(most <= engine.room(0), "--prompt-tokens and --new-tokens: expected at most {} together (the context), found {}", engine.room(0), most);
+  if (options.plan) return print_plan(console, engine, options.prompt_tokens, options.limits);
   const Figures figures = measure(engine, options);
   Json json = to_json(engine, options, figures);
   json["load_seconds"] = load_seconds;
@@ -199,6 +203,7 @@ Action declare(Parser& parser) {
   parser.option("--repeat", options->repeat, "rounds after a warm-up; medians are reported").range(1, 1000).show_default();
   parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
+  parser.flag("--plan", options->plan, "print the launches of a decode step in place of speeds; with --limits, beside the least time that each takes");
   parser.option("--trace", options->trace,
                 "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
                 "limit (JSON for chrome://tracing or Perfetto)");
@@ -210,7 +215,8 @@ Action declare(Parser& parser) {
 Verb bench_model_verb() {
   return {"bench model", "prefill and decode speed of a model",
           "  cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\n  cermet bench model models/demo --steps --json\n"
-          "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --trace timeline.json",
+          "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --plan --device null:sm_90\n  cermet bench model models/demo --trace "
+          "timeline.json",
           declare};
 }
 

@@ -15,10 +15,10 @@ struct Options {
 };
 
 /// What a call reached of limits measured now.
-void add_limits(Json& json, BenchMachine& machine) {
-  if (machine.device()) json["limits"] = limits_json(measure_device_limits(*machine.device(), 0.1), *machine.device());
+void add_limits(Json& json, Context& context) {
+  if (context.target()) json["limits"] = limits_json(measure_device_limits(context, 0.1), context.device());
   else {
-    const cpu::Limits limits = cpu::measure_limits(machine.pool(), 0.5);
+    const cpu::Limits limits = cpu::measure_limits(context.pool(), 0.5);
     json["limits"] = limits_json(limits);
   }
   const Json limits = json["limits"];  // not a reference: new keys move the others
@@ -42,9 +42,9 @@ std::string limits_text(const Json& json) {
 
 void bench(Console& console, Options& options) {
   options.call.values.paging = parse_paging(options.paging);
-  BenchMachine machine(options.device, options.threads);
-  Json json = measure_call(options.call, bind_call(options.call, machine), machine);
-  if (options.limits) add_limits(json, machine);
+  Context context = bench_context(options.device, options.threads);
+  Json json = measure_call(options.call, bind_call(options.call, context), context);
+  if (options.limits) add_limits(json, context);
   if (console.json()) return console.write_json(json);
   console.print("{}\n{}{}", json["problem"].get<std::string>(), measured_text(json), options.limits ? limits_text(json) : "");
 }

@@ -86,18 +86,18 @@ void print(Console& console, const Entry& entry, const Json& json) {
 
 void bench(Console& console, const Options& options) {
   std::vector<Entry> entries = read_suite(options);
-  BenchMachine machine(options.device, options.threads);
-  for (Entry& entry : entries) keep_error(entry, [&] { entry.bound.emplace(bind_call(entry.call, machine)); });
-  if (machine.device()) compile_all(entries, *machine.queue().programs);
-  if (options.limits && machine.device()) {
-    const cuda::Limits limits = measure_device_limits(*machine.device(), 0.1);
-    if (console.json()) console.write_json({{"limits", limits_json(limits, *machine.device())}});
+  Context context = bench_context(options.device, options.threads);
+  for (Entry& entry : entries) keep_error(entry, [&] { entry.bound.emplace(bind_call(entry.call, context)); });
+  if (context.target()) compile_all(entries, *context.queue().programs);
+  if (options.limits && context.target()) {
+    const cuda::Limits limits = measure_device_limits(context, 0.1);
+    if (console.json()) console.write_json({{"limits", limits_json(limits, context.device())}});
     else console.write(limits_table(limits));
   }
   for (Entry& entry : entries) {
     stop_if_interrupted();
     Json json{{"name", entry.name}};
-    if (entry.bound) keep_error(entry, [&] { json.update(measure_call(entry.call, *entry.bound, machine)); });
+    if (entry.bound) keep_error(entry, [&] { json.update(measure_call(entry.call, *entry.bound, context)); });
     if (!entry.error.empty()) json["error"] = entry.error;
     print(console, entry, json);
   }

@@ -1,17 +1,10 @@
 #include "cli/device_limits.hpp"
 
 #include "cli/interrupt.hpp"
-#include "jit/program_store.hpp"
 
 namespace cermet::cli {
 
-cuda::Limits measure_device_limits(Device& device, double seconds) {
-  if (!device.target() || !device.computes()) fail(Status::unsupported, "device {}: expected a GPU that computes", device.name());
-  ProgramStore store(device);
-  const std::vector<cuda::LoadedProgram> programs = store.get(cuda::limit_programs(*device.target()));
-  const auto stream = device.make_stream();
-  return cuda::measure_limits(device, *stream, programs, seconds, stop_if_interrupted);
-}
+cuda::Limits measure_device_limits(Context& context, double seconds) { return context.measure_gpu_limits(seconds, stop_if_interrupted); }
 
 Json limits_json(const cuda::Limits& limits, const Device& device) {
   Json reads = Json::array();

@@ -4,13 +4,12 @@
 #include <string>
 
 #include "cli/console.hpp"
-#include "kernel/cpu/limits.hpp"
-#include "kernel/cuda/limits.hpp"
+#include "runtime/context.hpp"
 
 namespace cermet::cli {
 
 /// Compiles what is needed and measures, `seconds` for each figure at least. Throws Error where the device does not compute.
-cuda::Limits measure_device_limits(Device& device, double seconds);
+cuda::Limits measure_device_limits(Context& context, double seconds);
 Json limits_json(const cuda::Limits& limits, const Device& device);
 /// The limits of a CPU, under the same keys.
 Json limits_json(const cpu::Limits& limits);

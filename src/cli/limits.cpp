@@ -34,10 +34,10 @@ void measure_cpu(Console& console, const Options& options) {
 
 void measure(Console& console, const Options& options) {
   if (options.device == "cpu") return measure_cpu(console, options);
-  const auto device = make_device(options.device);
-  const cuda::Limits limits = measure_device_limits(*device, options.seconds / 10);
-  if (console.json()) return console.write_json(limits_json(limits, *device));
-  console.print("limits of {}, measured now\n{}", device->name(), limits_table(limits));
+  Context context({options.device, options.threads});
+  const cuda::Limits limits = measure_device_limits(context, options.seconds / 10);
+  if (console.json()) return console.write_json(limits_json(limits, context.device()));
+  console.print("limits of {}, measured now\n{}", context.device().name(), limits_table(limits));
 }
 
 }  // namespace

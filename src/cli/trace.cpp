@@ -2,49 +2,31 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 
 #include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "io/posix_file.hpp"
-#include "kernel/cpu/limits.hpp"
 
 namespace cermet::cli {
 namespace {
 
 constexpr int process = 1, pass_row = 1, kernel_row = 2;
 
-/// What bounds a launch.
+/// What bounds launches.
 struct Limits {
-  Json json;                         ///< as measured; null where nothing computes
-  double read_bytes_per_second = 0;  ///< 0: unknown
-  std::function<double(DType)> peak = [](DType) { return 0.0; };
+  Json json;  ///< as measured; null where nothing computes
+  std::optional<DeviceLimits> device;
 };
 
 Limits measure(Engine& engine) {
-  Limits limits;
-  if (!engine.computes()) return limits;
-  if (Device* device = engine.queue().device) {
-    const cuda::Limits found = measure_device_limits(*device, 0.05);
-    limits.json = limits_json(found, *device);
-    limits.read_bytes_per_second = found.read_bytes_per_second();
-    limits.peak = [found](DType type) { return found.operations_per_second(type); };
-    return limits;
+  if (!engine.computes()) return {};
+  if (engine.context().target()) {
+    const cuda::Limits found = measure_device_limits(engine.context(), 0.05);
+    return {limits_json(found, engine.context().device()), DeviceLimits::of(found)};
   }
   const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3);
-  limits.json = limits_json(found);
-  limits.read_bytes_per_second = found.read_bytes_per_second;
-  limits.peak = [found](DType type) { return type == DType::bf16 ? found.bf16_products() : type == DType::i8 ? found.int8_ops : found.f32_flops; };
-  return limits;
-}
-
-/// The type in which a launch multiplies: that of the weight or of the keys; float32 for operators without a matrix
-/// product.
-DType product_type(const Problem& problem) {
-  const std::string_view category = problem.op->category;
-  const bool multiplies = category == "Linear algebra" || category == "Attention and cache";
-  return multiplies && problem.has(1) ? problem.input(1).dtype : DType::f32;
+  return {limits_json(found), DeviceLimits::of(found)};
 }
 
 std::vector<std::string> operand_types(const Problem& problem) {
@@ -103,13 +85,12 @@ class Trace {
               {"bytes", launch.work.bytes},
               {"operations", launch.work.operations}};
     if (step.fallbacks > 0) json["fallbacks"] = step.fallbacks;
-    if (limits_.read_bytes_per_second == 0 || launch.seconds <= 0) return json;
-    const double reading = launch.work.bytes / limits_.read_bytes_per_second, peak = limits_.peak(product_type(step.problem));
-    const double computing = peak > 0 ? launch.work.operations / peak : 0;
+    if (!limits_.device || launch.seconds <= 0) return json;
+    const ModelledTime least = modelled_time(step.problem, launch.work, *limits_.device);
     json["bytes_per_second"] = launch.work.bytes / launch.seconds;
     json["operations_per_second"] = launch.work.operations / launch.seconds;
-    json["bound_by"] = computing > reading ? "arithmetic" : "bandwidth";
-    json["fraction_of_limit"] = std::max(reading, computing) / launch.seconds;
+    json["bound_by"] = least.bound_by();
+    json["fraction_of_limit"] = least.seconds() / launch.seconds;
     return json;
   }
 

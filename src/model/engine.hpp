@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/tensor.hpp"
-#include "base/thread_pool.hpp"
 #include "model/config.hpp"
-#include "runtime/compile.hpp"
+#include "runtime/context.hpp"
+#include "runtime/executable.hpp"
 
 namespace cermet {
 
@@ -69,8 +69,8 @@ struct LoadTimes {
 
 class Engine {
  public:
-  /// Reads a checkpoint folder. Throws Error naming file, tensor or field.
-  static Engine load(const std::filesystem::path& folder, const EngineOptions& options);
+  /// Reads a checkpoint folder. Runs on `context` where there is one, in place of the options' device and threads. Throws Error naming file, tensor or field.
+  static Engine load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context = std::nullopt);
   Engine(Engine&&) noexcept;
   ~Engine();
 
@@ -122,7 +122,10 @@ class Engine {
   LoadTimes load_times() const;
   /// Launches of all passes that a kernel's own programs did not take (StepInfo::fallbacks).
   std::int64_t fallbacks() const;
+  /// What the last forward pass ran.
+  Executable& last_executable();
   ThreadPool& pool();
+  Context& context();
 
  private:
   struct State;

@@ -5,9 +5,8 @@
 #include <numeric>
 
 #include "base/checked.hpp"
-#include "device/device.hpp"
 #include "model/rotary.hpp"
-#include "runtime/compile.hpp"
+#include "runtime/session.hpp"
 
 namespace cermet {
 namespace {
@@ -40,12 +39,9 @@ struct LayerRunner::State {
   const ModelConfig& config;
   DType stored;
   const CalibrationSet& set;
-  ThreadPool& pool;
+  Context& context;
+  Stream* stream;  ///< null where the CPU's kernels run
   Sizes sizes;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Stream> stream;
-  std::optional<ProgramStore> programs;
-  DeviceQueue queue;
   RotaryTables rotary;
   /// An input of the graph: written on the host, and where there is a device copied to it.
   struct Input {
@@ -54,22 +50,16 @@ struct LayerRunner::State {
   };
   std::map<std::string, Input> inputs;
   DeviceBuffer keys, values;
-  DeviceBuffer downloaded;  ///< of a device: where results come to
 
-  State(const ModelConfig& model, DType dtype, const CalibrationSet& prompts, const std::string& device_name, ThreadPool& threads)
+  State(const ModelConfig& model, DType dtype, const CalibrationSet& prompts, Context& on)
       : config(model),
         stored(dtype),
         set(prompts),
-        pool(threads),
+        context(on),
+        stream(on.stream()),
         sizes(prompts),
-        device(make_device(device_name)),
-        stream(device->target() ? device->make_stream() : nullptr),
         rotary(model, DType::f32, sizes.pages_per_sequence * block_size) {
-    require(device->computes(), "device: expected one that computes, found {}", device_name);
-    if (stream) {
-      programs.emplace(*device);
-      queue = {device.get(), stream.get(), &*programs};
-    }
+    require(context.computes(), "device: expected one that computes, found {}", context.device_spec());
     add_input(decoder_io::positions, DType::i32, {sizes.tokens});
     add_input(decoder_io::slots, DType::i32, {sizes.tokens});
     add_input(decoder_io::block_tables, DType::i32, {sizes.sequences, sizes.pages_per_sequence});
@@ -78,8 +68,8 @@ struct LayerRunner::State {
     add_input(decoder_io::hidden, DType::f32, {sizes.tokens, config.hidden_size});
     add_input(decoder_io::rope_cos, DType::f32, rotary.cos().shape);
     add_input(decoder_io::rope_sin, DType::f32, rotary.sin().shape);
-    keys = device->allocate(dense_bytes(stored, cache_shape()));
-    values = device->allocate(dense_bytes(stored, cache_shape()));
+    keys = context.device().allocate(dense_bytes(stored, cache_shape()));
+    values = context.device().allocate(dense_bytes(stored, cache_shape()));
   }
 
   Shape cache_shape() const { return {sizes.pages, config.kv_heads, block_size, config.head_dim}; }
@@ -88,7 +78,7 @@ struct LayerRunner::State {
     Input& input = inputs[name];
     input.host = OwnedTensor(dtype, shape);
     std::memset(input.host.memory.data(), 0, static_cast<std::size_t>(input.host.memory.size()));
-    if (stream) input.device = device->allocate(input.host.memory.size());
+    if (stream) input.device = context.device().allocate(input.host.memory.size());
   }
 
   std::int32_t* index(const char* name) { return inputs.at(name).host.view.as<std::int32_t>(); }
@@ -135,33 +125,17 @@ namespace {
 
 class Results : public PassResults {
  public:
-  Results(Executable& executable, Device& device, Stream* stream, DeviceBuffer& host)
-      : executable_(executable), device_(device), stream_(stream), host_(host) {}
-
-  TensorView output(const char* name) override {
-    const TensorView view = executable_.output(name);
-    if (!stream_) return view;
-    const std::int64_t bytes = bytes_of(view);
-    if (host_.size() < bytes) {
-      host_ = {};
-      host_ = device_.allocate_host(bytes);
-    }
-    stream_->download(host_.data(), view.data, bytes);
-    stream_->synchronize();
-    return {host_.data(), view.dtype, view.shape};
-  }
+  explicit Results(Session& session) : session_(session) {}
+  TensorView output(const char* name) override { return session_.host_output(name); }
 
  private:
-  Executable& executable_;
-  Device& device_;
-  Stream* stream_;
-  DeviceBuffer& host_;
+  Session& session_;
 };
 
 }  // namespace
 
-LayerRunner::LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, const std::string& device, ThreadPool& pool)
-    : state_(std::make_unique<State>(config, stored, set, device, pool)) {}
+LayerRunner::LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, Context& context)
+    : state_(std::make_unique<State>(config, stored, set, context)) {}
 LayerRunner::~LayerRunner() = default;
 
 std::int64_t LayerRunner::pass_tokens(const std::string& device) { return device == "cpu" ? host_pass : device_pass; }
@@ -172,21 +146,19 @@ void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&,
   DecoderGraph decoder =
       build_decoder_layer(s.config, {s.stored, operands, s.stored}, work.quantization,
                           {s.sizes.pages, block_size, s.sizes.pages_per_sequence, s.sizes.pages_per_sequence * block_size}, work.layer, work.taps);
-  WeightStore weights(make_weight_loader(work.reader, std::move(decoder.sources), {}), s.pool, s.queue);
-  CompileOptions options;
-  options.queue = s.queue;
+  SessionOptions options;
   options.maximum.set(Symbol("T"), s.sizes.tokens);
   options.maximum.set(Symbol("B"), s.sizes.sequences);
-  Executable executable = compile(std::move(decoder.graph), *s.device, weights, s.pool, options);
-  s.bind(executable, work.layer);
-  Results results(executable, *s.device, s.stream.get(), s.downloaded);
+  Session session(std::move(decoder.graph), s.context, make_weight_loader(work.reader, std::move(decoder.sources), {}), options);
+  s.bind(session.executable(), work.layer);
+  Results results(session);
   for (const CalibrationPass& pass : s.set.passes) {
     if (work.cancelled && *work.cancelled) fail(Status::cancelled, "quantize: stopped");
     s.fill(pass, work.hidden);
     SymbolValues symbols;
     symbols.set(Symbol("T"), pass.tokens);
     symbols.set(Symbol("B"), static_cast<std::int64_t>(pass.parts.size()));
-    executable.run(symbols);
+    session.run(symbols);
     if (s.stream) s.stream->synchronize();
     visit(pass, results);
   }

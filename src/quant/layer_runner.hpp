@@ -9,6 +9,7 @@
 #include "model/quantization.hpp"
 #include "model/weight_loader.hpp"
 #include "quant/calibration.hpp"
+#include "runtime/context.hpp"
 
 namespace cermet {
 
@@ -22,9 +23,9 @@ class PassResults {
 
 class LayerRunner {
  public:
-  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the model runs. Set and pool must outlive the
-  /// runner. Throws Error naming the device where it cannot be used.
-  LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, const std::string& device, ThreadPool& pool);
+  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the model runs. Set and context must outlive
+  /// the runner. Throws Error naming the device where it does not compute.
+  LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, Context& context);
   ~LayerRunner();
 
   /// Tokens of a forward pass on a device.

@@ -55,7 +55,8 @@ class Pipeline {
         stored_(storage_type(checkpoint_)),
         modules_(linear_modules(config())),
         set_(make_calibration_set(options, config(), LayerRunner::pass_tokens(options.device))),
-        pool_(options.threads) {
+        threads_(std::make_shared<ThreadPool>(options.threads)),
+        pool_(*threads_) {
     options.policy.check(modules_);
   }
 
@@ -65,7 +66,8 @@ class Pipeline {
     done_ = first_ = static_cast<std::int64_t>(state.results().size());
     if (done_ == config().layers) return state.results();
     hidden_ = done_ == 0 ? embed(set_, checkpoint_) : state.load_hidden(set_.tokens * config().hidden_size);
-    LayerRunner runner(config(), stored_, set_, options_.device, pool_);
+    Context context({options_.device, 0, threads_});
+    LayerRunner runner(config(), stored_, set_, context);
     start_ = Clock::now();
     for (; done_ < config().layers; ++done_) run_layer(state, runner);
     report("done");
@@ -139,7 +141,8 @@ class Pipeline {
   DType stored_;
   std::vector<LinearModule> modules_;
   CalibrationSet set_;
-  ThreadPool pool_;
+  std::shared_ptr<ThreadPool> threads_;
+  ThreadPool& pool_;
   std::vector<float> hidden_;  ///< [tokens, hidden_size] before the next layer
   std::int64_t done_ = 0, first_ = 0;
   Clock::time_point start_ = Clock::now();

@@ -1,4 +1,4 @@
-// From a graph to something that runs. compile.cpp is the flat list of steps; only it sees every stage.
+// From a graph to something that runs. compile.cpp is the flat list of steps, which are below step/; only they see every stage.
 #pragma once
 
 #include <string>

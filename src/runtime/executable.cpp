@@ -1,10 +1,7 @@
 #include "runtime/executable.hpp"
 
-#include <chrono>
-#include <cstring>
-#include <utility>
+#include <algorithm>
 
-#include "op/grouped_work.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
@@ -37,12 +34,6 @@ std::optional<TensorView> used_part(const TensorView& memory, const Dims& dims, 
     if (used.shape[axis] < 0 || (axis == 0 ? used.shape[0] > memory.shape[0] : used.shape[axis] != memory.shape[axis])) return {};
   }
   return used;
-}
-
-/// Operations and bytes of a problem with these symbols.
-Cost cost_at(Problem problem, const SymbolValues& symbols) {
-  problem.maximum = symbols;
-  return cost_of(problem);
 }
 
 }  // namespace
@@ -109,134 +100,13 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
-/// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is enqueued.
-void Executable::State::keep_offsets(std::size_t i) {
-  constexpr std::size_t operand = 2;
-  if (infos[i].problem.op->kind != OpKind::grouped_linear || infos[i].problem.prologue) return;
-  const TensorView& source = operands[steps[i].first + operand];
-  offsets.resize(steps.size());
-  if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
-  const auto bytes = dense_bytes(source.dtype, source.shape);
-  if (queue.stream) queue.stream->download(offsets[i].view.data, source.data, bytes);
-  else std::memcpy(offsets[i].view.data, source.data, static_cast<std::size_t>(bytes));
-}
-
-/// The cost of a step that has run: only the weights of groups with rows were read.
-Cost Executable::State::work_of(std::size_t i) const {
-  Cost cost = costs[i];
-  if (!computes || i >= offsets.size() || offsets[i].memory.size() == 0) return cost;
-  Problem problem = infos[i].problem;
-  problem.maximum = symbols;
-  const GroupedWork work = grouped_work(problem);
-  cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view) - work.groups);
-  return cost;
-}
-
-void Executable::State::add_work(std::size_t i, double start, double seconds) {
-  const Cost work = work_of(i);
-  launches.push_back({i, start, seconds, work});
-  infos[i].seconds += seconds;
-  infos[i].work.operations += work.operations;
-  infos[i].work.bytes += work.bytes;
-  ++infos[i].runs;
-}
-
-void Executable::State::launch_timed(std::size_t i, const LaunchArgs& args) {
-  using Seconds = std::chrono::duration<double>;
-  const auto start = std::chrono::steady_clock::now();
-  steps[i].launch(args);
-  const auto end = std::chrono::steady_clock::now();
-  keep_offsets(i);
-  add_work(i, Seconds(start - started).count(), Seconds(end - start).count());
-}
-
-void Executable::State::launch(std::size_t i) try {
-  const ExecutableStep& step = steps[i];
-  const std::span<const TensorView> all(operands);
-  const LaunchArgs args{all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool,
-                        step.queue ? &*step.queue : nullptr};
-  const StreamRange range(queue.stream, infos[i].scope.empty() ? infos[i].kernel.c_str() : infos[i].scope.c_str());
-  if (timing && !queue.stream) launch_timed(i, args);
-  else step.launch(args);
-  if (step.queue) infos[i].fallbacks = step.queue->fallbacks();
-} catch (const Error& error) {
-  if (infos[i].scope.empty()) throw;
-  throw Error(error.status(), fmt::format("{}: {}", infos[i].scope, error.what()));
-}
-
-void Executable::State::launch_all() {
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    if (!steps[i].empty) launch(i);
-}
-
-/// A run on a device that computes nothing.
-void Executable::State::skip_all() {
-  for (std::size_t i = 0; timing && i < steps.size(); ++i)
-    if (!steps[i].empty) add_work(i, 0, 0);
-  completed = true;
-}
-
-/// Events between the steps give their times on a device; the host waits for the end.
-void Executable::State::launch_all_marked() {
-  while (marks.size() < 2 * steps.size()) marks.push_back(queue.stream->make_event());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].empty) continue;
-    queue.stream->record(*marks[2 * i]);
-    launch(i);
-    queue.stream->record(*marks[2 * i + 1]);
-    keep_offsets(i);
-  }
-  queue.stream->synchronize();
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].empty) continue;
-    if (!first) first = i;
-    add_work(i, queue.stream->seconds_between(*marks[2 * *first], *marks[2 * i]), queue.stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
-  }
-}
-
-/// The entry for the present symbols; a new one evicts the least recently used.
-CapturedRun& Executable::State::captured_run() {
-  constexpr std::size_t most = 64;
-  const auto holds = [&](const CapturedRun& run) {
-    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
-  };
-  auto found = std::find_if(captured.begin(), captured.end(), holds);
-  if (found == captured.end()) {
-    if (captured.size() == most)
-      captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
-    captured.push_back({symbols, nullptr, false, 0});
-    found = captured.end() - 1;
-  }
-  found->last_used = ++runs;
-  return *found;
-}
-
-/// Launches the first time, captures the second, and then replays.
-void Executable::State::replay() {
-  CapturedRun& run = captured_run();
-  if (!run.graph) {
-    if (!std::exchange(run.warm, true)) return launch_all();
-    queue.stream->begin_capture();
-    try {
-      launch_all();
-      run.graph = queue.stream->end_capture();
-    } catch (...) {
-      queue.stream->abandon_capture();
-      throw;
-    }
-  }
-  const StreamRange range(queue.stream, graph.name.c_str());
-  queue.stream->replay(*run.graph);
-}
-
 void Executable::run(const SymbolValues& symbols) {
   State& s = *state_;
   s.check_symbols(symbols);
   const bool same = s.same_symbols(symbols);
   s.completed = false;
   if (!same || s.rebound) {
-    s.resolved = false;  // until all of it has succeeded
+    s.resolved = s.planned = false;  // until all of it has succeeded
     s.costs.clear();
     if (s.rebound) s.captured.clear();
     s.refresh_inputs(symbols);
@@ -245,15 +115,7 @@ void Executable::run(const SymbolValues& symbols) {
     s.rebound = false;
     s.resolved = true;
   }
-  if (s.timing && s.costs.empty())
-    for (const StepInfo& info : s.infos) s.costs.push_back(cost_at(info.problem, symbols));
-  s.launches.clear();
-  s.started = std::chrono::steady_clock::now();
-  if (!s.computes) return s.skip_all();
-  if (s.timing && s.queue.stream) s.launch_all_marked();
-  else if (s.queue.stream && s.capture) s.replay();
-  else s.launch_all();
-  s.completed = true;
+  s.execute_all();
 }
 
 TensorView Executable::output(std::string_view name) const {
@@ -267,19 +129,4 @@ TensorView Executable::output(std::string_view name) const {
 
 std::int64_t Executable::arena_bytes() const { return state_->arena.size(); }
 std::span<const StepInfo> Executable::steps() const { return state_->infos; }
-void Executable::set_timing(bool on) {
-  state_->timing = on;
-  if (on) state_->launches.reserve(state_->steps.size());  // runs allocate nothing
-}
-std::span<const LaunchTime> Executable::last_launches() const { return state_->launches; }
-std::chrono::steady_clock::time_point Executable::last_start() const { return state_->started; }
-
-void Executable::reset_timers() {
-  for (StepInfo& info : state_->infos) {
-    info.runs = 0;
-    info.seconds = 0;
-    info.work = {};
-  }
-}
-
 }  // namespace cermet

@@ -9,18 +9,20 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/plan.hpp"
 #include "graph/graph.hpp"
 #include "kernel/kernel.hpp"
 #include "runtime/weights.hpp"
 
 namespace cermet {
 
-/// One kernel launch of an executable, for reports.
+/// A kernel of an executable, for reports.
 struct StepInfo {
   std::string scope;
   std::string kernel;
   std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
   Problem problem;
+  std::vector<std::string> programs = {};  ///< of a CUDA kernel, by the places that its launches name: "gemm/hopper"
   /// Totals over the timed runs since reset_timers(); 0 unless timing is on.
   std::int64_t runs = 0;
   double seconds = 0;
@@ -53,6 +55,11 @@ class Executable {
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch
   std::span<const StepInfo> steps() const;
+  /// What the last run launched, in order, and which bytes each launch touched; on a device that computes nothing, what it would have launched. Valid until
+  /// the next run. Throws Error where there was no run.
+  const Plan& plan();
+  /// Operations and bytes of a step at the symbols of the last run. Of a grouped product, weights of groups that had rows where the run was timed, else all.
+  Cost work(std::size_t step);
   /// With timing, every run notes when each launch started and how long it took; on a device, which is then waited for, from events between the launches,
   /// so that nothing overlaps, and from the run's start on the device.
   void set_timing(bool on);
@@ -62,7 +69,7 @@ class Executable {
   std::chrono::steady_clock::time_point last_start() const;  ///< of that run
 
  private:
-  friend class Compiler;
+  friend struct Compilation;
   struct State;
   explicit Executable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

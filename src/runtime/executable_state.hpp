@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/plan.hpp"
 #include "jit/program_store.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
@@ -12,13 +13,14 @@
 
 namespace cermet {
 
-/// One launch: operands [first, first + inputs) are read and the `outputs` after them written.
+/// A bound kernel: operands [first, first + inputs) are read and the `outputs` after them written.
 struct ExecutableStep {
   Launcher launch;
   std::size_t first = 0, inputs = 0, outputs = 0;
+  std::int64_t workspace_bytes = 0;
   bool empty = false;                         ///< no result has elements with the present symbols: nothing to launch
   std::vector<cuda::LoadedProgram> programs;  ///< of a CUDA kernel
-  std::optional<cuda::TaskQueue> queue;
+  std::optional<cuda::TaskQueue> queue;       ///< into the plan, of a CUDA kernel; the host calls the others
 };
 
 /// The launches of a run, captured, with the symbols they hold for. Bound memory must not have changed since.
@@ -45,6 +47,11 @@ struct Executable::State {
   bool completed = false;  ///< the last run reached its end
   bool timing = false, computes = true;
   ThreadPool* pool = nullptr;
+
+  Plan plan;
+  bool planned = false;                  ///< `plan` holds for the present symbols and operands
+  bool ranges_planned = false;           ///< and says of every launch what it touches
+  std::vector<ByteRange> reads, writes;  ///< of the launch whose ranges are being planned
 
   DeviceQueue queue;  ///< null on the CPU
   bool capture = false;
@@ -77,13 +84,18 @@ struct Executable::State {
   bool same_symbols(const SymbolValues& values) const;
   void refresh_inputs(const SymbolValues& values);
   void refresh_symbolic(const SymbolValues& values);
-  void launch(std::size_t step);
-  void launch_timed(std::size_t step, const LaunchArgs& args);
+  LaunchArgs arguments(std::size_t step) const;
+  void make_plan();
+  void plan_ranges();
+  void execute_all();
+  void execute(const Launch& launch);
   void launch_all();
+  void launch_all_timed();
   void launch_all_marked();
   void skip_all();
   void replay();
   CapturedRun& captured_run();
+  void note_costs();
   void keep_offsets(std::size_t step);
   Cost work_of(std::size_t step) const;
   void add_work(std::size_t step, double start, double seconds);

@@ -4,34 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "runtime/table.hpp"
+
 namespace cermet {
 namespace {
-
-using Row = std::vector<std::string>;
-
-/// Columns padded to their widest cell; the first `left` columns flush left, the others right.
-std::string table(const std::vector<Row>& rows, std::size_t left) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += c < left ? fmt::format("{:<{}}  ", row[c], widths[c]) : fmt::format("{:>{}}  ", row[c], widths[c]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
-/// 1234567 as "1.23 M".
-std::string scaled(double value) {
-  static constexpr std::string_view units[] = {"", " k", " M", " G", " T"};
-  std::size_t unit = 0;
-  for (; value >= 1000 && unit + 1 < std::size(units); ++unit) value /= 1000;
-  return unit == 0 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}{}", value, units[unit]);
-}
 
 std::string rate(double work, double seconds) { return seconds > 0 ? fmt::format("{:.1f}", work / seconds / 1e9) : "-"; }
 
@@ -42,10 +18,10 @@ std::string operand_types(const Problem& problem) {
   return text;
 }
 
-const Row time_columns{"ms", "%", "GB/s", "Gop/s"};
+const TableRow time_columns{"ms", "%", "GB/s", "Gop/s"};
 
 /// Milliseconds of one run of the graph, in which the kernel is launched `launches` times; share of the whole; rates.
-void append_times(Row& row, double seconds, std::int64_t runs, std::int64_t launches, double all, const Cost& work) {
+void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t launches, double all, const Cost& work) {
   const double per_run = runs > 0 ? seconds / static_cast<double>(runs) * static_cast<double>(launches) : 0;
   row.insert(row.end(), {runs > 0 ? fmt::format("{:.3f}", 1e3 * per_run) : "-", fmt::format("{:.1f}", 100 * seconds / all), rate(work.bytes, seconds),
                          rate(work.operations, seconds)});
@@ -76,37 +52,37 @@ std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps) {
 std::string kernel_table(std::span<const KernelUse> kernels) {
   double all = 0;
   for (const KernelUse& use : kernels) all += use.seconds;
-  std::vector<Row> rows{{"operator", "kernel", "weights", "launches"}};
+  std::vector<TableRow> rows{{"operator", "kernel", "weights", "launches"}};
   if (all > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
   for (const KernelUse& use : kernels) {
-    Row row{use.op, use.kernel, use.layout.empty() ? "-" : use.layout, std::to_string(use.launches)};
+    TableRow row{use.op, use.kernel, use.layout.empty() ? "-" : use.layout, std::to_string(use.launches)};
     if (all > 0) append_times(row, use.seconds, use.runs, use.launches, all, use.work);
     rows.push_back(std::move(row));
   }
-  return table(rows, 3);
+  return table_text(rows, 3);
 }
 
 std::string explain(std::span<const StepInfo> steps) {
   double all = 0;
   for (const StepInfo& step : steps) all += step.seconds;
-  std::vector<Row> rows{{"step", "scope", "operator", "operands", "kernel", "weights", "bytes", "operations"}};
+  std::vector<TableRow> rows{{"step", "scope", "operator", "operands", "kernel", "weights", "bytes", "operations"}};
   if (all > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
     const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.problem);
-    Row row{std::to_string(i),
-            step.scope.empty() ? "-" : step.scope,
-            std::string(step.problem.op->name),
-            operand_types(step.problem),
-            step.kernel,
-            step.layout.empty() ? "-" : step.layout,
-            scaled(work.bytes),
-            scaled(work.operations)};
+    TableRow row{std::to_string(i),
+                 step.scope.empty() ? "-" : step.scope,
+                 std::string(step.problem.op->name),
+                 operand_types(step.problem),
+                 step.kernel,
+                 step.layout.empty() ? "-" : step.layout,
+                 scaled_text(work.bytes),
+                 scaled_text(work.operations)};
     if (all > 0) append_times(row, step.seconds, step.runs, 1, all, step.work);
     rows.push_back(std::move(row));
   }
-  return table(rows, 6);
+  return table_text(rows, 6);
 }
 
 }  // namespace cermet

@@ -60,9 +60,11 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
   Stream* const used = stream ? stream : queue_.stream;
   if (!workspace && workspace_bytes_ > 0) workspace = own_workspace(used);
   if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
-  const cuda::TaskQueue queue(*queue_.device, *used, programs_);
+  plan_.clear();
+  const cuda::TaskQueue queue(*queue_.device, plan_, programs_);
   launch_({operands_, outputs, workspace, pool_, &queue});
-  fallbacks_ += queue.fallbacks();
+  plan_.enqueue(*used);
+  fallbacks_ += plan_.fallbacks();
 }
 
 std::byte* BoundOp::own_workspace(Stream* stream) {

@@ -39,6 +39,7 @@ class BoundOp {
   std::vector<AlignedBuffer> packed_;
   DeviceQueue queue_;
   std::vector<cuda::LoadedProgram> programs_;
+  Plan plan_;  ///< launches of a run on a device; reused between runs
   std::vector<DeviceBuffer> packed_on_device_;
   DeviceBuffer device_workspace_;
   std::vector<TensorView> operands_;  ///< reused between runs

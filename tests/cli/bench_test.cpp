@@ -2,6 +2,7 @@
 
 #include "op/operator.hpp"
 #include "tests/cli/command.hpp"
+#include "tests/model/plugin.hpp"
 
 namespace cermet::test {
 namespace {
@@ -115,6 +116,43 @@ TEST(BenchModel, WritesATimeline) {
   }
   expect_mistake("bench model models/demo --trace " + (folder / "no/where.json").string(), {"where.json"});
   expect_mistake("bench model models/demo --trace " + folder.path().string(), {"folder"});
+}
+
+TEST(BenchModel, PrintsThePlanOfADecodeStep) {
+  const auto host = run_cermet("bench model models/demo --plan --prompt-tokens 20 --limits --json --threads 1").json();
+  EXPECT_EQ(host["prompt_tokens"], 20);
+  ASSERT_GT(host["launches"].size(), 40u);
+  for (const auto& launch : host["launches"]) {
+    EXPECT_FALSE(launch["linkable"].get<bool>());
+    EXPECT_TRUE(launch["program"].is_null());
+    EXPECT_GT(launch["written_bytes"], 0);
+    EXPECT_GT(launch["modelled_seconds"], 0);
+  }
+  EXPECT_FALSE(host["launches"].back()["follows"].empty()) << "logits follow from what was computed";
+  expect_mistake("bench model models/demo --plan --steps", {"--plan", "--steps"});
+  expect_mistake("bench model models/demo --plan --trace /tmp/x.json", {"--plan", "--trace"});
+}
+
+TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
+  if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::string call = "bench model models/demo --plan --batch 2 --prompt-tokens 20 --device null:sm_90";
+  const auto json = run_cermet(call + " --json").json();
+  EXPECT_EQ(json["batch"], 2);
+  std::int64_t programs = 0;
+  for (const auto& launch : json["launches"]) {
+    EXPECT_TRUE(launch["modelled_seconds"].is_null()) << "no limits are known";
+    if (!launch["linkable"].get<bool>()) continue;
+    ++programs;
+    EXPECT_GT(launch["items"], 0);
+    EXPECT_GT(launch["blocks"], 0);
+    EXPECT_GT(launch["parameter_bytes"], 0);
+  }
+  EXPECT_GT(programs, 40);
+  const CommandResult text = run_cermet(call);
+  EXPECT_NE(text.out.find("microseconds"), std::string::npos) << text.out << text.err;
+  const CommandResult limits = run_cermet(call + " --limits");
+  EXPECT_NE(limits.code, 0);
+  EXPECT_NE(limits.err.find("device null:sm_90: expected one that computes"), std::string::npos) << limits.err;
 }
 
 TEST(Limits, AreMeasured) {

@@ -45,8 +45,10 @@ std::string run_chain(const Chain& chain, const Kernel& kernel, TestDevice& gpu)
   std::vector<TensorView> outputs;
   for (const DeviceResult& result : results) outputs.push_back(result.on_device());
   const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(problem));
-  const cuda::TaskQueue tasks(*queue.device, *queue.stream, programs);
+  Plan plan;
+  const cuda::TaskQueue tasks(*queue.device, plan, programs);
   kernel.bind(problem)({inputs, outputs, nullptr, &gpu.pool, &tasks});
+  plan.enqueue(*queue.stream);
   for (DeviceResult& result : results) result.download(queue);
   queue.stream->synchronize();
   for (const DeviceResult& result : results)

@@ -119,9 +119,11 @@ class NullLaunches {
   /// Launches of one call; its fallbacks are counted in `fallbacks`.
   std::vector<RecordedLaunch> launch(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
     stream->launches.clear();
-    const cuda::TaskQueue queue(*device_, *stream, loaded_);
+    Plan plan;
+    const cuda::TaskQueue queue(*device_, plan, loaded_);
     kernel_->bind(problem_)({inputs, outputs, workspace_.data(), nullptr, &queue});
-    fallbacks = queue.fallbacks();
+    plan.enqueue(*stream);
+    fallbacks = plan.fallbacks();
     return stream->launches;
   }
   std::int64_t fallbacks = 0;

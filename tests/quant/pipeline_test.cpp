@@ -57,10 +57,10 @@ struct Interrupted {};
 /// |h - h'|^2 / |h - x|^2 of a layer: h as the checkpoint has it, and h' from the written file with its weights
 /// dequantized, so that inputs are not rounded.
 double weight_only_error(const QuantizeOptions& options, const Checkpoint& source, const std::vector<ModuleResult>& modules) {
-  ThreadPool pool(2);
+  Context context({"cpu", 2});
   const CalibrationSet set = make_calibration_set(options, source.config(), LayerRunner::pass_tokens("cpu"));
   const std::vector<float> hidden = embed(set, source);
-  LayerRunner runner(source.config(), storage_type(source), set, "cpu", pool);
+  LayerRunner runner(source.config(), storage_type(source), set, context);
   const auto run = [&](const Quantization& quantization, TensorReader reader) {
     std::vector<float> output(hidden.size());
     runner.run({0, quantization, std::move(reader), false, hidden.data()}, [&](const CalibrationPass& pass, PassResults& results) {

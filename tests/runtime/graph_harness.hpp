@@ -8,6 +8,7 @@
 #include "graph/text.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
+#include "runtime/context.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {
@@ -116,19 +117,18 @@ class ReferenceRun {
 struct GraphRunner {
   static constexpr std::int64_t max_tokens = 24, max_sequences = 3;
   Graph graph;
-  ThreadPool pool;
-  std::unique_ptr<Device> device;
+  Context context;
   WeightStore weights;
   std::vector<CompileStep> report;
   Executable executable;
 
   explicit GraphRunner(const std::string& name, CompileOptions options = {}, const std::string& device_name = "cpu", int threads = 2)
       : graph(test_graph(name)),
-        pool(threads),
-        device(make_device(device_name)),
-        weights(load_by_name, pool),
-        executable(compile(graph, *device, weights, pool, with_maximum(options), &report)) {}
-  static CompileOptions with_maximum(CompileOptions options) {
+        context({device_name, threads}),
+        weights(load_by_name, context.pool(), context.queue()),
+        executable(compile(graph, context.device(), weights, context.pool(), with_maximum(options, context.queue()), &report)) {}
+  static CompileOptions with_maximum(CompileOptions options, const DeviceQueue& queue = {}) {
+    options.queue = queue;
     options.maximum.set(Symbol("T"), max_tokens);
     options.maximum.set(Symbol("B"), max_sequences);
     options.maximum.set(Symbol("R"), max_sequences);

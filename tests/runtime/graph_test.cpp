@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "tests/model/plugin.hpp"
 #include "tests/runtime/graph_harness.hpp"
 
 namespace {
@@ -113,6 +114,26 @@ TEST_P(WholeGraph, RunsAllocateNothing) {
   const std::int64_t before = allocations.load();
   for (const Batch& batch : list)  // token counts and bound memory change from run to run
     for (int i = 0; i < 3; ++i) runner.run(batch);
+  EXPECT_EQ(allocations.load() - before, 0);
+}
+
+/// On a GPU, launches are planned anew when token counts or bound memory change.
+TEST_P(WholeGraph, PlansAllocateNothing) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  GraphRunner runner(name, {}, "null:sm_90");
+  const std::vector<Batch> list = batches();
+  const auto plan = [&] {
+    std::size_t launches = 0;
+    for (const Batch& batch : list) {
+      runner.run(batch);
+      launches += runner.executable.plan().launches().size();
+    }
+    return launches;
+  };
+  const std::size_t launches = plan();
+  EXPECT_GT(launches, list.size());
+  const std::int64_t before = allocations.load();
+  EXPECT_EQ(plan(), launches);
   EXPECT_EQ(allocations.load() - before, 0);
 }
 

@@ -31,7 +31,8 @@ void check_sizes(const Pad& pad, const TensorView& x, const TensorView& y) {
     const std::int64_t before = pad.before[static_cast<std::size_t>(a)], after = y.shape[a] - x.shape[a] - before;
     if (pad.mode == PadMode::constant || (before == 0 && after == 0)) continue;
     const std::int64_t needed = pad.mode == PadMode::edge ? 1 : std::max(before, after) + 1;
-    require(x.shape[a] >= needed, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
+    if (x.shape[a] < needed)
+      fail(Status::invalid_argument, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
   }
 }
 

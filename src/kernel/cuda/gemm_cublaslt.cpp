@@ -35,20 +35,20 @@ Launcher bind(const Problem& problem) {
     const std::int64_t m = axes.m(), k = x.shape.back(), n = y.shape.back();
     const std::int64_t x_row = m > 1 ? steps[0][last] : k, y_row = m > 1 ? steps[1][last] : n, w_row = n > 1 ? w.strides[0] : k;
     if (axes.rank > 1 || !aligned(x, x_row) || !aligned(w, w_row) || !aligned(y, y_row)) return general.launch(args);
-    args.queue->stream().multiply({.x = x.data,
-                                   .w = w.data,
-                                   .bias = args.has(2) ? args.inputs[2].data : nullptr,
-                                   .y = y.data,
-                                   .m = m,
-                                   .n = n,
-                                   .k = k,
-                                   .x_stride = x_row,
-                                   .w_stride = w_row,
-                                   .y_stride = y_row,
-                                   .operand = x.dtype,
-                                   .result = y.dtype,
-                                   .workspace = args.workspace,
-                                   .workspace_bytes = workspace_bytes});
+    args.queue->multiply({.x = x.data,
+                          .w = w.data,
+                          .bias = args.has(2) ? args.inputs[2].data : nullptr,
+                          .y = y.data,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .x_stride = x_row,
+                          .w_stride = w_row,
+                          .y_stride = y_row,
+                          .operand = x.dtype,
+                          .result = y.dtype,
+                          .workspace = args.workspace,
+                          .workspace_bytes = workspace_bytes});
   };
 }
 

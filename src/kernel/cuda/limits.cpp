@@ -60,7 +60,7 @@ Program product_program(const Target& target, DType type) {
 class Measurement {
  public:
   Measurement(Device& device, Stream& stream, std::span<const LoadedProgram> programs, const ReplayOptions& options)
-      : device_(device), target_(*device.target()), stream_(stream), programs_(programs), options_(options), queue_(device, stream, programs) {
+      : device_(device), target_(*device.target()), stream_(stream), programs_(programs), options_(options), queue_(device, plan_, programs) {
     constexpr std::int64_t most = std::int64_t{4} << 30;
     bytes_ = std::min(most, device.free_bytes() / 2) / step * step;
     if (bytes_ < 4 * step)
@@ -106,9 +106,16 @@ class Measurement {
 
   ReplayTimes time(std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue) { return time_replays(stream_, sets, enqueue, options_); }
 
+  template <class Params>
+  void enqueue(std::size_t program, std::int64_t items, const Params& params) {
+    plan_.clear();
+    queue_.run(program, items, params);
+    plan_.enqueue(stream_);
+  }
+
   void enqueue_stream(std::size_t program, const std::byte* from, void* to, std::int64_t bytes) {
     const std::int64_t blocks = queue_.resident_blocks(program);
-    queue_.run(program, blocks, limits::StreamParams{from, to, bytes, static_cast<std::uint32_t>(blocks), never});
+    enqueue(program, blocks, limits::StreamParams{from, to, bytes, static_cast<std::uint32_t>(blocks), never});
   }
 
   /// Of one launch that reads `bytes`; launches go through all of the memory in turn.
@@ -132,7 +139,7 @@ class Measurement {
   double copy_seconds() {
     const auto seconds = [&](std::size_t program, std::int64_t blocks) {
       const limits::StreamParams params{memory_.data(), memory_.data() + bytes_ / 2, bytes_ / 2, static_cast<std::uint32_t>(blocks), never};
-      return time(1, [&](std::int64_t) { queue_.run(program, blocks, params); }).median_seconds;
+      return time(1, [&](std::int64_t) { enqueue(program, blocks, params); }).median_seconds;
     };
     const double loads = std::min(seconds(load_copy, queue_.resident_blocks(load_copy)), seconds(load_copy, bytes_ / 2 / copy_step));
     return has_bulk(target_) ? std::min(loads, seconds(bulk_copy, queue_.resident_blocks(bulk_copy))) : loads;
@@ -165,7 +172,7 @@ class Measurement {
   double rate(std::size_t program, double operations_per_block) {
     constexpr std::uint32_t steps = 2000;
     const std::int64_t blocks = queue_.resident_blocks(program);
-    const double seconds = time(1, [&](std::int64_t) { queue_.run(program, blocks, limits::ProductParams{sink_.data(), steps, never}); }).median_seconds;
+    const double seconds = time(1, [&](std::int64_t) { enqueue(program, blocks, limits::ProductParams{sink_.data(), steps, never}); }).median_seconds;
     return static_cast<double>(blocks) * steps * operations_per_block / seconds;
   }
 
@@ -182,6 +189,7 @@ class Measurement {
   Stream& stream_;
   std::span<const LoadedProgram> programs_;
   ReplayOptions options_;
+  Plan plan_;
   TaskQueue queue_;
   std::int64_t bytes_ = 0;
   DeviceBuffer memory_, sink_;

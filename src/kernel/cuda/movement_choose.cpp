@@ -54,7 +54,8 @@ void check_sizes(const Padding& padding, const TensorView& x) {
   for (int a = 0; a < x.shape.rank(); ++a) {
     const std::int64_t most = std::max(padding.before[static_cast<std::size_t>(a)], padding.after[static_cast<std::size_t>(a)]);
     const std::int64_t needed = most == 0 ? 0 : padding.mode == pad::Mode::reflect ? most + 1 : 1;
-    require(x.shape[a] >= needed, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
+    if (x.shape[a] < needed)
+      fail(Status::invalid_argument, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
   }
 }
 

@@ -70,6 +70,9 @@ Launcher bind(const Problem& p) {
     bool aligned = rows.aligned(programs.width());
     if (args.has(index_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], programs.width()) && params.smooth_step % programs.width() == 0;
     const std::size_t program = programs.choose(walk, aligned, args.queue->target());
+    const ByteRange smooth = args.has(smooth_operand) ? byte_range(args.inputs[smooth_operand]) : ByteRange{};
+    const ByteRange ids_or_offsets = args.has(index_operand) ? byte_range(args.inputs[index_operand]) : ByteRange{};
+    const ByteRange range{args.workspace, 2 * sizeof(std::uint32_t)};  // of everything, in one pass; read by the next
     const auto launch_all = [&](std::size_t pass) {
       for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
         params.x = walk.operand(0, launch);
@@ -81,14 +84,15 @@ Launcher bind(const Problem& p) {
           params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
         }
         args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
+        if (op.per_tensor && pass == 0) args.queue->declare({byte_range(x), smooth, ids_or_offsets, range}, {range});
       }
     };
     if (op.per_tensor) {
       params.range = reinterpret_cast<std::uint32_t*>(args.workspace);
-      args.queue->stream().fill(params.range, 0, 2 * sizeof(std::uint32_t));
+      args.queue->fill(params.range, 0, range.bytes);
       if (x.elements() == 0) {  // no row writes the scale
-        args.queue->stream().fill(args.outputs[1].data, 0, sizeof(float));
-        if (args.outputs.size() > 2) args.queue->stream().fill(args.outputs[2].data, 0, sizeof(std::int32_t));
+        args.queue->fill(args.outputs[1].data, 0, sizeof(float));
+        if (args.outputs.size() > 2) args.queue->fill(args.outputs[2].data, 0, sizeof(std::int32_t));
         return;
       }
       launch_all(0);

@@ -6,24 +6,26 @@
 
 namespace cermet::cuda {
 
-void TaskQueue::enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const {
+void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks, std::span<const std::byte> params) const {
   if (items == 0) return;
   const LoadedProgram& p = programs_[program];
-  if (p.fallback) ++counter();
   const std::int64_t most = (std::int64_t{1} << 31) - 1;
   require(items > 0 && items < std::int64_t{1} << 32, "launch: expected fewer than 2^32 work items, found {}", items);
   std::int64_t wanted = std::min(blocks > 0 ? std::min(blocks, items) : items, most);
   wanted = round_up(wanted, p.cluster);
-  auto count = static_cast<std::uint32_t>(items);
-  void* parameters[] = {params, &count};
   constexpr std::int64_t reserved = 1024;  // of each block
   const std::int64_t half = round_up((target().shared_bytes + reserved) / 2, reserved);
   constexpr std::int64_t always_allowed = 48 << 10;  // more needs a permission, which programs that use more have
   const bool takes_half = takes_half_ && p.alternates && p.shared_bytes > always_allowed;
   const std::int64_t shared = takes_half ? std::max(p.shared_bytes, half) : p.shared_bytes;
-  const LaunchShape shape{static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(shared),
-                          static_cast<std::uint32_t>(p.cluster), target().compute_capability >= 90};
-  stream_->launch(shape, p.loaded.function, parameters);
+  Launch launch;
+  launch.fallback = p.fallback;
+  launch.program = static_cast<std::uint32_t>(first_ + program);
+  launch.items = static_cast<std::uint32_t>(items);
+  launch.function = p.loaded.function;
+  launch.shape = {static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(shared),
+                  static_cast<std::uint32_t>(p.cluster), target().compute_capability >= 90};
+  plan_->add_program(launch, params);
 }
 
 std::int64_t TaskQueue::resident_blocks(std::size_t program) const {

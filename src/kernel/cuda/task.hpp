@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/plan.hpp"
 
 namespace cermet::cuda {
 
@@ -49,43 +52,48 @@ std::string_view short_name(const Program& program);
 /// The same programs as fallbacks.
 std::vector<Program> as_fallbacks(std::vector<Program> programs);
 
-/// Where a bound kernel enqueues its tasks: a stream and the kernel's loaded programs.
+/// Where a bound kernel puts its launches: a plan, for the kernel's loaded programs on a device. Nothing runs before the plan is enqueued.
 class TaskQueue {
  public:
-  TaskQueue(Device& device, Stream& stream, std::span<const LoadedProgram> programs) : device_(&device), stream_(&stream), programs_(programs) {}
+  TaskQueue(Device& device, Plan& plan, std::span<const LoadedProgram> programs) : device_(&device), plan_(&plan), programs_(programs) {}
 
-  /// Runs `items` work items of a program (its index in what the kernel's `programs` returned) over `blocks` thread blocks; 0 blocks: one for each item.
+  /// Launches `items` work items of a program (its index in what the kernel's `programs` returned) over `blocks` thread blocks; 0 blocks: one for each item.
+  /// Nothing where there are no items.
   template <class Params>
   void run(std::size_t program, std::int64_t items, const Params& params, std::int64_t blocks = 0) const {
-    enqueue(program, items, blocks, const_cast<Params*>(&params));
+    static_assert(std::is_trivially_copyable_v<Params>);
+    add(program, items, blocks, std::as_bytes(std::span(&params, 1)));
   }
+  /// Writes one value to all bytes.
+  void fill(void* memory, unsigned char value, std::int64_t bytes) const { plan_->add_fill(memory, value, bytes); }
+  /// A matrix product of the vendor's library.
+  void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
+  /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace, which is right for a kernel of one
+  /// launch and keeps others from running beside those that they could.
+  void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
+
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
   TaskQueue part(std::size_t first, std::size_t count) const {
-    TaskQueue inner(*device_, *stream_, programs_.subspan(first, count));
+    TaskQueue inner(*device_, *plan_, programs_.subspan(first, count));
     inner.takes_half_ = takes_half_;
-    inner.counter_ = &counter();
+    inner.first_ = first_ + first;
     return inner;
   }
   /// Launches of programs that alternate take more than half of an SM's shared memory from now on.
   void take_half() { takes_half_ = true; }
-  /// Launches of fallbacks so far, those of inner queues included. A graph's count as they are captured, not as it is replayed.
-  std::int64_t fallbacks() const { return counter(); }
   /// Thread blocks that are resident at once.
   std::int64_t resident_blocks(std::size_t program) const;
-  Stream& stream() const { return *stream_; }
   Device& device() const { return *device_; }
   const Target& target() const { return *device_->target(); }
 
  private:
-  void enqueue(std::size_t program, std::int64_t items, std::int64_t blocks, void* params) const;
-  std::int64_t& counter() const { return counter_ ? *counter_ : fallbacks_; }
+  void add(std::size_t program, std::int64_t items, std::int64_t blocks, std::span<const std::byte> params) const;
 
   Device* device_;
-  Stream* stream_;
+  Plan* plan_;
   std::span<const LoadedProgram> programs_;
+  std::size_t first_ = 0;  ///< place of `programs_` among those of the outer kernel
   bool takes_half_ = false;
-  mutable std::int64_t fallbacks_ = 0;
-  std::int64_t* counter_ = nullptr;  ///< the outer queue's, while it runs a kernel inside its own
 };
 
 /// "Config{.x = DType::bf16}" is spelled with these.

@@ -1,0 +1,70 @@
+#include "cli/bench_plan.hpp"
+
+#include "cli/bench_batch.hpp"
+#include "cli/interrupt.hpp"
+#include "runtime/plan_text.hpp"
+
+namespace cermet::cli {
+namespace {
+
+void run_step(Engine& engine, std::int64_t prompt_tokens) {
+  const std::int64_t sequences = engine.cache_size().sequences;
+  const std::vector<std::int32_t> ids = some_ids(prompt_tokens + 1, engine.config().vocab_size);
+  std::vector<SequenceTokens> step;
+  for (int s = 0; s < static_cast<int>(sequences); ++s) {
+    stop_if_interrupted();
+    engine.reset(s);
+    engine.prefill(s, std::span(ids).first(ids.size() - 1), Engine::Memory::device);
+    step.push_back({s, std::span(ids).last(1)});
+  }
+  engine.set_timing(true);  // of experts, counts those that have tokens
+  engine.forward(step, Engine::Logits::last, Engine::Memory::device);
+}
+
+template <class T>
+Json or_null(bool applies, const T& value) {
+  return applies ? Json(value) : Json();
+}
+
+Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
+  const bool program = launch.is_linkable;
+  const auto seconds = launch.time ? std::optional(launch.time->seconds()) : std::nullopt;
+  return {{"launch", index},
+          {"step", launch.step},
+          {"scope", step.scope},
+          {"kernel", step.kernel},
+          {"program", or_null(!launch.program.empty(), launch.program)},
+          {"linkable", launch.is_linkable},
+          {"fallback", launch.is_fallback},
+          {"items", or_null(program, launch.items)},
+          {"blocks", or_null(program, launch.blocks)},
+          {"threads", or_null(program, launch.threads)},
+          {"shared_bytes", or_null(program, launch.shared_bytes)},
+          {"parameter_bytes", or_null(program, launch.parameter_bytes)},
+          {"read_bytes", launch.read_bytes},
+          {"written_bytes", launch.written_bytes},
+          {"bytes", launch.work ? Json(launch.work->bytes) : Json()},
+          {"operations", launch.work ? Json(launch.work->operations) : Json()},
+          {"modelled_seconds", seconds ? Json(*seconds) : Json()},
+          {"bound_by", launch.time ? Json(launch.time->bound_by()) : Json()},
+          {"follows", launch.follows}};
+}
+
+}  // namespace
+
+void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bool limits) {
+  if (limits) engine.context().measure_limits(engine.context().target() ? 0.05 : 0.3, stop_if_interrupted);
+  run_step(engine, prompt_tokens);
+  Executable& executable = engine.last_executable();
+  const std::vector<PlannedLaunch> launches = planned_launches(executable, engine.context().limits());
+  if (!console.json()) {
+    console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences, prompt_tokens, engine.device_name(),
+                  launches.size(), plan_table(launches, executable.steps()));
+    return;
+  }
+  Json list = Json::array();
+  for (std::size_t i = 0; i < launches.size(); ++i) list.push_back(launch_json(i, launches[i], executable.steps()[launches[i].step]));
+  console.write_json({{"device", engine.device_name()}, {"batch", engine.cache_size().sequences}, {"prompt_tokens", prompt_tokens}, {"launches", list}});
+}
+
+}  // namespace cermet::cli

@@ -1,0 +1,96 @@
+// Launches as records: what a device is asked to do, written down before it is asked. Running, capturing, timing, printing and checking read the list.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "base/tensor.hpp"
+#include "device/stream.hpp"
+
+namespace cermet {
+
+/// Memory that a launch touches, from the first to the last byte; of strided memory what lies between is included.
+struct ByteRange {
+  const std::byte* begin = nullptr;
+  std::int64_t bytes = 0;
+
+  bool overlaps(const ByteRange& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+/// What a view covers.
+ByteRange byte_range(const TensorView& view);
+
+/// One thing that a device, or the host's kernel, is asked to do. Its lists of bytes are spans of its plan.
+struct Launch {
+  enum class Kind : std::uint8_t {
+    program,  ///< a task's program: the only kind that can be linked with others
+    fill,
+    product,  ///< a matrix product of the vendor's library
+    call,     ///< a function of the host
+  };
+  struct Span {
+    std::uint32_t first = 0, count = 0;
+  };
+
+  Kind kind = Kind::call;
+  bool fallback = false;      ///< of a program: see cuda::Program::fallback
+  bool declared = false;      ///< the kernel said which bytes it touches; otherwise all operands of its step, and the workspace
+  unsigned char fill = 0;     ///< of a fill: the value; it writes the only range of `writes`
+  std::uint32_t step = 0;     ///< of the executable that it belongs to
+  std::uint32_t program = 0;  ///< its place in the list of the step's programs, or of a product in that of products
+  std::uint32_t items = 0;    ///< work items, over the thread blocks of `shape`
+  DeviceFunction function;
+  LaunchShape shape;
+  Span parameters;     ///< bytes, 64-byte aligned
+  Span reads, writes;  ///< ranges; a range that is read and written is in both
+
+  bool is_linkable() const { return kind == Kind::program; }
+};
+
+/// An ordered list of launches. Each may rely on what those before it did. Clearing keeps the memory, so that a plan that is made again allocates nothing.
+class Plan {
+ public:
+  void clear();
+  /// Launches that are added from now on belong to this step.
+  void begin_step(std::size_t step) { step_ = static_cast<std::uint32_t>(step); }
+
+  void add_call() { add(Launch::Kind::call); }
+  /// `launch` gives program, items, function, shape and fallback; the parameters are copied.
+  void add_program(const Launch& launch, std::span<const std::byte> parameters);
+  void add_fill(void* memory, unsigned char value, std::int64_t bytes);
+  void add_product(const MatrixProduct& product);
+  /// Says what the last launch touches, in place of all operands of its step.
+  void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes);
+  /// The same for a launch of whose bytes nothing was said.
+  void complete(Launch& launch, std::span<const ByteRange> reads, std::span<const ByteRange> writes);
+
+  std::span<const Launch> launches() const { return launches_; }
+  std::span<Launch> launches() { return launches_; }
+  std::span<const std::byte> parameters(const Launch& launch) const { return {parameters_.data() + launch.parameters.first, launch.parameters.count}; }
+  std::span<const ByteRange> reads(const Launch& launch) const { return std::span(ranges_).subspan(launch.reads.first, launch.reads.count); }
+  std::span<const ByteRange> writes(const Launch& launch) const { return std::span(ranges_).subspan(launch.writes.first, launch.writes.count); }
+
+  /// Enqueues one launch, which is no call.
+  void enqueue(const Launch& launch, Stream& stream) const;
+  /// All of them, in order.
+  void enqueue(Stream& stream) const;
+  /// How many are fallbacks.
+  std::int64_t fallbacks() const;
+
+ private:
+  Launch& add(Launch::Kind kind);
+  Launch::Span keep(std::span<const ByteRange> ranges);
+
+  std::vector<Launch> launches_;
+  std::vector<ByteRange> ranges_;
+  std::vector<MatrixProduct> products_;
+  AlignedBuffer parameters_;
+  std::int64_t parameters_used_ = 0;
+  std::uint32_t step_ = 0;
+};
+
+}  // namespace cermet

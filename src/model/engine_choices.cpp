@@ -1,0 +1,74 @@
+#include "model/engine_choices.hpp"
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "base/log.hpp"
+#include "model/engine_options.hpp"
+#include "model/quantization_check.hpp"
+
+namespace cermet::engine {
+namespace {
+
+constexpr std::int64_t default_context = 4096;  // tokens, where the caller does not say
+
+}  // namespace
+
+DType asked_type(const EngineOptions& options, DType stored) {
+  const DType dtype = options.dtype.value_or(stored);
+  require(dtypes::real.contains(dtype), "dtype: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
+  return dtype;
+}
+
+/// A single token's stay float32: while weights stream, that costs nothing. On the CPU there are instructions for bf16 beside weights of bf16 and for no other
+/// pair of 16 bits. Beside float32 weights the tensor cores have no product, so that rounding buys something only where there are many tokens.
+DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights) {
+  if (tokens == 1) return DType::f32;
+  if (!device.target()) return asked == DType::bf16 && weights == DType::bf16 ? DType::bf16 : DType::f32;
+  return weights == DType::f32 && tokens <= few_tokens ? DType::f32 : asked;
+}
+
+/// On a GPU the cache's, so that they are multiplied directly and not as two parts. A
+/// single token's stay float32 with a bf16 cache, where the second part is free; with f16 no fast kernel takes them.
+DType query_type(const Device& device, DType operands, DType cached) {
+  return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
+}
+
+/// They are never rounded unless the caller asks: 16-bit ones are widened exactly
+/// where GEMMs are float32.
+DType weight_type(const EngineOptions& options, DType stored) {
+  const DType dtype = options.weights.value_or(stored);
+  const DTypeSet allowed = dtypes::real | load_quantized_types;
+  require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
+  return load_quantized_types.contains(dtype) ? stored : dtype;
+}
+
+Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
+  if (!options.weights || !load_quantized_types.contains(*options.weights)) return checked_quantization(checkpoint);
+  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
+  const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
+  return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
+}
+
+DType cache_type(const EngineOptions& options, DType operands) {
+  const DType dtype = options.kv_cache.value_or(operands);
+  require(!options.kv_cache || load_quantized_types.contains(dtype), "kv_cache: expected {}, found {}", load_quantized_types.to_string(), name_of(dtype));
+  return dtype;
+}
+
+std::int64_t context_for(const EngineOptions& options, const ModelConfig& config) {
+  require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
+  const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
+  require(wanted <= (std::int64_t{1} << 30), "max_context: expected at most {} tokens, found {}", std::int64_t{1} << 30, wanted);
+  if (wanted > config.max_position_embeddings * options.max_sequences && config.rope.scaling != RopeScaling::dynamic)
+    log().warn("context of {} tokens: the model was made for {}; text beyond that may be poor", wanted, config.max_position_embeddings);
+  return round_up(wanted, block_size);
+}
+
+void check_counts(const EngineOptions& options) {
+  require(options.max_sequences >= 1 && options.max_sequences <= 65536, "max_sequences: expected 1 to 65536, found {}", options.max_sequences);
+  require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
+          options.max_batch_tokens);
+}
+
+}  // namespace cermet::engine

@@ -1,0 +1,27 @@
+// What an engine computes with, from its options and the checkpoint: types of operands, weights and cache, and sizes. Each throws Error naming the option.
+#pragma once
+
+#include "device/device.hpp"
+#include "model/checkpoint.hpp"
+#include "model/engine.hpp"
+#include "model/quantization.hpp"
+
+namespace cermet::engine {
+
+constexpr std::int64_t block_size = 16;  ///< tokens of a cache page
+constexpr std::int64_t few_tokens = 32;  ///< kernels are chosen apart for passes of up to this many
+
+void check_counts(const EngineOptions& options);
+DType asked_type(const EngineOptions& options, DType stored);
+/// What the left operands of products are rounded to in passes of up to `tokens` tokens, where `asked` was asked for.
+DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights);
+/// The type of rotated queries.
+DType query_type(const Device& device, DType operands, DType cached);
+/// Type of the unquantized weights.
+DType weight_type(const EngineOptions& options, DType stored);
+Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint);
+DType cache_type(const EngineOptions& options, DType operands);
+/// Tokens that the cache holds, in whole pages.
+std::int64_t context_for(const EngineOptions& options, const ModelConfig& config);
+
+}  // namespace cermet::engine

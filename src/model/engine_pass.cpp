@@ -1,0 +1,85 @@
+// A forward pass: checked, its inputs filled, and run.
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "model/decoder.hpp"
+#include "model/engine_choices.hpp"
+#include "model/engine_state.hpp"
+
+namespace cermet {
+
+/// Throws before anything changes: a refused batch leaves every sequence as it was.
+std::int64_t Engine::State::check_batch(std::span<const SequenceTokens> batch) const {
+  require(!batch.empty() && static_cast<std::int64_t>(batch.size()) <= options.max_sequences, "batch: expected 1 to {} sequences, found {}",
+          options.max_sequences, batch.size());
+  std::int64_t tokens = 0, new_pages = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    check_sequence(batch[i].sequence);
+    for (std::size_t j = 0; j < i; ++j)
+      require(batch[j].sequence != batch[i].sequence, "batch: expected each sequence once, found {} twice", batch[i].sequence);
+    const auto count = static_cast<std::int64_t>(batch[i].tokens.size());
+    require(count > 0, "sequence {}: expected at least one token, found none", batch[i].sequence);
+    require(count <= cache.room(batch[i].sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", batch[i].sequence,
+            cache.room(batch[i].sequence), context, count);
+    for (const std::int32_t id : batch[i].tokens)
+      require(id >= 0 && id < config().vocab_size, "token id: expected 0 to {}, found {}", config().vocab_size - 1, id);
+    new_pages += div_up(cache.length(batch[i].sequence) + count, engine::block_size) - static_cast<std::int64_t>(cache.pages(batch[i].sequence).size());
+    tokens += count;
+  }
+  require(tokens <= options.max_batch_tokens, "batch: expected at most {} tokens, found {}", options.max_batch_tokens, tokens);
+  require(new_pages <= cache.free_pages(), "batch: expected room for {} more cache pages, found {}", new_pages, cache.free_pages());
+  return tokens;
+}
+
+void Engine::State::check_sequence(int sequence) const {
+  require(sequence >= 0 && sequence < options.max_sequences, "sequence: expected 0 to {}, found {}", options.max_sequences - 1, sequence);
+}
+
+/// Appends the batch to the cache's page tables and fills the graph's index inputs. Returns the number of logit rows.
+std::int64_t Engine::State::fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
+  in.begin();
+  std::size_t t = 0, rows = 0;
+  for (std::size_t b = 0; b < batch.size(); ++b) {
+    const SequenceTokens& part = batch[b];
+    const std::int64_t start = cache.length(part.sequence);
+    cache.append(part.sequence, static_cast<std::int64_t>(part.tokens.size()));
+    in.query_starts()[b] = static_cast<std::int32_t>(t);
+    for (std::size_t i = 0; i < part.tokens.size(); ++i, ++t) {
+      const std::int64_t position = start + static_cast<std::int64_t>(i);
+      in.ids()[t] = part.tokens[i];
+      in.positions()[t] = static_cast<std::int32_t>(position);
+      in.slots()[t] = cache.slot(part.sequence, position);
+      if (which == Logits::all || i + 1 == part.tokens.size()) in.logit_rows()[rows++] = static_cast<std::int32_t>(t);
+    }
+    in.context_lens()[b] = static_cast<std::int32_t>(cache.length(part.sequence));
+    std::ranges::copy(cache.pages(part.sequence), in.block_table(static_cast<std::int64_t>(b)).begin());
+  }
+  in.query_starts()[batch.size()] = static_cast<std::int32_t>(t);
+  return static_cast<std::int64_t>(rows);
+}
+
+Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
+  return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
+}
+
+/// With `chosen`, the id of the batch's only token lies where the pass reads it.
+TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
+  const std::int64_t tokens = check_batch(batch);
+  std::int64_t longest = 0;
+  for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
+  if (rotary.cover(longest) && stream()) upload_rotary();
+  Pass& pass = pass_for(tokens);
+  const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
+  pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
+  SymbolValues counts;
+  counts.set(symbols.tokens, tokens);
+  counts.set(symbols.sequences, static_cast<std::int64_t>(batch.size()));
+  counts.set(symbols.rows, rows);
+  last_pass = static_cast<std::size_t>(&pass - passes.data());
+  pass.session.run(counts);
+  pass.inputs->pass_enqueued();
+  if (!machine.computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
+  return memory == Memory::host ? pass.session.host_output(decoder_io::logits) : pass.session.output(decoder_io::logits);
+}
+
+}  // namespace cermet

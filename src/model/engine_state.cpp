@@ -1,0 +1,92 @@
+#include "model/engine_state.hpp"
+
+#include <algorithm>
+
+#include "model/decoder.hpp"
+#include "model/engine_choices.hpp"
+#include "model/weight_loader.hpp"
+
+namespace cermet {
+namespace {
+
+std::int64_t bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
+
+}  // namespace
+
+Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on)
+    : options(given),
+      checkpoint(std::move(opened)),
+      quantization(engine::quantization_for(given, checkpoint)),
+      operands(engine::asked_type(given, stored)),
+      cached(engine::cache_type(given, operands)),
+      context(engine::context_for(given, checkpoint.config())),
+      pages(context / engine::block_size + given.max_sequences - 1),
+      machine(on ? std::move(*on) : Context({given.device, given.threads})),
+      cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
+      cache_memory(machine.device(), checkpoint.config(), cached, pages, engine::block_size),
+      rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
+  if (stream()) {
+    rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
+    upload_rotary();
+  }
+  compile_graphs(engine::weight_type(options, stored));
+}
+
+/// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; and as
+/// many as were asked for. A CPU that may decode several sequences has no pass for one: their results would depend on how many are left.
+void Engine::State::compile_graphs(DType weight_dtype) {
+  std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences), options.max_batch_tokens};
+  if (stream() || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
+  for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  for (const std::int64_t size : sizes) add_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype), weight_dtype);
+  if (stream()) stream()->synchronize();
+  if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
+}
+
+void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
+  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context};
+  DecoderGraph decoder =
+      build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes);
+  if (!weights)
+    weights.emplace(make_weight_loader(
+                        reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
+                    machine.pool(), machine.queue());
+  const std::int64_t sequences = std::min(options.max_sequences, tokens);
+  SessionOptions session_options;
+  session_options.maximum.set(symbols.tokens, tokens);
+  session_options.maximum.set(symbols.rows, tokens);
+  session_options.maximum.set(symbols.sequences, sequences);
+  std::vector<CompileStep> report;
+  passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
+                    Session(std::move(decoder.graph), machine, *weights, session_options, &report)});
+  for (const CompileStep& step : report) {
+    if (step.name == "compile-kernels") load_times.kernels += step.seconds;
+    if (step.name == "load-weights") load_times.weights += step.seconds;
+  }
+  passes.back().inputs->bind(passes.back().session.executable());
+  bind_state(passes.back().session.executable());
+}
+
+void Engine::State::report_loaded(std::int64_t bytes) {
+  loaded_bytes += bytes;
+  if (options.on_load) options.on_load(std::min(loaded_bytes, checkpoint.total_bytes()), checkpoint.total_bytes());
+}
+
+void Engine::State::upload_rotary() {
+  stream()->upload(rotary_memory[0].data(), rotary.cos().data, rotary_memory[0].size());
+  stream()->upload(rotary_memory[1].data(), rotary.sin().data, rotary_memory[1].size());
+}
+
+void Engine::State::bind_state(Executable& executable) {
+  TensorView cos = rotary.cos(), sin = rotary.sin();
+  if (stream()) {
+    cos.data = rotary_memory[0].data();
+    sin.data = rotary_memory[1].data();
+  }
+  executable.bind(decoder_io::rope_cos, cos);
+  executable.bind(decoder_io::rope_sin, sin);
+  cache_memory.bind(executable);
+}
+
+}  // namespace cermet

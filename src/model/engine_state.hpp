@@ -1,0 +1,64 @@
+// What an engine holds: the model compiled for passes of several sizes, over one cache.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "model/cache_memory.hpp"
+#include "model/checkpoint.hpp"
+#include "model/engine.hpp"
+#include "model/paged_cache.hpp"
+#include "model/pass_inputs.hpp"
+#include "model/quantization.hpp"
+#include "model/rotary.hpp"
+#include "runtime/session.hpp"
+
+namespace cermet {
+
+struct Engine::State {
+  EngineOptions options;
+  Checkpoint checkpoint;
+  Quantization quantization;
+  DType operands, cached;  ///< types of matrix operands, of keys and values
+  /// Looked up once: every token needs them.
+  const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
+  std::int64_t context, pages;  ///< of the cache: tokens of one sequence, pages of all
+  Context machine;
+  std::optional<WeightStore> weights;
+  /// The model compiled for passes of up to this many tokens, fewest first.
+  struct Pass {
+    std::int64_t tokens, sequences;
+    std::unique_ptr<PassInputs> inputs;
+    Session session;
+  };
+  std::vector<Pass> passes;
+  std::size_t last_pass = 0;
+  LoadTimes load_times;
+  PagedCache cache;
+  CacheMemory cache_memory;  ///< allocated before the rest: it is what a context that is too long asks too much of
+  RotaryTables rotary;
+  std::array<DeviceBuffer, 2> rotary_memory;  ///< cosines and sines on a device
+  std::vector<float> null_logits;             ///< returned by a device that computes nothing
+  std::int64_t loaded_bytes = 0;
+
+  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on);
+
+  const ModelConfig& config() const { return checkpoint.config(); }
+  Stream* stream() const { return machine.stream(); }  ///< null on the CPU
+
+  void compile_graphs(DType weight_dtype);
+  void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype);
+  void report_loaded(std::int64_t bytes);
+  void upload_rotary();
+  void bind_state(Executable& executable);
+
+  void check_sequence(int sequence) const;
+  std::int64_t check_batch(std::span<const SequenceTokens> batch) const;
+  std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in);
+  Pass& pass_for(std::int64_t tokens);
+  TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false);
+};
+
+}  // namespace cermet

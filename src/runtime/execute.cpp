@@ -1,0 +1,125 @@
+// A run: a plan of launches, made when operands change and then called, enqueued, captured or timed.
+#include <utility>
+
+#include "runtime/executable_state.hpp"
+
+namespace cermet {
+namespace {
+
+/// Calls body(); its errors name the step's place in the model.
+template <class Body>
+void in_scope(const StepInfo& info, Body body) try {
+  body();
+} catch (const Error& error) {
+  if (info.scope.empty()) throw;
+  throw Error(error.status(), fmt::format("{}: {}", info.scope, error.what()));
+}
+
+}  // namespace
+
+LaunchArgs Executable::State::arguments(std::size_t i) const {
+  const ExecutableStep& step = steps[i];
+  const std::span<const TensorView> all(operands);
+  return {all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool, step.queue ? &*step.queue : nullptr};
+}
+
+void Executable::State::make_plan() {
+  planned = ranges_planned = false;
+  plan.clear();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].empty) continue;
+    plan.begin_step(i);
+    if (steps[i].queue) in_scope(infos[i], [&] { steps[i].launch(arguments(i)); });
+    else plan.add_call();
+  }
+  planned = true;
+}
+
+/// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace.
+void Executable::State::plan_ranges() {
+  for (Launch& launch : plan.launches()) {
+    if (launch.declared) continue;
+    const LaunchArgs args = arguments(launch.step);
+    reads.clear();
+    writes.clear();
+    for (const TensorView& view : args.inputs)
+      if (view.present) reads.push_back(byte_range(view));
+    for (const TensorView& view : args.outputs) writes.push_back(byte_range(view));
+    if (const std::int64_t bytes = steps[launch.step].workspace_bytes; bytes > 0) {
+      reads.push_back({workspace, bytes});
+      writes.push_back({workspace, bytes});
+    }
+    plan.complete(launch, reads, writes);
+  }
+  ranges_planned = true;
+}
+
+void Executable::State::execute(const Launch& launch) {
+  StepInfo& info = infos[launch.step];
+  const StreamRange range(queue.stream, info.scope.empty() ? info.kernel.c_str() : info.scope.c_str());
+  in_scope(info, [&] {
+    if (launch.kind == Launch::Kind::call) steps[launch.step].launch(arguments(launch.step));
+    else plan.enqueue(launch, *queue.stream);
+  });
+  info.fallbacks += launch.fallback;
+}
+
+void Executable::State::launch_all() {
+  for (const Launch& launch : std::as_const(plan).launches()) execute(launch);
+}
+
+/// The entry for the present symbols; a new one evicts the least recently used.
+CapturedRun& Executable::State::captured_run() {
+  constexpr std::size_t most = 64;
+  const auto holds = [&](const CapturedRun& run) {
+    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
+  };
+  auto found = std::find_if(captured.begin(), captured.end(), holds);
+  if (found == captured.end()) {
+    if (captured.size() == most)
+      captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
+    captured.push_back({symbols, nullptr, false, 0});
+    found = captured.end() - 1;
+  }
+  found->last_used = ++runs;
+  return *found;
+}
+
+/// Launches the first time, captures the second, and then replays.
+void Executable::State::replay() {
+  CapturedRun& run = captured_run();
+  if (!run.graph) {
+    if (!std::exchange(run.warm, true)) return launch_all();
+    queue.stream->begin_capture();
+    try {
+      launch_all();
+      run.graph = queue.stream->end_capture();
+    } catch (...) {
+      queue.stream->abandon_capture();
+      throw;
+    }
+  }
+  const StreamRange range(queue.stream, graph.name.c_str());
+  queue.stream->replay(*run.graph);
+}
+
+void Executable::State::execute_all() {
+  if (timing && costs.empty()) note_costs();
+  launches.clear();
+  started = std::chrono::steady_clock::now();
+  if (!computes) return skip_all();
+  if (!planned) make_plan();
+  if (timing) queue.stream ? launch_all_marked() : launch_all_timed();
+  else if (queue.stream && capture) replay();
+  else launch_all();
+  completed = true;
+}
+
+const Plan& Executable::plan() {
+  require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
+  if (!state_->planned) state_->make_plan();
+  if (!state_->ranges_planned) state_->plan_ranges();
+  return state_->plan;
+}
+
+}  // namespace cermet

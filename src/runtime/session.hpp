@@ -1,0 +1,65 @@
+// A compiled graph that runs by the names of its inputs and results: any graph, on any context.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/compile.hpp"
+#include "runtime/context.hpp"
+
+namespace cermet {
+
+struct SessionOptions {
+  SymbolValues maximum;           ///< largest value of each symbol
+  std::vector<std::string> skip;  ///< optional compile steps to leave out
+  bool capture = true;            ///< see CompileOptions
+};
+
+class Session {
+ public:
+  /// Compiles the graph and holds its weights, which `load` reads. The context must outlive the session. Throws what compile() throws.
+  Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
+  /// The same with weights that several sessions share, which must outlive them.
+  Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
+
+  /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other sizes. Throws Error naming the input.
+  void bind(std::string_view input, const TensorView& memory);
+  /// Runs with the values of symbols that the bound shapes tell. Throws Error naming the input that is not bound or whose shape fits no values, and a symbol
+  /// that no shape tells.
+  void run();
+  /// Runs with these values; see Executable::run().
+  void run(const SymbolValues& symbols) { executable_.run(symbols); }
+  /// A result of the last run, in the context's device where it has one; valid until the next run.
+  TensorView output(std::string_view name) const { return executable_.output(name); }
+  /// The same in host memory, complete; valid until the next call.
+  TensorView host_output(std::string_view name);
+
+  Executable& executable() { return executable_; }
+  const Executable& executable() const { return executable_; }
+  WeightStore& weights() { return *weights_; }
+
+ private:
+  struct Input {
+    std::string name;
+    TensorType type;
+    std::optional<Shape> bound;
+  };
+  Session(Graph graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
+          std::vector<CompileStep>* report);
+  void derive_symbols();
+
+  Context* context_;
+  std::unique_ptr<WeightStore> own_weights_;
+  WeightStore* weights_;
+  std::vector<Input> inputs_;
+  std::vector<Symbol> used_symbols_;
+  SymbolValues symbols_;  ///< what the bound shapes tell
+  bool reshaped_ = true;  ///< another shape was bound since
+  Executable executable_;
+  DeviceBuffer downloaded_;
+};
+
+}  // namespace cermet

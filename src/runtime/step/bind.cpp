@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/step/compilation.hpp"
+
+namespace cermet {
+namespace {
+
+/// Fills what run() walks.
+class Binder {
+ public:
+  explicit Binder(Compilation& c) : c_(c), s_(*c.state) {}
+  void bind_inputs();
+  void bind_step(std::size_t step);
+
+ private:
+  std::size_t add_operand(ValueId id);
+  void note_dense_dims(ValueId id, int dims);
+
+  Compilation& c_;
+  Compilation::State& s_;
+  bool takes_half_ = false;  ///< the next launch whose programs alternate
+};
+
+/// Resolves where every value is: inputs by binding, intermediates by place, and constants only where they are results.
+void Binder::bind_inputs() {
+  const std::vector<Value>& values = c_.graph().values();
+  s_.views.resize(values.size());
+  s_.input_of_value.assign(values.size(), -1);
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].kind != ValueKind::input) continue;
+    s_.input_of_value[v] = static_cast<std::int32_t>(s_.inputs.size());
+    s_.inputs.push_back({ValueId{static_cast<std::int32_t>(v)}, 1, {}});
+  }
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].kind != ValueKind::intermediate) continue;
+    s_.input_of_value[v] = s_.input_of_value[static_cast<std::size_t>(s_.memory.root[v])];
+    if (s_.input_of_value[v] >= 0) continue;
+    if (values[v].type.is_constant())
+      s_.views[v] = make_view(s_.arena.data() + s_.memory.offset[v], s_.layouts[v], values[v].type.dtype, cermet::bind(values[v].type.dims, {}));
+    else s_.symbolic_values.push_back(static_cast<std::int32_t>(v));
+  }
+  for (const GraphOutput& output : c_.graph().outputs()) {
+    const Value& value = c_.graph().value(output.value);
+    if (value.kind == ValueKind::constant && c_.device.computes())
+      s_.views[static_cast<std::size_t>(output.value.index)] = c_.weights.get(c_.graph(), output.value, nullptr);
+  }
+}
+
+/// Appends an operand of the step that is being bound and notes what makes it change.
+std::size_t Binder::add_operand(ValueId id) {
+  const std::size_t position = s_.operands.size();
+  s_.operands.emplace_back();
+  s_.operand_value.push_back(id.index);
+  if (!id) return position;
+  const auto v = static_cast<std::size_t>(id.index);
+  s_.operands.back() = s_.views[v];
+  if (s_.input_of_value[v] >= 0) s_.bound_operands.push_back(position);
+  else if (c_.graph().value(id).kind == ValueKind::intermediate && !c_.graph().type(id).is_constant()) s_.symbolic_operands.push_back(position);
+  return position;
+}
+
+void Binder::note_dense_dims(ValueId id, int dims) {
+  const std::int32_t input = id ? s_.input_of_value[static_cast<std::size_t>(id.index)] : -1;
+  if (input < 0) return;
+  int& noted = s_.inputs[static_cast<std::size_t>(input)].dense_dims;
+  noted = std::max(noted, dims);
+}
+
+void Binder::bind_step(std::size_t step) {
+  const KernelChoice& choice = c_.choices[step];
+  const std::vector<ValueId> inputs = c_.inputs_of(step), outputs = c_.outputs_of(step);
+  const std::int64_t workspace = choice.kernel->workspace(choice.problem, c_.pool.size());
+  s_.steps.push_back({choice.kernel->bind(choice.problem), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
+  std::vector<std::string> names;
+  if (choice.kernel->programs) {
+    ExecutableStep& bound = s_.steps.back();
+    const std::vector<cuda::Program> programs = choice.kernel->programs(choice.problem);
+    for (const cuda::Program& program : programs) names.emplace_back(short_name(program));
+    bound.programs = c_.options.queue.programs->get(programs);
+    bound.queue.emplace(c_.device, s_.plan, bound.programs);
+    if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
+  }
+  const int dense_dims = dense_dims_of(choice.problem);
+  std::vector<std::string_view> layouts;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::size_t position = add_operand(inputs[i]);
+    note_dense_dims(inputs[i], dense_dims);
+    if (!c_.loaded[step][i].present) continue;
+    s_.operands[position] = c_.loaded[step][i];
+    const WeightLayout* layout = c_.layout_of(step, i);
+    if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end()) layouts.push_back(layout->name);
+  }
+  for (const ValueId id : outputs) {
+    add_operand(id);
+    note_dense_dims(id, dense_dims);
+  }
+  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem, std::move(names)});
+}
+
+}  // namespace
+
+std::string step::bind(Compilation& c) {
+  Compilation::State& s = *c.state;
+  s.computes = c.device.computes();
+  s.queue = c.options.queue;
+  s.capture = c.options.capture;
+  s.pool = &c.pool;
+  Binder binder(c);
+  binder.bind_inputs();
+  for (std::size_t step = 0; step < c.choices.size(); ++step) binder.bind_step(step);
+  return fmt::format("{} operands, {} of them symbolic", s.operands.size(), s.symbolic_operands.size());
+}
+
+}  // namespace cermet

@@ -1,0 +1,70 @@
+// Everything between a graph and its executable, and the steps that fill it: one file each, in the order of compile.cpp's list.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/compile.hpp"
+#include "runtime/executable_state.hpp"
+
+namespace cermet {
+
+/// A kernel and the problem that it was chosen for.
+struct KernelChoice {
+  Problem problem;
+  const Kernel* kernel;
+};
+
+struct Compilation {
+  using State = Executable::State;
+
+  Device& device;
+  WeightStore& weights;
+  ThreadPool& pool;
+  const CompileOptions& options;
+  std::unique_ptr<State> state;
+  std::vector<FusionGroup> groups;              ///< step i runs groups[i]
+  std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
+  std::vector<KernelChoice> choices;            ///< by step
+  std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
+
+  Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);
+  Executable finish() { return Executable(std::move(state)); }
+
+  const Graph& graph() const { return state->graph; }
+  std::string replace_graph(Graph smaller);
+  /// The node that names a step: the only one, or the product after its prologue.
+  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].nodes.back())]; }
+  const Node* prologue_of(std::size_t step) const {
+    return groups[step].nodes.size() == 2 ? &graph().nodes()[static_cast<std::size_t>(groups[step].nodes.front())] : nullptr;
+  }
+  Problem problem_of(const Node& node, const Node* prologue) const;
+  /// Operands in the order in which a kernel gets them; see Problem::prologue.
+  std::vector<ValueId> inputs_of(std::size_t step) const;
+  std::vector<ValueId> outputs_of(std::size_t step) const;
+  /// Kernels with a prologue take unpacked weights.
+  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const {
+    return prologue_of(step) ? nullptr : choices[step].kernel->weight_layout(choices[step].problem, operand);
+  }
+};
+
+/// "512 B", "12.0 KiB", "3.1 MiB".
+std::string size_text(std::int64_t bytes);
+
+/// Each does one step and returns a note about what it did.
+namespace step {
+
+std::string verify(Compilation& c);
+std::string remove_dead_code(Compilation& c);
+std::string merge_common_subexpressions(Compilation& c);
+std::string fuse(Compilation& c);
+std::string fold_views(Compilation& c);
+std::string select_kernels(Compilation& c);
+std::string compile_kernels(Compilation& c);
+std::string load_weights(Compilation& c);
+std::string plan_memory(Compilation& c);
+std::string bind(Compilation& c);
+
+}  // namespace step
+}  // namespace cermet

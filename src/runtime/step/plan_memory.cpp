@@ -1,0 +1,25 @@
+#include "runtime/memory_plan.hpp"
+
+#include <algorithm>
+
+#include "runtime/step/compilation.hpp"
+
+namespace cermet {
+
+std::string step::plan_memory(Compilation& c) {
+  Compilation::State& s = *c.state;
+  s.layouts.resize(c.graph().values().size());  // all dense where views were not folded
+  std::vector<bool> strided;
+  for (const ValueLayout& layout : s.layouts) strided.push_back(!layout.is_dense());
+  s.memory = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided);
+  std::int64_t workspace = 0;
+  for (const KernelChoice& choice : c.choices) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, c.pool.size()));
+  s.arena = c.device.allocate(s.memory.bytes + workspace);
+  s.workspace = workspace ? s.arena.data() + s.memory.bytes : nullptr;
+  if (workspace && c.options.queue.stream) c.options.queue.stream->fill(s.workspace, 0, workspace);
+  const MemoryPlan& plan = s.memory;
+  return fmt::format("{} for values that take {} side by side (at least {}), {} of workspace", size_text(plan.bytes), size_text(plan.total),
+                     size_text(plan.lower_bound), size_text(workspace));
+}
+
+}  // namespace cermet

@@ -1,0 +1,25 @@
+#include <set>
+
+#include "runtime/step/compilation.hpp"
+#include "select/select.hpp"
+
+namespace cermet {
+
+std::string step::select_kernels(Compilation& c) {
+  std::set<std::string_view> names;
+  for (std::size_t step = 0; step < c.groups.size(); ++step) {
+    const Node& node = c.node_of(step);
+    try {
+      Problem problem = c.problem_of(node, c.prologue_of(step));
+      const Kernel& kernel = select_kernel(problem);
+      names.insert(kernel.name);
+      c.choices.push_back({std::move(problem), &kernel});
+    } catch (const Error& error) {
+      if (node.scope.empty()) throw;
+      throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
+    }
+  }
+  return fmt::format("{} launches of {} kernels", c.choices.size(), names.size());
+}
+
+}  // namespace cermet
