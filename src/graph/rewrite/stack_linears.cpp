@@ -7,18 +7,21 @@ namespace {
 
 constexpr std::size_t x_operand = 0, weight_operand = 1, bias_operand = 2;
 
-bool is_constant(const GraphEditor& editor, const Node& node, std::size_t operand) {
-  return operand < node.inputs.size() && node.inputs[operand] && editor.value(node.inputs[operand]).kind == ValueKind::constant;
+/// A constant that nothing else reads: others would be held twice, by themselves and in the stack.
+bool is_own_constant(const GraphEditor& editor, const Node& node, std::size_t operand) {
+  const ValueId id = node.inputs[operand];
+  return id && editor.value(id).kind == ValueKind::constant && editor.uses(id).size() == 1 && !editor.is_output(id);
 }
 
-/// Whether two products may be one: the same rows, attributes and element types, weights and biases that are constants.
+/// Whether two products may be one: the same rows, attributes and element types, weights and biases that are constants of their own.
 bool fit_together(const GraphEditor& editor, const Node& a, const Node& b) {
   if (b.op != a.op || b.inputs[x_operand] != a.inputs[x_operand] || b.attributes != a.attributes) return false;
-  if (!is_constant(editor, a, weight_operand) || !is_constant(editor, b, weight_operand)) return false;
+  if (!is_own_constant(editor, a, weight_operand) || !is_own_constant(editor, b, weight_operand)) return false;
   if (editor.value(a.inputs[weight_operand]).type.dtype != editor.value(b.inputs[weight_operand]).type.dtype) return false;
   const ValueId left = a.inputs[bias_operand], right = b.inputs[bias_operand];
   if (!left && !right) return true;
-  return is_constant(editor, a, bias_operand) && is_constant(editor, b, bias_operand) && editor.value(left).type.dtype == editor.value(right).type.dtype;
+  return is_own_constant(editor, a, bias_operand) && is_own_constant(editor, b, bias_operand) &&
+         editor.value(left).type.dtype == editor.value(right).type.dtype;
 }
 
 ValueId stacked(GraphEditor& editor, const std::vector<NodeId>& nodes, std::size_t operand) {
