@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,23 @@ class RecordingStream final : public Stream {
   std::vector<cuda::Program> programs_;
   std::vector<cuda::LoadedProgram> loaded_;
 };
+
+/// What changes when any program does: FNV-1a of all of their fields.
+inline std::uint64_t digest_of(std::span<const cuda::Program> programs) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const cuda::Program& p : programs)
+    for (const char c : fmt::format("{} {} {} {} {} {} {} {} {};", p.header, p.task, p.threads, p.shared_bytes, p.min_blocks, p.cluster, p.may_spill,
+                                    p.alternates, p.fallback))
+      digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return digest;
+}
+
+/// "gemm/hopper 96 items in 96 blocks; programs 0123456789abcdef".
+inline std::string launches_text(std::span<const RecordedLaunch> launches, std::span<const cuda::Program> programs) {
+  std::string text;
+  for (const RecordedLaunch& l : launches) text += fmt::format("{} {} items in {} blocks{}; ", l.program, l.items, l.blocks, l.fallback ? " (fallback)" : "");
+  return text + fmt::format("programs {:016x}", digest_of(programs));
+}
 
 /// A kernel bound to a problem on a null device like an H200: what its launches take, with no GPU and no compiler.
 class NullLaunches {
