@@ -7,25 +7,9 @@
 
 #include "fuse/plan.hpp"
 #include "graph/graph.hpp"
+#include "runtime/placement.hpp"
 
 namespace cermet {
-
-/// A block of memory that is needed from step `first` to step `last`, both included.
-struct Lifetime {
-  std::int64_t bytes = 0;
-  std::int32_t first = 0, last = 0;
-};
-
-struct Placement {
-  std::vector<std::int64_t> offsets;  ///< one per lifetime, multiples of the alignment
-  std::int64_t bytes = 0;             ///< size of the arena
-  std::int64_t lower_bound = 0;       ///< most bytes alive at one step: no placement is smaller
-};
-
-/// Places blocks so that no two that live at the same step overlap: largest first, each in the smallest gap that holds it (greedy by size,
-/// Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
-/// Throws Error(out_of_memory) when sizes add up beyond 2^63.
-Placement place(std::span<const Lifetime> lifetimes, std::int64_t alignment = 64);
 
 /// Where every value of a graph lives.
 struct MemoryPlan {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
 #include <random>
 
+#include "base/checked.hpp"
 #include "graph/text.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -48,6 +52,39 @@ TEST(Placement, RandomLifetimesNeverOverlap) {
     bound += static_cast<double>(placement.lower_bound);
   }
   EXPECT_LT(wasted / bound, 0.12);
+}
+
+/// The same places as a comparison of all pairs gives.
+TEST(Placement, IsThatOfAllPairs) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Lifetime> blocks(1 + random() % 90);
+    for (Lifetime& block : blocks) {
+      block.first = static_cast<std::int32_t>(random() % 40);
+      block.last = block.first + static_cast<std::int32_t>(random() % 12);
+      block.bytes = static_cast<std::int64_t>(random() % 20) * 48;
+    }
+    const Placement placement = place(blocks);
+    std::vector<std::size_t> order(blocks.size()), placed;
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+    for (const std::size_t i : order) {
+      if (blocks[i].bytes == 0) continue;
+      std::map<std::int64_t, std::int64_t> taken;  // offsets and ends of blocks that live with this one
+      for (const std::size_t other : placed)
+        if (blocks[i].first <= blocks[other].last && blocks[other].first <= blocks[i].last) {
+          std::int64_t& last = taken[placement.offsets[other]];
+          last = std::max(last, placement.offsets[other] + round_up(blocks[other].bytes, 64));
+        }
+      std::int64_t end = 0, best = -1, best_size = std::numeric_limits<std::int64_t>::max();
+      for (const auto& [offset, last] : taken) {
+        if (offset - end >= round_up(blocks[i].bytes, 64) && offset - end < best_size) best = end, best_size = offset - end;
+        end = std::max(end, last);
+      }
+      ASSERT_EQ(placement.offsets[i], best >= 0 ? best : end) << "round " << round << ", block " << i;
+      placed.push_back(i);
+    }
+  }
 }
 
 TEST(Placement, AlignsAndReachesTheLowerBoundOfAChain) {
