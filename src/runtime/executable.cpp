@@ -39,10 +39,10 @@ std::optional<TensorView> used_part(const TensorView& memory, const Dims& dims, 
   return used;
 }
 
-/// Operations and bytes of a problem with these symbols.
-Cost cost_at(Problem problem, const SymbolValues& symbols) {
-  problem.maximum = symbols;
-  return cost_of(problem);
+/// Operations and bytes of a region with these symbols.
+Cost cost_at(Region region, const SymbolValues& symbols) {
+  region.set_maximum(symbols);
+  return cost_of(region);
 }
 
 }  // namespace
@@ -112,9 +112,11 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
 
 /// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is enqueued.
 void Executable::State::keep_offsets(std::size_t i) {
-  constexpr std::size_t operand = 2;
-  if (infos[i].problem.op->kind != OpKind::grouped_linear || infos[i].problem.prologue) return;
-  const TensorView& source = operands[steps[i].first + operand];
+  constexpr std::size_t group_offsets = 2;
+  if (infos[i].region.problem().op->kind != OpKind::grouped_linear) return;
+  const std::optional<std::size_t> operand = infos[i].region.operand_of(group_offsets);
+  if (!operand) return;
+  const TensorView& source = operands[steps[i].first + *operand];
   offsets.resize(steps.size());
   if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
   const auto bytes = dense_bytes(source.dtype, source.shape);
@@ -126,7 +128,7 @@ void Executable::State::keep_offsets(std::size_t i) {
 Cost Executable::State::work_of(std::size_t i) const {
   Cost cost = costs[i];
   if (!computes || i >= offsets.size() || offsets[i].memory.size() == 0) return cost;
-  Problem problem = infos[i].problem;
+  Problem problem = infos[i].region.problem();
   problem.maximum = symbols;
   const GroupedWork work = grouped_work(problem);
   cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view) - work.groups);
@@ -247,7 +249,7 @@ void Executable::run(const SymbolValues& symbols) {
     s.resolved = true;
   }
   if (s.timing && s.costs.empty())
-    for (const StepInfo& info : s.infos) s.costs.push_back(cost_at(info.problem, symbols));
+    for (const StepInfo& info : s.infos) s.costs.push_back(cost_at(info.region, symbols));
   s.launches.clear();
   s.started = std::chrono::steady_clock::now();
   if (!s.computes) return s.skip_all();

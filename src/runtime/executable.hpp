@@ -20,7 +20,7 @@ struct StepInfo {
   std::string scope;
   std::string kernel;
   std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
-  Problem problem;
+  Region region;
   /// Totals over the timed runs since reset_timers(); 0 unless timing is on.
   std::int64_t runs = 0;
   double seconds = 0;

@@ -1,7 +1,7 @@
 // What every architecture launches on a GPU like an H200, one token and many: kernels, programs and how launches are divided, with no compiler.
 #include <filesystem>
 
-#include "fuse/prologue.hpp"
+#include "fuse/plan.hpp"
 #include "model/decoder.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -15,36 +15,15 @@ const std::filesystem::path source = CERMET_SOURCE_DIR;
 std::string launches_of(const Graph& graph, std::int64_t tokens, const Target* target) {
   SymbolValues maximum;
   for (const char* symbol : {"T", "B", "R"}) maximum.set(symbol_id(symbol), tokens);
-  const auto problem_of = [&](const Node& node) {
-    Problem problem = graph.problem_of(node, maximum);
-    problem.target = target;
-    return problem;
-  };
-  const auto chain_of = [&](const Node& first, const Node& product) {
-    Problem problem = problem_of(product);
-    problem.prologue = std::make_shared<const Problem>(problem_of(first));
-    return problem;
-  };
-  const auto groups = fuse_prologues(graph, plan_fusion(graph),
-                                     [&](const Node& first, const Node& product) { return explain_selection(chain_of(first, product)).kernel != nullptr; });
+  const auto groups =
+      plan_fusion(graph, maximum, target,
+                  {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return explain_selection(region).kernel != nullptr; }});
   std::string text;
   for (const FusionGroup& group : groups) {
-    const auto node = [&](std::int32_t n) -> const Node& { return graph.nodes()[static_cast<std::size_t>(n)]; };
-    const Node& last = node(group.nodes.back());
-    const Problem problem = group.nodes.size() == 2 ? chain_of(node(group.nodes.front()), last) : problem_of(last);
-    const Kernel& kernel = select_kernel(problem);
-    NullLaunches null(problem, kernel);
-    std::vector<TensorView> inputs, outputs;
-    for (const std::int32_t n : group.nodes)
-      for (std::size_t i = 0; i < node(n).inputs.size(); ++i) {
-        if (group.nodes.size() == 2 && n == group.nodes.back() && i == 0) continue;
-        const ValueId id = node(n).inputs[i];
-        inputs.push_back(id ? null.view(graph.type(id)) : TensorView());
-      }
-    for (const ValueId id : last.outputs) outputs.push_back(null.view(graph.type(id)));
-    if (group.nodes.size() == 2)
-      for (std::size_t o = 1; o < node(group.nodes.front()).outputs.size(); ++o) outputs.push_back(null.view(graph.type(node(group.nodes.front()).outputs[o])));
-    text += fmt::format("  {} {}: {}\n", last.scope, kernel.name, launches_text(null.launch(inputs, outputs), kernel.programs(problem)));
+    const Kernel& kernel = select_kernel(group.region);
+    NullLaunches null(group.region, kernel);
+    text += fmt::format("  {} {}: {}\n", graph.nodes()[static_cast<std::size_t>(group.anchor())].scope, kernel.name,
+                        launches_text(null.launch(null.inputs(), null.outputs()), kernel.programs(group.region)));
   }
   return text;
 }

@@ -69,15 +69,16 @@ void Binder::note_dense_dims(ValueId id, int dims) {
 
 void Binder::bind_step(std::size_t step) {
   const KernelChoice& choice = c_.choices[step];
-  const std::vector<ValueId> inputs = c_.inputs_of(step), outputs = c_.outputs_of(step);
-  s_.steps.push_back({choice.kernel->bind(choice.problem), s_.operands.size(), inputs.size(), outputs.size(), false, {}, {}});
+  const Region& region = c_.region_of(step);
+  const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
+  s_.steps.push_back({choice.kernel->bind(region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), false, {}, {}});
   if (choice.kernel->programs) {
     ExecutableStep& bound = s_.steps.back();
-    bound.programs = c_.options.queue.programs->get(choice.kernel->programs(choice.problem));
+    bound.programs = c_.options.queue.programs->get(c_.programs_of(step));
     bound.queue.emplace(c_.device, *c_.options.queue.stream, bound.programs);
     if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
   }
-  const int dense_dims = dense_dims_of(choice.problem);
+  const int dense_dims = dense_dims_of(region);
   std::vector<std::string_view> layouts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::size_t position = add_operand(inputs[i]);
@@ -91,7 +92,7 @@ void Binder::bind_step(std::size_t step) {
     add_operand(id);
     note_dense_dims(id, dense_dims);
   }
-  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem});
+  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), region});
 }
 
 }  // namespace
