@@ -90,13 +90,14 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
   const ModelConfig& config = engine.config();
   double bytes = 0;
   for (const StepInfo& step : engine.steps(false)) {
-    const Problem& problem = step.problem;
+    const Region& region = step.region;
+    const Problem& problem = region.problem();
     if (problem.op->kind == OpKind::embedding) continue;
     const double share = problem.op->kind == OpKind::grouped_linear
                              ? static_cast<double>(std::min(config.experts, batch * config.experts_per_token)) / static_cast<double>(config.experts)
                              : 1;
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i)
-      if (problem.has(i) && problem.is_constant(i)) bytes += share * static_cast<double>(problem.input(i).bytes().value(problem.maximum));
+    for (std::size_t i = 0; i < region.operands.size(); ++i)
+      if (region.has(i) && region.is_constant(i)) bytes += share * bytes_of(region.operand_type(i), region.maximum());
   }
   return bytes / static_cast<double>(batch);
 }
@@ -105,8 +106,8 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
 double prefill_operations(const Engine& engine, std::int64_t tokens) {
   double operations = 0;
   for (const StepInfo& step : engine.steps(true)) {
-    if (!is_product(step.problem)) continue;
-    Problem problem = step.problem;
+    if (!is_product(step.region.problem())) continue;
+    Problem problem = step.region.problem();
     problem.maximum.set(Symbol("T"), tokens);
     problem.maximum.set(Symbol("R"), 1);
     operations += problem.op->operations(problem);

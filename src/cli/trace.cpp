@@ -23,15 +23,15 @@ Limits measure(Engine& engine) {
   if (!engine.computes()) return {};
   if (engine.context().target()) {
     const cuda::Limits found = measure_device_limits(engine.context(), 0.05);
-    return {limits_json(found, engine.context().device()), DeviceLimits::of(found)};
+    return {limits_json(found, engine.context().device()), device_limits(found)};
   }
   const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3);
-  return {limits_json(found), DeviceLimits::of(found)};
+  return {limits_json(found), device_limits(found)};
 }
 
-std::vector<std::string> operand_types(const Problem& problem) {
+std::vector<std::string> operand_types(const Region& region) {
   std::vector<std::string> types;
-  for (const auto& input : problem.inputs) types.push_back(input ? input->to_string() : "-");
+  for (std::size_t i = 0; i < region.operands.size(); ++i) types.push_back(region.has(i) ? region.operand_type(i).to_string() : "-");
   return types;
 }
 
@@ -50,8 +50,8 @@ class Trace {
     const double seconds = run.launches.empty() ? 0 : run.launches.back().start + run.launches.back().seconds;
     events_.push_back(event(pass, "pass", pass_row, start, seconds, {{"tokens", tokens}, {"launches", run.launches.size()}}));
     for (const LaunchTime& launch : run.launches)
-      events_.push_back(event(run.steps[launch.step].kernel, std::string(run.steps[launch.step].problem.op->name), kernel_row, start + launch.start,
-                              launch.seconds, arguments(run.steps[launch.step], launch)));
+      events_.push_back(event(run.steps[launch.step].kernel, run.steps[launch.step].region.operators(), kernel_row, start + launch.start, launch.seconds,
+                              arguments(run.steps[launch.step], launch)));
   }
 
   Json json(const TraceOptions& options) const {
@@ -80,13 +80,13 @@ class Trace {
   Json arguments(const StepInfo& step, const LaunchTime& launch) const {
     Json json{{"scope", step.scope},
               {"kernel", step.kernel},
-              {"operator", step.problem.op->name},
-              {"operands", operand_types(step.problem)},
+              {"operator", step.region.operators()},
+              {"operands", operand_types(step.region)},
               {"bytes", launch.work.bytes},
               {"operations", launch.work.operations}};
     if (step.fallbacks > 0) json["fallbacks"] = step.fallbacks;
     if (!limits_.device || launch.seconds <= 0) return json;
-    const ModelledTime least = modelled_time(step.problem, launch.work, *limits_.device);
+    const ModelledTime least = modelled_time(step.region.problem(), launch.work, *limits_.device);
     json["bytes_per_second"] = launch.work.bytes / launch.seconds;
     json["operations_per_second"] = launch.work.operations / launch.seconds;
     json["bound_by"] = least.bound_by();

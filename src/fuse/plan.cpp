@@ -1,11 +1,144 @@
 #include "fuse/plan.hpp"
 
-namespace cermet {
+#include <algorithm>
 
-std::vector<FusionGroup> plan_fusion(const Graph& graph) {
-  std::vector<FusionGroup> groups;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) groups.push_back({{static_cast<std::int32_t>(n)}});
-  return groups;
+#include "fuse/uses.hpp"
+#include "graph/memory.hpp"
+
+namespace cermet {
+namespace {
+
+/// A region may have this many nodes: each candidate costs time in proportion to its size.
+constexpr std::size_t most_nodes = 32;
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels)
+      : graph_(graph), maximum_(maximum), target_(target), kernels_(kernels), uses_(graph), joined_(graph.nodes().size()) {}
+
+  std::vector<FusionGroup> run() {
+    std::vector<FusionGroup> groups;
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
+    for (FusionGroup& group : groups)
+      if (!joined_[static_cast<std::size_t>(group.anchor())] && kernels_.fuses(node(group.anchor()).op)) grow(group, groups);
+    std::erase_if(groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]; });
+    return groups;
+  }
+
+ private:
+  const Node& node(std::int32_t n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
+
+  FusionGroup single(std::int32_t n) const {
+    Problem problem = graph_.problem_of(node(n), maximum_);
+    problem.target = target_;
+    FusionGroup group{Region(std::move(problem)), {n}, node(n).inputs, node(n).outputs};
+    group.operands.resize(group.region.operands.size());  // optional operands at the end may have been left out
+    return group;
+  }
+
+  /// Takes in what makes the group's operands, one node after the other, as long as a kernel takes the whole.
+  void grow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    std::vector<std::int32_t> tried;
+    std::vector<std::int32_t> waiting = makers_of(group.anchor());
+    while (!waiting.empty() && group.nodes.size() < most_nodes) {
+      const std::int32_t maker = waiting.back();
+      waiting.pop_back();
+      if (std::ranges::find(tried, maker) != tried.end()) continue;
+      tried.push_back(maker);
+      if (!may_join(maker, group)) continue;
+      std::vector<std::int32_t> nodes = group.nodes;
+      nodes.insert(std::ranges::upper_bound(nodes, maker), maker);
+      FusionGroup larger = joined(nodes, group.anchor(), singles);
+      if (!kernels_.takes(larger.region)) continue;
+      group = std::move(larger);
+      joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
+      std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
+    }
+  }
+
+  /// The nodes that make a node's operands, the first operand's last.
+  std::vector<std::int32_t> makers_of(std::int32_t n) const {
+    std::vector<std::int32_t> makers;
+    for (const ValueId id : node(n).inputs)
+      if (id && graph_.value(id).producer >= 0) makers.insert(makers.begin(), graph_.value(id).producer);
+    return makers;
+  }
+
+  /// Whether a node may run where the group's anchor is: nothing reads its results before that and outside, and its operands are still there. The region
+  /// then stays convex: a path from the node to the anchor through the outside would have such a reader.
+  bool may_join(std::int32_t n, const FusionGroup& group) const {
+    if (joined_[static_cast<std::size_t>(n)]) return false;
+    for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
+      if (overwritten_by(node(n), o)) return false;
+      for (const std::int32_t reader : uses_.readers(node(n).outputs[o]))
+        if (reader < group.anchor() && !std::ranges::binary_search(group.nodes, reader)) return false;
+    }
+    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && uses_.is_overwritten_between(id, n, group.anchor()); });
+  }
+
+  /// The group of these nodes; every contract is strict.
+  FusionGroup joined(const std::vector<std::int32_t>& nodes, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
+    FusionGroup group;
+    group.nodes = nodes;
+    group.region.anchor = static_cast<std::int32_t>(std::ranges::find(nodes, anchor) - nodes.begin());
+    for (std::size_t at = 0; at < nodes.size(); ++at) {
+      const FusionGroup& alone = singles[static_cast<std::size_t>(nodes[at])];
+      // The group of the anchor itself may have grown; a node's own problem is in every region that holds it.
+      const auto own = static_cast<std::size_t>(std::ranges::find(alone.nodes, nodes[at]) - alone.nodes.begin());
+      group.region.nodes.push_back({alone.region.nodes[own].problem, {}});
+      for (std::size_t i = 0; i < group.region.nodes[at].problem.inputs.size(); ++i) {
+        const ValueId id = i < node(nodes[at]).inputs.size() ? node(nodes[at]).inputs[i] : ValueId{};
+        group.region.nodes[at].inputs.push_back(wire(group, id, at, i));
+      }
+    }
+    leave(group, static_cast<std::size_t>(group.region.anchor));
+    for (std::size_t at = 0; at < nodes.size(); ++at)
+      if (at != static_cast<std::size_t>(group.region.anchor)) leave(group, at);
+    return group;
+  }
+
+  RegionInput wire(FusionGroup& group, ValueId id, std::size_t at, std::size_t i) const {
+    if (!id) return {};
+    for (std::size_t maker = 0; maker < at; ++maker) {
+      const std::vector<ValueId>& made = node(group.nodes[maker]).outputs;
+      if (const auto found = std::ranges::find(made, id); found != made.end())
+        return RegionInput::inside(maker, static_cast<std::size_t>(found - made.begin()), Rounding::strict);
+    }
+    const auto known = std::ranges::find(group.operands, id);
+    if (known != group.operands.end()) return RegionInput::outside(static_cast<std::size_t>(known - group.operands.begin()));
+    group.operands.push_back(id);
+    group.region.operands.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(i)});
+    return RegionInput::outside(group.operands.size() - 1);
+  }
+
+  /// Adds the results of a node that are not for the group's nodes alone.
+  void leave(FusionGroup& group, std::size_t at) const {
+    for (std::size_t o = 0; o < node(group.nodes[at]).outputs.size(); ++o) {
+      const ValueId id = node(group.nodes[at]).outputs[o];
+      const std::vector<std::int32_t>& readers = uses_.readers(id);
+      const auto is_inside = [&](std::int32_t reader) { return std::ranges::binary_search(group.nodes, reader); };
+      if (!readers.empty() && !uses_.is_result(id) && std::ranges::all_of(readers, is_inside)) continue;
+      group.results.push_back(id);
+      group.region.results.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(o)});
+    }
+  }
+
+  const Graph& graph_;
+  const SymbolValues& maximum_;
+  const Target* target_;
+  const FusionQuestions& kernels_;
+  Uses uses_;
+  std::vector<bool> joined_;  ///< by node: in a group of several
+};
+
+}  // namespace
+
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels) {
+  return Planner(graph, maximum, target, kernels).run();
+}
+
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target) {
+  return plan_fusion(graph, maximum, target, {[](OpKind) { return false; }, [](const Region&) { return false; }});
 }
 
 }  // namespace cermet

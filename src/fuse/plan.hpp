@@ -1,19 +1,35 @@
-// Which nodes of a graph become one kernel: initially one group per node.
+// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody else reads in between.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "graph/graph.hpp"
+#include "op/region.hpp"
 
 namespace cermet {
 
-/// Nodes that one kernel computes, in the graph's order.
+/// A region and where it is in the graph.
 struct FusionGroup {
-  std::vector<std::int32_t> nodes;
+  Region region;
+  std::vector<std::int32_t> nodes;  ///< by node of the region; rising
+  std::vector<ValueId> operands;    ///< by operand of the region; ValueId{} where one is not given
+  std::vector<ValueId> results;     ///< by result of the region
+
+  std::int32_t anchor() const { return nodes[static_cast<std::size_t>(region.anchor)]; }
 };
 
-/// Groups in an order in which they can run; each node of the graph is in exactly one.
-std::vector<FusionGroup> plan_fusion(const Graph& graph);
+/// What the planner asks about kernels.
+struct FusionQuestions {
+  FunctionRef<bool(OpKind anchor)> fuses;         ///< whether any kernel takes several nodes with such an anchor
+  FunctionRef<bool(const Region& region)> takes;  ///< whether one takes these
+};
+
+/// Groups in an order in which they can run, with symbols at `maximum` and for a target (null: the CPU); each node of the graph is in exactly one, which runs
+/// where its anchor stood. Takes time in proportion to the graph's edges and to the time of the answers.
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels);
+/// A group for every node.
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target = nullptr);
 
 }  // namespace cermet

@@ -12,13 +12,11 @@ inline bool is_disabled(std::string_view kernel) {
   return list.find(fmt::format(",{},", kernel)) != std::string::npos;
 }
 
-/// Nothing when the kernel takes the problem and nobody switched it off.
-inline Decline decline_of(const Kernel& kernel, const Problem& problem) {
+/// Nothing when the kernel takes the region and nobody switched it off.
+inline Decline decline_of(const Kernel& kernel, const Region& region) {
   if (is_disabled(kernel.name)) return "switched off by CERMET_DISABLE_KERNELS";
-  if (problem.prologue && !kernel.takes_prologue) return "computes no prologue";
-  if (problem.prologue && !kernel.takes_prologue(*problem.prologue)) return fmt::format("does not compute {} on the way", problem.prologue->op->name);
-  if (!problem.prologue && kernel.takes_prologue) return "expects a prologue";
-  return kernel.declines(problem);
+  if (!region.is_single() && !kernel.fuses) return fmt::format("computes {} alone", region.problem().op->name);
+  return kernel.declines(region);
 }
 
 }  // namespace cermet

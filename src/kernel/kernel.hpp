@@ -1,16 +1,20 @@
-// HOW an operator is computed: the host half that every kernel of every backend has. Pure functions; nothing here compiles or keeps state.
+// HOW a region is computed: the host half that every kernel of every backend has. Nothing here compiles.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.hpp"
-#include "op/operator.hpp"
+#include "kernel/config.hpp"
+#include "op/region.hpp"
 
 namespace cermet {
 
@@ -19,7 +23,7 @@ struct Program;
 class TaskQueue;
 }  // namespace cuda
 
-/// Why a kernel does not take a problem; nothing when it does. Written for a reader: "weight is not constant, so it cannot be prepacked".
+/// Why a kernel does not take a region; nothing when it does. Written for a reader: "weight is not constant, so it cannot be prepacked".
 using Decline = std::optional<std::string>;
 
 /// Order in which a kernel needs a weight matrix [N, K] in memory. Kernels that name the same layout share one packed copy.
@@ -31,7 +35,8 @@ struct WeightLayout {
   void (*pack)(const TensorView& matrix, std::byte* destination, ThreadPool& pool);
 };
 
-/// Operands of a launch, in the schema's order. An operand with a WeightLayout arrives packed: data points to the packed bytes, shape is the logical one.
+/// Operands of a launch, in the region's order: of a single operator, the schema's. An operand with a WeightLayout arrives packed: data points to the packed
+/// bytes, shape is the logical one.
 struct LaunchArgs {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
@@ -45,20 +50,50 @@ struct LaunchArgs {
 /// Runs the kernel; allocates nothing, looks up no strings. Attributes were read at binding.
 using Launcher = std::function<void(const LaunchArgs&)>;
 
+/// A part of a kernel: a function of a region and of the configuration to run it with, which may carry state. A function that takes a Problem is given the
+/// anchor's, and one that runs in one way only takes no Config.
+template <class Signature>
+class KernelPart;
+template <class Result, class... More>
+class KernelPart<Result(More...)> {
+ public:
+  KernelPart() = default;
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, KernelPart>) KernelPart(F f) {  // NOLINT(google-explicit-constructor): a function is a part
+    if constexpr (std::invocable<F&, const Region&, const Config&, More...>) call_ = std::move(f);
+    else if constexpr (std::invocable<F&, const Region&, More...>)
+      call_ = [f = std::move(f)](const Region& r, const Config&, More... more) { return f(r, more...); };
+    else if constexpr (std::invocable<F&, const Problem&, const Config&, More...>)
+      call_ = [f = std::move(f)](const Region& r, const Config& c, More... more) { return f(r.problem(), c, more...); };
+    else call_ = [f = std::move(f)](const Region& r, const Config&, More... more) { return f(r.problem(), more...); };
+  }
+  Result operator()(const Region& region, const Config& config, More... more) const { return call_(region, config, more...); }
+  Result operator()(const Region& region, More... more) const { return call_(region, Config(), more...); }
+  explicit operator bool() const { return static_cast<bool>(call_); }
+
+ private:
+  std::function<Result(const Region&, const Config&, More...)> call_;
+};
+
+/// A value: one that was generated or loaded is what a hand-written one is.
 struct Kernel {
-  std::string_view name;  ///< family and variant: "rowwise.rms_norm"
-  OpKind op;
-  std::string_view summary;  ///< what it does and when it wins, one line
-  Decline (*declines)(const Problem&) = [](const Problem&) -> Decline { return std::nullopt; };
-  Launcher (*bind)(const Problem&) = nullptr;
-  /// Layout that operand i must arrive in; null for plain row-major.
-  const WeightLayout* (*weight_layout)(const Problem&, std::size_t operand) = [](const Problem&, std::size_t) -> const WeightLayout* { return nullptr; };
+  std::string name;     ///< family and variant: "rowwise.rms_norm"
+  OpKind op;            ///< of the anchor
+  std::string summary;  ///< what it does and when it wins, one line
+  /// Whether it may take regions of several nodes; `declines` then looks at all of the region. Others decline them in decline_of().
+  bool fuses = false;
+  KernelPart<Decline()> declines = [](const Region&) -> Decline { return std::nullopt; };
+  KernelPart<Launcher()> bind = {};
+  /// Layout that operand i of the region must arrive in, alike for all configurations; null for plain row-major.
+  KernelPart<const WeightLayout*(std::size_t operand)> weight_layout = [](const Region&, std::size_t) -> const WeightLayout* { return nullptr; };
   /// Scratch bytes at the symbols' maximum.
-  std::int64_t (*workspace)(const Problem&, int threads) = [](const Problem&, int) -> std::int64_t { return 0; };
-  /// Whether the kernel can compute this operator as the prologue of its own; null: none.
-  bool (*takes_prologue)(const Problem& prologue) = nullptr;
-  /// What a CUDA kernel compiles for a problem; its launcher names programs by their place in the list. Null for CPU kernels.
-  std::vector<cuda::Program> (*programs)(const Problem&) = nullptr;
+  KernelPart<std::int64_t(int threads)> workspace = [](const Region&, int) -> std::int64_t { return 0; };
+  /// What a CUDA kernel compiles for a region; its launcher names programs by their place in the list. None for CPU kernels.
+  KernelPart<std::vector<cuda::Program>()> programs = {};
+  /// The ways in which it can run a region that it does not decline, its own choice first.
+  KernelPart<std::vector<Config>()> configs = [](const Region&) { return std::vector<Config>(1); };
+  /// Modelled seconds of one launch at the symbols' maximum. None where no model was made: such a kernel keeps its place in the order.
+  KernelPart<double(const DeviceLimits& limits)> cost = {};
 };
 
 }  // namespace cermet

@@ -123,16 +123,12 @@ Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorTyp
   return problem;
 }
 
-namespace {
-
-/// Bytes of a dense tensor at the symbols' maximum. Not TensorType::bytes(): they may pass 2^63.
+// Not TensorType::bytes(): they may pass 2^63.
 double bytes_of(const TensorType& type, const SymbolValues& maximum) {
   double bytes = static_cast<double>(size_of(type.dtype));
   for (const Dim& d : type.dims) bytes *= static_cast<double>(d.value(maximum));
   return bytes;
 }
-
-}  // namespace
 
 int dense_dims_of(const Problem& problem) { return problem.op->dense_dims ? problem.op->dense_dims(problem) : 1; }
 
@@ -146,12 +142,7 @@ Cost cost_of(const Problem& problem) {
   for (const auto& input : problem.inputs)
     if (input) cost.bytes += bytes_of(*input, problem.maximum);
   for (const TensorType& output : problem.outputs) cost.bytes += bytes_of(output, problem.maximum);
-  if (!problem.prologue) return cost;
-  Problem prologue = *problem.prologue;
-  prologue.maximum = problem.maximum;
-  const Cost first = cost_of(prologue);
-  return {cost.operations + first.operations,
-          cost.bytes + first.bytes - 2 * bytes_of(*problem.inputs[0], problem.maximum)};  // intermediate results inside the kernel move no bytes
+  return cost;
 }
 
 }  // namespace cermet

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,9 +58,6 @@ struct Problem {
   Attributes attributes;              ///< resolved: every attribute of the schema is present
   std::uint64_t constant_inputs = 0;  ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
   SymbolValues maximum;               ///< largest value each symbol may take
-  /// An operator whose first result is operand 0 and stays inside the kernel; null for most problems. A launch gets the prologue's operands and then
-  /// the problem's own but the first; its results are the problem's and then the prologue's but the first.
-  std::shared_ptr<const Problem> prologue = nullptr;
   const Target* target = nullptr;  ///< the device that kernels are chosen for; null for the CPU
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
@@ -134,6 +130,8 @@ const OpDefinition* find_operator(std::string_view name);
 Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes);
 /// dense_dims of the problem's operator.
 int dense_dims_of(const Problem& problem);
+/// Bytes of a dense tensor at the symbols' maximum.
+double bytes_of(const TensorType& type, const SymbolValues& maximum);
 /// Operations and bytes of a problem at its symbols' maximum.
 Cost cost_of(const Problem& problem);
 

@@ -38,7 +38,7 @@ DeviceQueue Context::queue() const {
 
 const DeviceLimits& Context::measure_limits(double seconds, void (*between)()) {
   if (!computes()) fail(Status::unsupported, "device {}: expected one that computes", device().name());
-  shared_->limits = target() ? DeviceLimits::of(measure_gpu_limits(seconds, between)) : DeviceLimits::of(cpu::measure_limits(pool(), seconds));
+  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between)) : device_limits(cpu::measure_limits(pool(), seconds));
   return *shared_->limits;
 }
 

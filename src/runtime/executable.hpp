@@ -21,7 +21,7 @@ struct StepInfo {
   std::string scope;
   std::string kernel;
   std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
-  Problem problem;
+  Region region;
   std::vector<std::string> programs = {};  ///< of a CUDA kernel, by the places that its launches name: "gemm/hopper"
   /// Totals over the timed runs since reset_timers(); 0 unless timing is on.
   std::int64_t runs = 0;

@@ -11,10 +11,10 @@ namespace {
 
 std::string rate(double work, double seconds) { return seconds > 0 ? fmt::format("{:.1f}", work / seconds / 1e9) : "-"; }
 
-std::string operand_types(const Problem& problem) {
+std::string operand_types(const Region& region) {
   std::string text;
-  for (const auto& input : problem.inputs)
-    if (input) text += (text.empty() ? "" : ", ") + input->to_string();
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    if (region.has(i)) text += fmt::format("{}{}", text.empty() ? "" : ", ", region.operand_type(i).to_string());
   return text;
 }
 
@@ -34,7 +34,7 @@ std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps) {
   for (const StepInfo& step : steps) {
     KernelUse& use = by_kernel[{step.kernel, step.layout}];
     use.kernel = step.kernel;
-    use.op = step.problem.op->name;
+    use.op = step.region.operators();
     use.layout = step.layout;
     ++use.launches;
     use.runs += step.runs;
@@ -70,11 +70,11 @@ std::string explain(std::span<const StepInfo> steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
-    const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.problem);
+    const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.region);
     TableRow row{std::to_string(i),
                  step.scope.empty() ? "-" : step.scope,
-                 std::string(step.problem.op->name),
-                 operand_types(step.problem),
+                 step.region.operators(),
+                 operand_types(step.region),
                  step.kernel,
                  step.layout.empty() ? "-" : step.layout,
                  scaled_text(work.bytes),

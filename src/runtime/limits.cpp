@@ -2,22 +2,24 @@
 
 namespace cermet {
 
-DeviceLimits DeviceLimits::of(const cpu::Limits& l) { return {l.read_bytes_per_second, l.f32_flops, l.f32_flops, l.bf16_products(), l.f32_flops, l.int8_ops}; }
-
-DeviceLimits DeviceLimits::of(const cuda::Limits& l) {
-  return {l.read_bytes_per_second(),    l.f32_operations_per_second, l.f16_operations_per_second,
-          l.bf16_operations_per_second, l.f8_operations_per_second,  l.i8_operations_per_second};
+DeviceLimits device_limits(const cpu::Limits& l) {
+  return {.source = "measured",
+          .read_bytes_per_second = l.read_bytes_per_second,
+          .f32_operations_per_second = l.f32_flops,
+          .f16_operations_per_second = l.f32_flops,
+          .bf16_operations_per_second = l.bf16_products(),
+          .f8_operations_per_second = l.f32_flops,
+          .i8_operations_per_second = l.int8_ops};
 }
 
-double DeviceLimits::operations_per_second(DType operand) const {
-  switch (operand) {
-    case DType::f16: return f16_operations_per_second;
-    case DType::bf16: return bf16_operations_per_second;
-    case DType::f8_e4m3:
-    case DType::f8_e5m2: return f8_operations_per_second;
-    case DType::i8: return i8_operations_per_second;
-    default: return f32_operations_per_second;
-  }
+DeviceLimits device_limits(const cuda::Limits& l) {
+  return {.source = "measured",
+          .read_bytes_per_second = l.read_bytes_per_second(),
+          .f32_operations_per_second = l.f32_operations_per_second,
+          .f16_operations_per_second = l.f16_operations_per_second,
+          .bf16_operations_per_second = l.bf16_operations_per_second,
+          .f8_operations_per_second = l.f8_operations_per_second,
+          .i8_operations_per_second = l.i8_operations_per_second};
 }
 
 DType product_type(const Problem& problem) {

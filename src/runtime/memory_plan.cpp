@@ -31,14 +31,11 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGro
   };
   const auto last_step = static_cast<std::int32_t>(groups.size());
   for (std::int32_t step = 0; step < last_step; ++step) {
-    for (const std::int32_t n : groups[static_cast<std::size_t>(step)].nodes) {
-      const Node& node = graph.nodes()[static_cast<std::size_t>(n)];
-      for (const ValueId id : node.inputs)
-        if (id) use(id, step);
-      for (const ValueId id : node.outputs) {
-        if (root[static_cast<std::size_t>(id.index)] != id.index) use(id, step);
-        else lifetimes[static_cast<std::size_t>(id.index)] = {dense_bytes(graph.type(id), maximum), step, step};
-      }
+    for (const ValueId id : groups[static_cast<std::size_t>(step)].operands)
+      if (id) use(id, step);
+    for (const ValueId id : groups[static_cast<std::size_t>(step)].results) {  // what stays inside a region needs no memory
+      if (root[static_cast<std::size_t>(id.index)] != id.index) use(id, step);
+      else lifetimes[static_cast<std::size_t>(id.index)] = {dense_bytes(graph.type(id), maximum), step, step};
     }
   }
   for (const GraphOutput& output : graph.outputs()) use(output.value, last_step);

@@ -49,7 +49,7 @@ std::vector<PlannedLaunch> planned_launches(Executable& executable, const Device
     planned.written_bytes = total(plan.writes(launch));
     if (!first) continue;
     planned.work = executable.work(launch.step);
-    if (limits) planned.time = modelled_time(step.problem, *planned.work, *limits);
+    if (limits) planned.time = modelled_time(step.region.problem(), *planned.work, *limits);
   }
   for (const LaunchOrder& pair : dependencies_of(plan)) list[pair.after].follows.push_back(pair.before);
   return list;

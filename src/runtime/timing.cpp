@@ -9,23 +9,25 @@
 namespace cermet {
 namespace {
 
-/// Operations and bytes of a problem with these symbols.
-Cost cost_at(Problem problem, const SymbolValues& symbols) {
-  problem.maximum = symbols;
-  return cost_of(problem);
+/// Operations and bytes of a region with these symbols.
+Cost cost_at(Region region, const SymbolValues& symbols) {
+  region.set_maximum(symbols);
+  return cost_of(region);
 }
 
 }  // namespace
 
 void Executable::State::note_costs() {
-  for (const StepInfo& info : infos) costs.push_back(cost_at(info.problem, symbols));
+  for (const StepInfo& info : infos) costs.push_back(cost_at(info.region, symbols));
 }
 
 /// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is enqueued.
 void Executable::State::keep_offsets(std::size_t i) {
-  constexpr std::size_t operand = 2;
-  if (infos[i].problem.op->kind != OpKind::grouped_linear || infos[i].problem.prologue) return;
-  const TensorView& source = operands[steps[i].first + operand];
+  constexpr std::size_t group_offsets = 2;
+  if (infos[i].region.problem().op->kind != OpKind::grouped_linear) return;
+  const std::optional<std::size_t> operand = infos[i].region.operand_of(group_offsets);
+  if (!operand) return;
+  const TensorView& source = operands[steps[i].first + *operand];
   offsets.resize(steps.size());
   if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
   const auto bytes = dense_bytes(source.dtype, source.shape);
@@ -37,7 +39,7 @@ void Executable::State::keep_offsets(std::size_t i) {
 Cost Executable::State::work_of(std::size_t i) const {
   Cost cost = costs[i];
   if (!computes || i >= offsets.size() || offsets[i].memory.size() == 0) return cost;
-  Problem problem = infos[i].problem;
+  Problem problem = infos[i].region.problem();
   problem.maximum = symbols;
   const GroupedWork work = grouped_work(problem);
   cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view) - work.groups);

@@ -24,20 +24,20 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
   }
 }
 
-BoundOp::BoundOp(Problem problem, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue)
-    : problem_(std::move(problem)), kernel_(&kernel), pool_(&pool), queue_(queue) {
-  launch_ = kernel.bind(problem_);
-  workspace_bytes_ = kernel.workspace(problem_, pool.size());
-  packed_.resize(problem_.inputs.size());
-  packed_on_device_.resize(problem_.inputs.size());
-  operands_.resize(problem_.inputs.size());
+BoundOp::BoundOp(Region region, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue)
+    : region_(std::move(region)), kernel_(&kernel), pool_(&pool), queue_(queue) {
+  launch_ = kernel.bind(region_);
+  workspace_bytes_ = kernel.workspace(region_, pool.size());
+  packed_.resize(region_.operands.size());
+  packed_on_device_.resize(region_.operands.size());
+  operands_.resize(region_.operands.size());
   if (!kernel.programs) return;
   CERMET_ASSERT(queue_.programs != nullptr);
-  programs_ = queue_.programs->get(kernel.programs(problem_));
+  programs_ = queue_.programs->get(kernel.programs(region_));
 }
 
 void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
-  const WeightLayout* layout = kernel_->weight_layout(problem_, operand);
+  const WeightLayout* layout = kernel_->weight_layout(region_, operand);
   if (!layout) return;
   const std::int64_t bytes = packed_bytes(*layout, weight.type());
   AlignedBuffer packed = packed_[operand].size() == bytes ? std::move(packed_[operand]) : AlignedBuffer(bytes);

@@ -17,9 +17,11 @@ struct Selection {
   std::vector<Candidate> candidates;
 };
 
-/// Asks every kernel of the operator for the problem's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
-Selection explain_selection(const Problem& problem);
+/// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
+Selection explain_selection(const Region& region);
 /// The chosen kernel; throws Error(unsupported) with every reason when none fits.
-const Kernel& select_kernel(const Problem& problem);
+const Kernel& select_kernel(const Region& region);
+/// Whether some kernel takes regions of several nodes whose anchor is this operator.
+bool fuses(OpKind anchor, const Target* target);
 
 }  // namespace cermet

@@ -18,7 +18,7 @@ Graph read(const std::string& name) { return parse_graph(read_file(CERMET_SOURCE
 
 /// Results of a rule that is not exact: quantized values differ by a step at most, others by float32 rounding.
 double allowed(const Rule& rule, DType type, double value) {
-  if (rule.rounding == Rounding::exact) return 0;
+  if (rule.rounding == RoundingClass::exact) return 0;
   if (type == DType::i8 || type == DType::i32) return 1;
   return type == DType::f8_e4m3 ? std::abs(value) / 8 : type == DType::bf16 ? std::abs(value) / 128 : 1e-5 * (1 + std::abs(value));
 }
@@ -29,12 +29,12 @@ class RewriteRule : public testing::TestWithParam<const Rule*> {};
 TEST_P(RewriteRule, RewritesItsExampleAndComputesTheSame) {
   const Rule& rule = *GetParam();
   const Graph before = read(file(rule, "before"));
-  const Rewritten after = rewrite(before, {&rule, 1}, Rounding::fast);
+  const Rewritten after = rewrite(before, {&rule, 1}, RoundingClass::fast);
   verify(after.graph);
   ASSERT_EQ(after.counts.size(), 1u) << "the rule does not fit its example";
   EXPECT_EQ(after.counts[0].times, 1u);
   expect_golden(file(rule, "after"), to_text(after.graph));
-  EXPECT_TRUE(rewrite(after.graph, {&rule, 1}, Rounding::fast).counts.empty()) << "a second time changes nothing";
+  EXPECT_TRUE(rewrite(after.graph, {&rule, 1}, RoundingClass::fast).counts.empty()) << "a second time changes nothing";
   for (const std::int64_t tokens : {1, 7}) {
     SymbolValues symbols;
     symbols.set(Symbol("T"), tokens);
@@ -51,7 +51,7 @@ TEST_P(RewriteRule, RewritesItsExampleAndComputesTheSame) {
 TEST_P(RewriteRule, LeavesAloneWhatItsConditionExcludes) {
   const Rule& rule = *GetParam();
   const Graph graph = read(file(rule, "kept"));
-  EXPECT_EQ(to_text(rewrite(graph, {&rule, 1}, Rounding::fast).graph), to_text(graph));
+  EXPECT_EQ(to_text(rewrite(graph, {&rule, 1}, RoundingClass::fast).graph), to_text(graph));
 }
 
 std::vector<const Rule*> every_rule() {
@@ -84,7 +84,7 @@ TEST(Rewrite, RulesBuildOnEachOther) {
   ASSERT_EQ(strict.graph.nodes().size(), 1u) << to_text(strict.graph);
   EXPECT_EQ(strict.graph.nodes()[0].op, OpKind::add_rms_norm_quant);
   EXPECT_EQ(strict.graph.value(strict.graph.outputs()[0].value).name, "q") << "results keep their names";
-  const Rewritten exact = rewrite(graph, rewrite_rules(), Rounding::exact);
+  const Rewritten exact = rewrite(graph, rewrite_rules(), RoundingClass::exact);
   ASSERT_EQ(exact.graph.nodes().size(), 2u);
   EXPECT_EQ(exact.counts[0].name, "add-norm");
 }

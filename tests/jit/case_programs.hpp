@@ -10,6 +10,7 @@
 #include "kernel/cuda/task.hpp"
 #include "op/case.hpp"
 #include "op/operator.hpp"
+#include "tests/support/region.hpp"
 
 namespace cermet {
 
@@ -40,9 +41,13 @@ inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& 
   const OpDefinition& op = all_operators()[static_cast<std::size_t>(kernel.op)];
   for (const Case& test_case : op.cases()) {
     const Problem problem = problem_of(op, test_case, target);
-    if (kernel.declines(problem)) continue;
-    for (cuda::Program& program : kernel.programs(problem))
-      if (seen.insert(program).second) list.push_back({std::move(program), test_case.name});
+    std::vector<Region> regions{problem};
+    if (kernel.fuses && problem.input(0).dtype == DType::f32) regions.insert(regions.end(), {with_norm(problem, false), with_norm(problem, true)});
+    for (const Region& region : regions) {
+      if (kernel.declines(region)) continue;
+      for (cuda::Program& program : kernel.programs(region))
+        if (seen.insert(program).second) list.push_back({std::move(program), test_case.name});
+    }
   }
   return list;
 }

@@ -17,7 +17,7 @@ TEST_P(CudaConformance, EveryCase) {
   for (const Case& recipe : recipes) {
     CaseData& data = cases.emplace_back(make_case_data(op, recipe));
     data.problem.target = gpu.device->target();
-    for (const Kernel* kernel : plain_kernels_of(op.kind)) {
+    for (const Kernel* kernel : enabled_kernels_of(op.kind)) {
       if (kernel->declines(data.problem)) continue;
       for (cuda::Program& program : kernel->programs(data.problem)) programs.push_back(std::move(program));
     }
@@ -26,7 +26,7 @@ TEST_P(CudaConformance, EveryCase) {
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const Expected expected = run_reference(cases[c]);
     int taken = 0;
-    for (const Kernel* kernel : plain_kernels_of(op.kind)) {
+    for (const Kernel* kernel : enabled_kernels_of(op.kind)) {
       if (kernel->declines(cases[c].problem)) continue;
       ++taken;
       for (const std::int64_t padding : {0, 3, 8})

@@ -90,11 +90,11 @@ struct DeviceResult {
   }
 };
 
-/// Kernels of an operator for problems that have no prologue, without those in CERMET_DISABLE_KERNELS.
-inline std::vector<const Kernel*> plain_kernels_of(OpKind op) {
+/// Kernels of an operator without those in CERMET_DISABLE_KERNELS.
+inline std::vector<const Kernel*> enabled_kernels_of(OpKind op) {
   std::vector<const Kernel*> list;
   for (const Kernel* kernel : cuda::kernels_of(op))
-    if (!kernel->takes_prologue && !is_disabled(kernel->name)) list.push_back(kernel);
+    if (!is_disabled(kernel->name)) list.push_back(kernel);
   return list;
 }
 

@@ -27,14 +27,14 @@ void check(OpKind kind, const std::vector<Case>& cases) {
   for (const Case& recipe : cases) {
     data.push_back(make_case_data(op, recipe));
     data.back().problem.target = gpu.device->target();
-    for (const Kernel* kernel : plain_kernels_of(kind))
+    for (const Kernel* kernel : enabled_kernels_of(kind))
       if (!kernel->declines(data.back().problem))
         for (cuda::Program& program : kernel->programs(data.back().problem)) programs.push_back(std::move(program));
   }
   gpu.programs->prepare(programs);
   for (std::size_t c = 0; c < data.size(); ++c) {
     const Expected expected = run_reference(data[c]);
-    for (const Kernel* kernel : plain_kernels_of(kind)) {
+    for (const Kernel* kernel : enabled_kernels_of(kind)) {
       if (kernel->declines(data[c].problem)) continue;
       for (const std::int64_t padding : {0, 3, 8}) {
         const std::string where = fmt::format("{} case {}, kernel {}, rows {} elements apart", op.name, cases[c].name, kernel->name, padding);

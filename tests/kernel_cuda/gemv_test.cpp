@@ -23,7 +23,7 @@ void check(OpKind kind, const Case& recipe) {
   data.problem.target = gpu.device->target();
   const Expected expected = run_reference(data);
   int taken = 0;
-  for (const Kernel* kernel : plain_kernels_of(kind)) {
+  for (const Kernel* kernel : enabled_kernels_of(kind)) {
     if (!kernel->name.starts_with("gemv.") || kernel->declines(data.problem)) continue;
     ++taken;
     EXPECT_EQ(run_on_device(data, expected, *kernel, 3, gpu.queue(), gpu.pool), "") << op.name << " case " << recipe.name << ", kernel " << kernel->name;

@@ -12,7 +12,7 @@ TEST_P(Persistent, EveryRoundAgreesWithTheReference) {
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   if (gpu.device->target()->compute_capability != 90) GTEST_SKIP() << "the Hopper products need compute capability 9.0";
   const PersistentCase& c = GetParam();
-  const auto kernels = plain_kernels_of(c.op);
+  const auto kernels = enabled_kernels_of(c.op);
   const Kernel& kernel = **std::ranges::find(kernels, c.kernel, &Kernel::name);
   CaseData data = make_case_data(definition(c.op), c.recipe);
   data.problem.target = gpu.device->target();

@@ -1,5 +1,6 @@
 // GEMVs with a fused normalisation, against the two references one after the other.
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/support/region.hpp"
 
 namespace cermet {
 namespace {
@@ -18,36 +19,33 @@ struct Chain {
     product = make_case_data(definition(product_op), product_case);
     expected = run_reference(product);
   }
-  Problem problem(const Target* target) const {
-    Problem whole = product.problem, first = norm.problem;
-    whole.target = first.target = target;
-    whole.prologue = std::make_shared<const Problem>(std::move(first));
+  Region region(const Target* target) const {
+    Region whole = chained(norm.problem, product.problem);
+    whole.set_target(target);
     return whole;
   }
 };
 
-/// Runs the GEMV with its prologue in one launch; returns "" or what is wrong.
+/// Runs the normalisation and the GEMV in one launch; returns "" or what is wrong.
 std::string run_chain(const Chain& chain, const Kernel& kernel, TestDevice& gpu) {
   const DeviceQueue queue = gpu.queue();
-  const Problem problem = chain.problem(gpu.device->target());
+  const Region region = chain.region(gpu.device->target());
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs;
   const auto pass = [&](const TensorView& host) {
     memory.emplace_back(host, queue);
     inputs.push_back(memory.back().view);
   };
-  for (const TensorView& host : chain.norm.inputs) pass(host);
-  for (std::size_t i = 1; i < chain.product.inputs.size(); ++i) pass(chain.product.inputs[i]);
+  for (const RegionPlace& place : region.operands) pass((place.node == 0 ? chain.norm : chain.product).inputs[static_cast<std::size_t>(place.index)]);
   std::vector<DeviceResult> results;
-  results.emplace_back(problem.outputs[0], 1, 3, queue);
-  const bool adds = chain.norm.problem.outputs.size() > 1;
-  if (adds) results.emplace_back(chain.norm.problem.outputs[1], 1, 3, queue);
+  for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, 3, queue);
+  const bool adds = results.size() > 1;
   std::vector<TensorView> outputs;
   for (const DeviceResult& result : results) outputs.push_back(result.on_device());
-  const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(problem));
+  const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(region));
   Plan plan;
   const cuda::TaskQueue tasks(*queue.device, plan, programs);
-  kernel.bind(problem)({inputs, outputs, nullptr, &gpu.pool, &tasks});
+  kernel.bind(region)({inputs, outputs, nullptr, &gpu.pool, &tasks});
   plan.enqueue(*queue.stream);
   for (DeviceResult& result : results) result.download(queue);
   queue.stream->synchronize();
@@ -69,10 +67,10 @@ void check(OpKind norm_op, const Case& norm_case, OpKind product_op, const Case&
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const Chain chain(norm_op, norm_case, product_op, product_case);
-  const Problem problem = chain.problem(gpu.device->target());
+  const Region region = chain.region(gpu.device->target());
   int taken = 0;
   for (const Kernel* kernel : cuda::kernels_of(product_op)) {
-    if (!kernel->takes_prologue || !kernel->takes_prologue(*problem.prologue) || kernel->declines(problem)) continue;
+    if (!kernel->fuses || kernel->declines(region)) continue;
     ++taken;
     EXPECT_EQ(run_chain(chain, *kernel, gpu), "") << norm_case.name << ", " << product_case.name << ", kernel " << kernel->name;
   }

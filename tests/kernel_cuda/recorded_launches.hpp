@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,18 +69,30 @@ class RecordingStream final : public Stream {
   std::vector<cuda::LoadedProgram> loaded_;
 };
 
-/// A kernel bound to a problem on a null device like an H200: what its launches take, with no GPU and no compiler.
+/// What changes when any program does: FNV-1a of all of their fields.
+inline std::uint64_t digest_of(std::span<const cuda::Program> programs) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const cuda::Program& p : programs)
+    for (const char c : fmt::format("{} {} {} {} {} {} {} {} {};", p.header, p.task, p.threads, p.shared_bytes, p.min_blocks, p.cluster, p.may_spill,
+                                    p.alternates, p.fallback))
+      digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return digest;
+}
+
+/// "gemm/hopper 96 items in 96 blocks; programs 0123456789abcdef".
+inline std::string launches_text(std::span<const RecordedLaunch> launches, std::span<const cuda::Program> programs) {
+  std::string text;
+  for (const RecordedLaunch& l : launches) text += fmt::format("{} {} items in {} blocks{}; ", l.program, l.items, l.blocks, l.fallback ? " (fallback)" : "");
+  return text + fmt::format("programs {:016x}", digest_of(programs));
+}
+
+/// A kernel bound to a region on a null device like an H200: what its launches take, with no GPU and no compiler.
 class NullLaunches {
  public:
-  NullLaunches(Problem problem, const Kernel& kernel)
-      : device_(make_null_device(90)), inner_(device_->make_stream()), problem_(std::move(problem)), kernel_(&kernel) {
-    problem_.target = device_->target();
-    if (problem_.prologue) {
-      Problem prologue = *problem_.prologue;
-      prologue.target = problem_.target;
-      problem_.prologue = std::make_shared<const Problem>(std::move(prologue));
-    }
-    std::vector<cuda::Program> programs = kernel.programs(problem_);
+  NullLaunches(Region region, const Kernel& kernel, Config config = {})
+      : device_(make_null_device(90)), inner_(device_->make_stream()), region_(std::move(region)), kernel_(&kernel), config_(std::move(config)) {
+    region_.set_target(device_->target());
+    std::vector<cuda::Program> programs = kernel.programs(region_, config_);
     for (const cuda::Program& program : programs) {
       handles_.push_back(std::make_unique<char>());
       LoadedFunction function;
@@ -88,17 +101,17 @@ class NullLaunches {
       loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
     }
     stream.emplace(*inner_, std::move(programs), loaded_);
-    workspace_ = device_->allocate(kernel.workspace(problem_, 1));
+    workspace_ = device_->allocate(kernel.workspace(region_, config_, 1));
   }
 
   std::optional<RecordingStream> stream;
 
-  const Problem& problem() const { return problem_; }
-  Decline decline() const { return kernel_->declines(problem_); }
+  const Problem& problem() const { return region_.problem(); }
+  Decline decline() const { return kernel_->declines(region_); }
   /// Memory for a tensor whose rows are `padding` elements longer and which begins `offset` elements after an aligned
   /// address.
   TensorView view(const TensorType& type, std::int64_t padding = 0, std::int64_t offset = 0) {
-    const Shape shape = cermet::bind(type.dims, problem_.maximum);
+    const Shape shape = cermet::bind(type.dims, region_.maximum());
     Shape padded = shape;
     if (padded.rank() > 0) padded[padded.rank() - 1] += padding;
     const auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
@@ -108,12 +121,12 @@ class NullLaunches {
   /// Dense operands and results with aligned addresses.
   std::vector<TensorView> inputs() {
     std::vector<TensorView> list;
-    for (const auto& type : problem_.inputs) list.push_back(type ? view(*type) : TensorView());
+    for (std::size_t i = 0; i < region_.operands.size(); ++i) list.push_back(region_.has(i) ? view(region_.operand_type(i)) : TensorView());
     return list;
   }
   std::vector<TensorView> outputs(std::int64_t padding = 0) {
     std::vector<TensorView> list;
-    for (const TensorType& type : problem_.outputs) list.push_back(view(type, padding));
+    for (std::size_t r = 0; r < region_.results.size(); ++r) list.push_back(view(region_.result_type(r), padding));
     return list;
   }
   /// Launches of one call; its fallbacks are counted in `fallbacks`.
@@ -121,7 +134,7 @@ class NullLaunches {
     stream->launches.clear();
     Plan plan;
     const cuda::TaskQueue queue(*device_, plan, loaded_);
-    kernel_->bind(problem_)({inputs, outputs, workspace_.data(), nullptr, &queue});
+    kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});
     plan.enqueue(*stream);
     fallbacks = plan.fallbacks();
     return stream->launches;
@@ -131,8 +144,9 @@ class NullLaunches {
  private:
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> inner_;
-  Problem problem_;
+  Region region_;
   const Kernel* kernel_;
+  Config config_;
   std::vector<std::unique_ptr<char>> handles_;
   std::vector<cuda::LoadedProgram> loaded_;
   std::vector<DeviceBuffer> memory_;

@@ -92,7 +92,7 @@ TEST_P(Small, RunsTheDeclaredProgramAndAgrees) {
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   if (gpu.device->target()->compute_capability != 90) GTEST_SKIP() << "the programs are those of compute capability 9.0";
   const SmallCase& c = GetParam();
-  const auto kernels = plain_kernels_of(c.op);
+  const auto kernels = enabled_kernels_of(c.op);
   const auto kernel = std::ranges::find(kernels, c.kernel, &Kernel::name);
   ASSERT_NE(kernel, kernels.end()) << c.kernel;
   CaseData data = make_case_data(definition(c.op), c.recipe);

@@ -33,16 +33,16 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
   few.max_new_tokens = 3;
   EXPECT_EQ(generate(engine, prompt, few).ids.size(), 3u);
   for (const bool prefill : {false, true})
-    for (const StepInfo& step : engine.steps(prefill)) EXPECT_NE(step.problem.target, nullptr) << step.kernel;
+    for (const StepInfo& step : engine.steps(prefill)) EXPECT_NE(step.region.target(), nullptr) << step.kernel;
   // A single token streams weights, so float32 costs nothing; from two on operands have the type of the checkpoint, and queries that of the cache.
   for (const bool prefill : {false, true})
     for (const StepInfo& step : engine.steps(prefill)) {
       const DType expected = prefill ? engine.dtype() : DType::f32;
-      if (step.problem.op->kind == OpKind::rope_and_cache) {
-        EXPECT_EQ(step.problem.outputs[0].dtype, expected);
+      if (step.region.problem().op->kind == OpKind::rope_and_cache) {
+        EXPECT_EQ(step.region.problem().outputs[0].dtype, expected);
       }
-      if (step.problem.op->kind == OpKind::linear && !step.problem.prologue) {
-        EXPECT_EQ(step.problem.input(0).dtype, expected) << step.scope;
+      if (step.region.is_single() && step.region.problem().op->kind == OpKind::linear) {
+        EXPECT_EQ(step.region.problem().input(0).dtype, expected) << step.scope;
       }
     }
 }

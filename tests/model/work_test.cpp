@@ -37,7 +37,7 @@ TEST(Work, OfExpertsCountsThoseThatHaveRows) {
     const EngineRun run = engine.last_run();
     int found = 0;
     for (const LaunchTime& launch : run.launches) {
-      const Problem& problem = run.steps[launch.step].problem;
+      const Problem& problem = run.steps[launch.step].region.problem();
       if (problem.op->kind != OpKind::grouped_linear) continue;
       EXPECT_EQ(launch.work.bytes, expected_bytes(problem, 2 * tokens, 2)) << tokens << " tokens";
       ++found;

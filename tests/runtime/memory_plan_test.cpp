@@ -117,7 +117,7 @@ struct Planned {
   MemoryPlan plan;
 
   Planned(std::string_view text, const std::vector<std::int32_t>& views = {}) : graph(parse_graph(text)) {
-    std::vector<FusionGroup> groups = plan_fusion(graph);
+    std::vector<FusionGroup> groups = plan_fusion(graph, tokens(16));
     std::erase_if(groups, [&](const FusionGroup& group) { return std::find(views.begin(), views.end(), group.nodes[0]) != views.end(); });
     plan = plan_memory(graph, groups, views, tokens(16));
   }

@@ -6,7 +6,7 @@
 namespace cermet {
 
 /// The rule of a row of texts: "before -> after".
-Rule text_rule(std::string_view name, Rounding rounding, std::string_view text, bool (*fits)(const Match&), Attributes (*attributes)(const Match&));
+Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&), Attributes (*attributes)(const Match&));
 
 /// Products of one operand with weights: one product with the weights stacked, and its columns split.
 bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);

@@ -13,18 +13,18 @@
 namespace cermet {
 
 /// What a rule does to results. A user who asks for a class gets the classes before it, too.
-enum class Rounding : std::uint8_t {
+enum class RoundingClass : std::uint8_t {
   exact,   ///< every result keeps its bits
   strict,  ///< nothing is rounded to a type other than before, but float32 steps in between may be done in another order, or not stored
   fast,    ///< a value in between that was rounded to a narrower type is not any more
 };
-std::string_view name_of(Rounding rounding);
+std::string_view name_of(RoundingClass rounding);
 
 /// Tries a rule where its anchor stands; whether it changed the graph.
 struct Rule {
   std::string_view name;
   std::string_view summary;  ///< one line, as "before -> after" where the rule is a row of texts
-  Rounding rounding{};
+  RoundingClass rounding{};
   OpKind anchor{};
   int stage = 0;  ///< rules of a later stage see what those of the stages before it left
   bool (*apply)(const Rule& rule, GraphEditor& editor, NodeId anchor) = nullptr;
@@ -49,6 +49,6 @@ struct Rewritten {
 };
 /// Applies rules of a rounding class and those before it until none fits: every node is looked at once, and again when what it reads, or what reads it, has
 /// changed. Takes time in proportion to the graph for rules that make it smaller.
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, Rounding most = Rounding::strict);
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most = RoundingClass::strict);
 
 }  // namespace cermet

@@ -103,7 +103,7 @@ Attributes with_type_of_cast(const Match& m) {
 }
 
 std::vector<Rule> make_rules() {
-  using enum Rounding;
+  using enum RoundingClass;
   std::vector<Rule> rules{
       text_rule("add-norm", exact, "sum = add(a, b); y = rms_norm(sum, w?) -> y, sum = add_rms_norm(a, b, w?)", adds_alike, added_norm),
       text_rule("norm-dynamic-quant", strict,

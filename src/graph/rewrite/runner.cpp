@@ -10,7 +10,7 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Graph& graph, std::span<const Rule> rules, Rounding most) : editor_(graph), rules_(rules), times_(rules.size()) {
+  Runner(const Graph& graph, std::span<const Rule> rules, RoundingClass most) : editor_(graph), rules_(rules), times_(rules.size()) {
     for (std::size_t r = 0; r < rules.size(); ++r)
       if (rules[r].rounding <= most) stages_[rules[r].stage][rules[r].anchor].push_back(r);
     limit_ = 8 * graph.nodes().size() + 64;
@@ -73,11 +73,11 @@ class Runner {
 
 }  // namespace
 
-std::string_view name_of(Rounding rounding) {
+std::string_view name_of(RoundingClass rounding) {
   static constexpr std::string_view names[] = {"exact", "strict", "fast"};
   return names[static_cast<std::size_t>(rounding)];
 }
 
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, Rounding most) { return Runner(graph, rules, most).run(); }
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most) { return Runner(graph, rules, most).run(); }
 
 }  // namespace cermet

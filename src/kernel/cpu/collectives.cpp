@@ -96,7 +96,7 @@ Launcher bind(const Problem& p) {
   return [settings](const LaunchArgs& args) { collective(args, settings); };
 }
 
-constexpr std::string_view summary = "all ranks in one process: copies and reductions between slices of the stacked tensors";
+constexpr const char* const summary = "all ranks in one process: copies and reductions between slices of the stacked tensors";
 
 }  // namespace
 

@@ -92,7 +92,7 @@ Launcher bind_gated(const Problem& p) {
   return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(gated)(args, parameters); };
 }
 
-constexpr std::string_view summary = "tiles of all rows spread over threads";
+constexpr const char* const summary = "tiles of all rows spread over threads";
 
 }  // namespace
 

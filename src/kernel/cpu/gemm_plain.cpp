@@ -138,7 +138,7 @@ HWY_EXPORT(linear_plain);
 HWY_EXPORT(dual_linear_plain);
 HWY_EXPORT(grouped_linear_plain);
 
-constexpr std::string_view summary = "dot products over the weight as it lies in memory; for weights that are not known beforehand";
+constexpr const char* const summary = "dot products over the weight as it lies in memory; for weights that are not known beforehand";
 
 std::int64_t workspace(const Problem& p, int) { return max_rows(p, 0, 0) * static_cast<std::int64_t>(sizeof(float)); }
 

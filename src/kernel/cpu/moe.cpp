@@ -34,16 +34,17 @@ namespace {
 
 /// One operator inside the mixture with the kernel that takes it; null where every one declines.
 struct Part {
-  Problem problem;
+  Region region;
   const Kernel* kernel = nullptr;
 };
 
 Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
-  Part part{make_problem(definition(kind), std::move(inputs), attributes)};
-  part.problem.constant_inputs = constant_weight ? 2 : 0;
-  part.problem.maximum = whole.maximum;
+  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
+  problem.constant_inputs = constant_weight ? 2 : 0;
+  problem.maximum = whole.maximum;
+  Part part{std::move(problem)};
   for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !decline_of(*kernel, part.problem)) part.kernel = kernel;
+    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
   return part;
 }
 
@@ -137,14 +138,14 @@ void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispa
 
 Decline declines(const Problem& p) {
   for (const Part& part : parts_of(p))
-    if (!part.kernel) return fmt::format("no kernel takes its part {}", part.problem.to_string());
+    if (!part.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
   return std::nullopt;
 }
 
 Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
   const Parts parts = parts_of(p);
-  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].kernel->bind(parts[i].problem);
+  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].kernel->bind(parts[i].region);
   return m;
 }
 
@@ -152,12 +153,12 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
   const std::size_t part = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
   if (part == part_count) return nullptr;
   const Parts parts = parts_of(p);
-  return parts[part].kernel->weight_layout(parts[part].problem, 1);
+  return parts[part].kernel->weight_layout(parts[part].region, 1);
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
-  for (const Part& part : parts_of(p)) largest = std::max(largest, part.kernel->workspace(part.problem, threads));
+  for (const Part& part : parts_of(p)) largest = std::max(largest, part.kernel->workspace(part.region, threads));
   std::int64_t tokens = 1;
   for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
   const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), p.input(mixture_x).dtype,

@@ -129,7 +129,7 @@ Launcher bind_norm_quant(const Problem& p) {
   return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(norm_quant)(args, op); };
 }
 
-constexpr std::string_view summary = "a pass for the norm, one for the range where scales are dynamic, one to quantize; rows spread over threads";
+constexpr const char* const summary = "a pass for the norm, one for the range where scales are dynamic, one to quantize; rows spread over threads";
 
 }  // namespace
 

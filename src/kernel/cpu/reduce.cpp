@@ -204,7 +204,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "vectors along the last axis, or tiles of columns in index order where it is kept; results spread over threads";
+constexpr const char* const summary = "vectors along the last axis, or tiles of columns in index order where it is kept; results spread over threads";
 
 }  // namespace
 

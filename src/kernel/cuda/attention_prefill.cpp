@@ -129,8 +129,8 @@ QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
   const Kernel variable {                                                                                                                     \
     .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs \
   }
-constexpr std::string_view tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
-constexpr std::string_view hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";
+constexpr const char* const tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
+constexpr const char* const hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";
 KERNEL(attention_prefill_paged_hopper, "attention.prefill_paged_hopper", OpKind::incre_flash_attention, hopper_summary, hopper);
 KERNEL(attention_prefill_ragged_hopper, "attention.prefill_ragged_hopper", OpKind::flash_attention, hopper_summary, hopper);
 KERNEL(attention_prefill_paged, "attention.prefill_paged", OpKind::incre_flash_attention, tile_summary, tile);

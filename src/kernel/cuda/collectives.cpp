@@ -163,7 +163,7 @@ std::vector<Program> programs(const Problem& p) {
 }
 
 template <Collective kind>
-constexpr Kernel make(std::string_view name, OpKind op) {
+Kernel make(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "all ranks in one memory: strided copies and reductions between slices of the stacked tensors",

@@ -53,7 +53,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "a vector of each half for each thread";
+constexpr const char* const summary = "a vector of each half for each thread";
 
 }  // namespace
 

@@ -224,14 +224,14 @@ Launcher bind_tensor(const Problem& problem) {
   return [product = GeneralProduct(problem, GeneralProduct::Programs::tensor)](const LaunchArgs& args) { product.launch(args); };
 }
 
-constexpr Kernel general(std::string_view name, OpKind op) {
+Kernel general(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment",
           .bind = bind,
           .programs = programs};
 }
-constexpr Kernel tensor(std::string_view name, OpKind op) {
+Kernel tensor(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "mma.sync fed by asynchronous copies, for every architecture; launches whose rows are not aligned run on the CUDA cores",

@@ -281,7 +281,7 @@ void HopperProduct::launch(const LaunchArgs& args) const {
 
 namespace {
 
-constexpr std::string_view summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
+constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
 
 Launcher bind(const Problem& problem) {
   return [product = HopperProduct(problem)](const LaunchArgs& args) { product.launch(args); };
@@ -289,7 +289,7 @@ Launcher bind(const Problem& problem) {
 std::vector<Program> programs(const Problem& problem) { return HopperProduct(problem).programs(); }
 std::int64_t workspace(const Problem& problem, int) { return HopperProduct(problem).workspace(); }
 
-constexpr Kernel kernel(std::string_view name, OpKind op) {
+Kernel kernel(const char* name, OpKind op) {
   return {.name = name, .op = op, .summary = summary, .declines = HopperProduct::declines, .bind = bind, .workspace = workspace, .programs = programs};
 }
 

@@ -47,29 +47,67 @@ Decline FewRows::declines(const Problem& p) {
   return std::nullopt;
 }
 
-bool FewRows::takes_prologue(const Problem& p) {
-  const bool adds = p.op->kind == OpKind::add_rms_norm;
-  if (!adds && p.op->kind != OpKind::rms_norm) return false;
-  const std::size_t weight = adds ? 2 : 1;
-  return p.outputs[0].dtype == DType::f32 && p.has(weight) && p.input(weight).rank() == 1 && (!adds || !p.attributes.flag("round_sum"));
+namespace {
+
+bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm; }
+bool adds(const Problem& norm) { return norm.op->kind == OpKind::add_rms_norm; }
+std::size_t weight_of(const Problem& norm) { return adds(norm) ? 2 : 1; }
+
+/// The normalisation of a region of two nodes; null for a product alone.
+const Problem* norm_of(const Region& region) { return region.is_single() ? nullptr : &region.nodes.front().problem; }
+
+}  // namespace
+
+Decline FewRows::declines_norm(const Region& region) {
+  if (region.is_single()) return "expects a normalisation before it";
+  if (region.nodes.size() != 2 || region.anchor != 1 || !is_norm(region.nodes[0].problem.op->kind)) return "computes one normalisation before the product";
+  const Problem& norm = region.nodes[0].problem;
+  const std::vector<RegionInput>& inputs = region.nodes[1].inputs;
+  if (!inputs[0].is_inside() || inputs[0].output != 0 || std::ranges::count_if(inputs, &RegionInput::is_inside) != 1)
+    return "the product reads the normalisation as more than its left operand";
+  if (region.results.size() != norm.outputs.size() || region.results[0] != RegionPlace{1, 0}) return "the normalised row is read elsewhere";
+  if (norm.outputs[0].dtype != DType::f32) return "the normalised row is rounded";
+  if (!norm.has(weight_of(norm)) || norm.input(weight_of(norm)).rank() != 1) return "the normalisation has no weight of a row";
+  if (adds(norm) && norm.attributes.flag("round_sum")) return "the sum is rounded before it is normalised";
+  return declines(region.problem());
 }
 
-FewRows::FewRows(const Problem& p)
-    : op_(p.op->kind),
-      operands_(operands_of(op_)),
-      row_bytes_(p.size(1, -1) * static_cast<std::int64_t>(size_of(p.input(1).dtype))),
-      constant_(p.is_constant(1) && (operands_.w_up < 0 || p.is_constant(static_cast<std::size_t>(operands_.w_up)))),
-      stream_(streams(p, row_bytes_)) {
-  if (p.prologue) {
-    prologue_inputs_ = p.prologue->op->inputs.size();
-    adds_ = p.prologue->op->kind == OpKind::add_rms_norm;
-    epsilon_ = static_cast<float>(p.prologue->attributes.number("eps"));
-    norm_offset_ = static_cast<float>(p.prologue->attributes.number("weight_offset"));
+/// Operands of the schema in a launch's order; x is what the normalisation reads where there is one.
+FewRows::Operands FewRows::places_of(const Region& region) {
+  Operands places = operands_of(region.problem().op->kind);
+  for (int* place : {&places.x, &places.w, &places.w_up, &places.bias, &places.bias_up, &places.offsets, &places.x_scale, &places.w_scale, &places.zero_point,
+                     &places.residual, &places.out_scale}) {
+    if (*place < 0) continue;
+    const auto operand = region.operand_of(static_cast<std::size_t>(*place));
+    *place = operand ? static_cast<int>(*operand) : -1;
   }
+  if (const Problem* norm = norm_of(region)) places.x = static_cast<int>(*region.operand_of(0, adds(*norm) ? 1 : 0));
+  return places;
+}
+
+FewRows::FewRows(const Region& region)
+    : op_(region.problem().op->kind),
+      operands_(places_of(region)),
+      row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
+      constant_(region.is_constant(static_cast<std::size_t>(operands_.w)) &&
+                (operands_.w_up < 0 || region.is_constant(static_cast<std::size_t>(operands_.w_up)))),
+      stream_(streams(region.problem(), row_bytes_)) {
+  const Problem& p = region.problem();
+  const Problem* const norm = norm_of(region);
+  if (norm != nullptr) {
+    norm_weight_ = static_cast<int>(*region.operand_of(0, weight_of(*norm)));
+    if (adds(*norm)) {
+      delta_ = static_cast<int>(*region.operand_of(0, 0));
+      sum_ = 1;
+    }
+    epsilon_ = static_cast<float>(norm->attributes.number("eps"));
+    norm_offset_ = static_cast<float>(norm->attributes.number("weight_offset"));
+  }
+  const Operands schema = operands_of(op_);
   const Dims& x = p.input(0).dims;
-  if (has(p, operands_.x_scale)) left_ = *row_scale_grid(type_of(p, operands_.x_scale).dims, {x.begin(), x.end() - 1}, x.back());
-  if (has(p, operands_.w_scale)) {
-    const Dims &scale = type_of(p, operands_.w_scale).dims, &w = p.input(1).dims;
+  if (has(p, schema.x_scale)) left_ = *row_scale_grid(type_of(p, schema.x_scale).dims, {x.begin(), x.end() - 1}, x.back());
+  if (has(p, schema.w_scale)) {
+    const Dims &scale = type_of(p, schema.w_scale).dims, &w = p.input(1).dims;
     right_ = op_ == OpKind::grouped_linear ? *stacked_scale_grid(scale, w) : *column_scale_grid(scale, w[0], w[1]);
   }
   const DType w = p.input(1).dtype;
@@ -78,7 +116,7 @@ FewRows::FewRows(const Problem& p)
   const gemv::RowShape shape = gemv::row_shape(k, element, dual ? 2 : 1, stream_, integer && blocks);
   const int held = shape.held * (integer ? 4 : 16 / element);  // registers of a row
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
-                       .task = row_task(p, stream_),
+                       .task = row_task(p, norm, stream_),
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
                        .min_blocks = shape.threads() > 512 || held > 56 ? 1
@@ -87,7 +125,8 @@ FewRows::FewRows(const Problem& p)
                        .alternates = stream_});
 }
 
-std::string FewRows::row_task(const Problem& p, bool stream) const {
+std::string FewRows::row_task(const Problem& p, const Problem* norm, bool stream) const {
+  const Operands schema = operands_of(op_);
   const DType w = p.input(1).dtype;
   const bool quantised = !dtypes::real.contains(w);
   const char* const scaling = !quantised ? "none" : std::max(left_.blocks, right_.blocks) > 1 ? "blocks" : "rows";
@@ -95,31 +134,24 @@ std::string FewRows::row_task(const Problem& p, bool stream) const {
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .out = {}, .bias = {}, .bias_up = {}, .residual = {}, .offsets = {}, "
       ".scaling = cermet::gemv::Scaling::{}, .dual = {}, .activation = cermet::Activation::{}, .grouped = {}, .zero_point = {}, .stream = {}, .prologue = "
       "{{{}}}}}>",
-      p.size(1, -1), device_name(p.prologue ? p.prologue->input(adds_ ? 1 : 0).dtype : p.input(0).dtype), device_name(w), device_name(p.outputs[0].dtype),
-      device_name(dtype_or(p, operands_.bias, DType::f32)), device_name(dtype_or(p, operands_.bias_up, DType::f32)),
-      device_name(dtype_or(p, operands_.residual, DType::f32)), device_name(dtype_or(p, operands_.offsets, DType::i32)), scaling,
-      device_name(operands_.w_up >= 0), operands_.w_up >= 0 ? std::string_view(p.attributes.text("activation")) : "identity",
-      device_name(operands_.offsets >= 0), device_name(has(p, operands_.zero_point)), device_name(stream), p.prologue ? prologue_config(*p.prologue) : "");
+      p.size(1, -1), device_name(norm ? norm->input(adds(*norm) ? 1 : 0).dtype : p.input(0).dtype), device_name(w), device_name(p.outputs[0].dtype),
+      device_name(dtype_or(p, schema.bias, DType::f32)), device_name(dtype_or(p, schema.bias_up, DType::f32)),
+      device_name(dtype_or(p, schema.residual, DType::f32)), device_name(dtype_or(p, schema.offsets, DType::i32)), scaling, device_name(schema.w_up >= 0),
+      schema.w_up >= 0 ? std::string_view(p.attributes.text("activation")) : "identity", device_name(schema.offsets >= 0),
+      device_name(has(p, schema.zero_point)), device_name(stream), norm ? norm_config(*norm) : "");
 }
 
-std::string FewRows::prologue_config(const Problem& p) const {
-  const std::size_t weight = adds_ ? 2 : 1;
-  return fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(p.input(0).dtype), device_name(p.input(weight).dtype),
-                     device_name(p.outputs.back().dtype));
-}
-
-/// Where a launch finds operand `operand` of the product.
-std::size_t FewRows::place_of(int operand) const {
-  const auto place = static_cast<std::size_t>(operand);
-  return prologue_inputs_ == 0 ? place : place - 1 + prologue_inputs_;
+std::string FewRows::norm_config(const Problem& norm) {
+  return fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(norm.input(0).dtype), device_name(norm.input(weight_of(norm)).dtype),
+                     device_name(norm.outputs.back().dtype));
 }
 
 const TensorView* FewRows::given(const LaunchArgs& args, int operand) const {
-  return operand >= 0 && args.has(place_of(operand)) ? &args.inputs[place_of(operand)] : nullptr;
+  return operand >= 0 && args.has(static_cast<std::size_t>(operand)) ? &args.inputs[static_cast<std::size_t>(operand)] : nullptr;
 }
 
 void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
-  const TensorView& w = args.inputs[place_of(operands_.w)];
+  const TensorView& w = *given(args, operands_.w);
   p.w = w.data;
   p.w_stride = w.strides[w.shape.rank() - 2];
   if (const TensorView* up = given(args, operands_.w_up)) {
@@ -156,9 +188,9 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
 }
 
 void FewRows::launch(const LaunchArgs& args) const {
-  const TensorView &x = args.inputs[adds_ ? 1 : 0], &y = args.outputs[0];
+  const TensorView &x = *given(args, operands_.x), &y = args.outputs[0];
   if (y.elements() == 0) return;
-  const TensorView *delta = adds_ ? &args.inputs[0] : nullptr, *sum = adds_ ? &args.outputs[1] : nullptr;
+  const TensorView *delta = given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView *residual = given(args, operands_.residual), *scale = given(args, operands_.x_scale), *zero = given(args, operands_.zero_point);
   enum { X, Y, RESIDUAL, SCALE, ZERO, DELTA, SUM, NONE, COUNT };
@@ -168,7 +200,7 @@ void FewRows::launch(const LaunchArgs& args) const {
   if (residual != nullptr) steps[RESIDUAL] = steps_along(*residual, leads, 1);
   if (scale != nullptr && left_.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (zero != nullptr && zero->elements() != 1) steps[ZERO] = steps_along(*zero, leads, 0);
-  if (adds_) {
+  if (delta != nullptr) {
     steps[DELTA] = steps_along(*delta, leads, 1);
     steps[SUM] = steps_along(*sum, leads, 1);
   }
@@ -185,8 +217,8 @@ void FewRows::launch(const LaunchArgs& args) const {
   p.residual_stride = along(RESIDUAL);
   p.x_scale_stride = along(SCALE);
   p.zero_point_stride = along(ZERO);
-  if (prologue_inputs_ > 0) {
-    p.norm_weight = args.inputs[prologue_inputs_ - 1].data;
+  if (const TensorView* weight = given(args, norm_weight_)) {
+    p.norm_weight = weight->data;
     p.epsilon = epsilon_;
     p.norm_offset = norm_offset_;
     p.delta_stride = along(DELTA);
@@ -220,30 +252,30 @@ void FewRows::launch(const LaunchArgs& args) const {
 
 namespace {
 
-constexpr std::string_view summary = "one row at a time: weights stream through shared memory, rows stay in registers";
+constexpr const char* const summary = "one row at a time: weights stream through shared memory, rows stay in registers";
 
-std::vector<Program> programs(const Problem& problem) { return FewRows(problem).programs(); }
-Launcher bind(const Problem& problem) {
-  return [product = FewRows(problem)](const LaunchArgs& args) { product.launch(args); };
+std::vector<Program> programs(const Region& region) { return FewRows(region).programs(); }
+Launcher bind(const Region& region) {
+  return [product = FewRows(region)](const LaunchArgs& args) { product.launch(args); };
 }
 
 }  // namespace
 
 extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear;
-constexpr std::string_view norm_summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
+constexpr const char* const norm_summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
 const Kernel gemv_norm_linear{.name = "gemv.norm_linear",
                               .op = OpKind::linear,
                               .summary = norm_summary,
-                              .declines = FewRows::declines,
+                              .fuses = true,
+                              .declines = FewRows::declines_norm,
                               .bind = bind,
-                              .takes_prologue = FewRows::takes_prologue,
                               .programs = programs};
 const Kernel gemv_norm_dual_linear{.name = "gemv.norm_dual_linear",
                                    .op = OpKind::dual_linear,
                                    .summary = norm_summary,
-                                   .declines = FewRows::declines,
+                                   .fuses = true,
+                                   .declines = FewRows::declines_norm,
                                    .bind = bind,
-                                   .takes_prologue = FewRows::takes_prologue,
                                    .programs = programs};
 const Kernel gemv_linear{.name = "gemv.linear", .op = OpKind::linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
 const Kernel gemv_dual_linear{

@@ -12,38 +12,38 @@
 
 namespace cermet::cuda {
 
-/// A problem of linear, dual_linear, scaled_mm or grouped_linear with few rows.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows; linear and dual_linear may have a normalisation before them.
 class FewRows {
  public:
-  explicit FewRows(const Problem& problem);
+  explicit FewRows(const Region& region);
 
   static Decline declines(const Problem& problem);
-  /// Normalisations of one row that are computed on the way: of float32 results, so that nothing is rounded in between.
-  static bool takes_prologue(const Problem& prologue);
+  /// The same for regions of a normalisation and the product that alone reads it. Its result is float32, so that nothing is rounded in between.
+  static Decline declines_norm(const Region& region);
   const std::vector<Program>& programs() const { return programs_; }
   void launch(const LaunchArgs& args) const;
 
  private:
-  /// Places of operands in the operator's schema; -1 where it has none.
+  /// Places of operands; -1 where there is none.
   struct Operands {
     int x = 0, w = 1, w_up = -1, bias = -1, bias_up = -1, offsets = -1, x_scale = -1, w_scale = -1, zero_point = -1, residual = -1, out_scale = -1;
   };
-  static Operands operands_of(OpKind op);
+  static Operands operands_of(OpKind op);  ///< in the schema
+  static Operands places_of(const Region& region);
   const TensorView* given(const LaunchArgs& args, int operand) const;
-  std::size_t place_of(int operand) const;
-  std::string prologue_config(const Problem& prologue) const;
+  static std::string norm_config(const Problem& norm);
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
-  std::string row_task(const Problem& problem, bool stream) const;
+  std::string row_task(const Problem& problem, const Problem* norm, bool stream) const;
 
   OpKind op_;
-  Operands operands_;
-  ScaleGrid left_, right_;
-  std::int64_t row_bytes_;           ///< of a weight
-  std::size_t prologue_inputs_ = 0;  ///< operands of the normalisation before the product; 0 without one
-  bool adds_ = false;                ///< it adds two operands before
+  Operands operands_;                  ///< places in a launch
+  int norm_weight_ = -1, delta_ = -1;  ///< of the normalisation before the product, which reads x; the second operand of its sum
+  int sum_ = -1;                       ///< the result that holds the sum
   float epsilon_ = 0, norm_offset_ = 0;
-  bool constant_;  ///< whether the weights are known beforehand
+  ScaleGrid left_, right_;
+  std::int64_t row_bytes_;  ///< of a weight
+  bool constant_;           ///< whether the weights are known beforehand
   bool stream_;
   std::vector<Program> programs_;
 };

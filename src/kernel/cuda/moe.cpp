@@ -14,7 +14,7 @@ namespace {
 
 /// One operator inside the mixture with the kernel that takes it and the place of its programs among the mixture's.
 struct Part {
-  Problem problem;
+  Region region;
   const Kernel* kernel = nullptr;
   std::size_t first_program = 0, program_count = 0;
 };
@@ -30,12 +30,13 @@ struct Parts {
 };
 
 Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
-  Part part{make_problem(definition(kind), std::move(inputs), attributes)};
-  part.problem.constant_inputs = constant_weight ? 2 : 0;
-  part.problem.maximum = whole.maximum;
-  part.problem.target = whole.target;
+  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
+  problem.constant_inputs = constant_weight ? 2 : 0;
+  problem.maximum = whole.maximum;
+  problem.target = whole.target;
+  Part part{std::move(problem)};
   for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !decline_of(*kernel, part.problem)) part.kernel = kernel;
+    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
   return part;
 }
 
@@ -67,7 +68,7 @@ Parts parts_of(const Problem& p) {
       continue;
     }
     part[i].first_program = first;
-    part[i].program_count = part[i].kernel->programs(part[i].problem).size();
+    part[i].program_count = part[i].kernel->programs(part[i].region).size();
     first += part[i].program_count;
   }
   return parts;
@@ -76,7 +77,7 @@ Parts parts_of(const Problem& p) {
 Decline declines(const Problem& p) {
   const Parts parts = parts_of(p);
   if (parts.missing == part_count) return std::nullopt;
-  return fmt::format("no kernel takes {}", parts.part[parts.missing].problem.to_string());
+  return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());
 }
 
 /// Sizes of a call and the values between its parts, laid one after the other into a workspace.
@@ -139,7 +140,7 @@ Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, {}, p.attributes.integer("k")};
   const Parts parts = parts_of(p);
   for (std::size_t i = 0; i < part_count; ++i) {
-    m.launch[i] = parts.part[i].kernel->bind(parts.part[i].problem);
+    m.launch[i] = parts.part[i].kernel->bind(parts.part[i].region);
     m.programs[i] = {parts.part[i].first_program, parts.part[i].program_count};
   }
   return m;
@@ -188,7 +189,7 @@ std::vector<Program> programs(const Problem& p) {
       {.header = header, .task = "cermet::moe::Count", .threads = moe::threads, .shared_bytes = moe::pass_ranks * 4},
       copy_program()};
   for (const Part& part : parts_of(p).part) {
-    std::vector<Program> more = part.kernel->programs(part.problem);
+    std::vector<Program> more = part.kernel->programs(part.region);
     std::move(more.begin(), more.end(), std::back_inserter(list));
   }
   return list;
@@ -198,12 +199,12 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
   const std::size_t index = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
   if (index == part_count) return nullptr;
   const Parts parts = parts_of(p);
-  return parts.part[index].kernel->weight_layout(parts.part[index].problem, 1);
+  return parts.part[index].kernel->weight_layout(parts.part[index].region, 1);
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
-  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.kernel->workspace(part.problem, threads));
+  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.kernel->workspace(part.region, threads));
   Shape x;
   for (int axis = 0; axis < p.input(mixture_x).rank(); ++axis) x.push_back(p.size(mixture_x, axis));
   const DType type = p.input(mixture_x).dtype;

@@ -83,7 +83,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
+constexpr const char* const summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
 
 }  // namespace
 

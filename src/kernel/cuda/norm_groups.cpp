@@ -41,7 +41,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "a block for each group of each sample, read once for each of its statistics and once to scale it";
+constexpr const char* const summary = "a block for each group of each sample, read once for each of its statistics and once to scale it";
 
 }  // namespace
 

@@ -81,7 +81,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "a row in registers from its first load to its quantized values";
+constexpr const char* const summary = "a row in registers from its first load to its quantized values";
 
 }  // namespace
 

@@ -51,7 +51,7 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr std::string_view summary = "a vector for each thread";
+constexpr const char* const summary = "a vector for each thread";
 
 }  // namespace
 

@@ -190,7 +190,7 @@ std::int64_t workspace(const Problem& p, int) {
 }
 
 template <Reduction kind>
-constexpr Kernel make(std::string_view name, OpKind op) {
+Kernel make(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "words of 16 bytes along the dense axis; a block, a warp or, where results are few, several blocks for each",

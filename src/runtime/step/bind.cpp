@@ -69,19 +69,20 @@ void Binder::note_dense_dims(ValueId id, int dims) {
 
 void Binder::bind_step(std::size_t step) {
   const KernelChoice& choice = c_.choices[step];
-  const std::vector<ValueId> inputs = c_.inputs_of(step), outputs = c_.outputs_of(step);
-  const std::int64_t workspace = choice.kernel->workspace(choice.problem, c_.pool.size());
-  s_.steps.push_back({choice.kernel->bind(choice.problem), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
+  const Region& region = c_.region_of(step);
+  const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
+  const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
+  s_.steps.push_back({choice.kernel->bind(region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
   std::vector<std::string> names;
   if (choice.kernel->programs) {
     ExecutableStep& bound = s_.steps.back();
-    const std::vector<cuda::Program> programs = choice.kernel->programs(choice.problem);
+    const std::vector<cuda::Program> programs = c_.programs_of(step);
     for (const cuda::Program& program : programs) names.emplace_back(short_name(program));
     bound.programs = c_.options.queue.programs->get(programs);
     bound.queue.emplace(c_.device, s_.plan, bound.programs);
     if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
   }
-  const int dense_dims = dense_dims_of(choice.problem);
+  const int dense_dims = dense_dims_of(region);
   std::vector<std::string_view> layouts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::size_t position = add_operand(inputs[i]);
@@ -95,7 +96,7 @@ void Binder::bind_step(std::size_t step) {
     add_operand(id);
     note_dense_dims(id, dense_dims);
   }
-  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), choice.problem, std::move(names)});
+  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
 }
 
 }  // namespace

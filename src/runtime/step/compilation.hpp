@@ -10,10 +10,10 @@
 
 namespace cermet {
 
-/// A kernel and the problem that it was chosen for.
+/// The kernel of a group and the configuration that it runs in.
 struct KernelChoice {
-  Problem problem;
   const Kernel* kernel;
+  Config config = {};
 };
 
 struct Compilation {
@@ -26,7 +26,7 @@ struct Compilation {
   std::unique_ptr<State> state;
   std::vector<FusionGroup> groups;              ///< step i runs groups[i]
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
-  std::vector<KernelChoice> choices;            ///< by step
+  std::vector<KernelChoice> choices;            ///< by step: for the region of groups[i]
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
 
   Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);
@@ -34,19 +34,12 @@ struct Compilation {
 
   const Graph& graph() const { return state->graph; }
   std::string replace_graph(Graph smaller);
-  /// The node that names a step: the only one, or the product after its prologue.
-  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].nodes.back())]; }
-  const Node* prologue_of(std::size_t step) const {
-    return groups[step].nodes.size() == 2 ? &graph().nodes()[static_cast<std::size_t>(groups[step].nodes.front())] : nullptr;
-  }
-  Problem problem_of(const Node& node, const Node* prologue) const;
-  /// Operands in the order in which a kernel gets them; see Problem::prologue.
-  std::vector<ValueId> inputs_of(std::size_t step) const;
-  std::vector<ValueId> outputs_of(std::size_t step) const;
-  /// Kernels with a prologue take unpacked weights.
-  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const {
-    return prologue_of(step) ? nullptr : choices[step].kernel->weight_layout(choices[step].problem, operand);
-  }
+  /// The node that names a step.
+  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].anchor())]; }
+  const Region& region_of(std::size_t step) const { return groups[step].region; }
+  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const { return choices[step].kernel->weight_layout(region_of(step), operand); }
+  std::int64_t workspace_of(std::size_t step) const { return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size()); }
+  std::vector<cuda::Program> programs_of(std::size_t step) const { return choices[step].kernel->programs(region_of(step), choices[step].config); }
 };
 
 /// "512 B", "12.0 KiB", "3.1 MiB".

@@ -10,7 +10,7 @@ std::string step::compile_kernels(Compilation& c) {
   if (!c.device.target()) return "none: kernels of the CPU are part of the library";
   CERMET_ASSERT(c.options.queue.programs != nullptr && c.options.queue.stream != nullptr);
   std::vector<cuda::Program> programs;
-  for (const KernelChoice& choice : c.choices) std::ranges::move(choice.kernel->programs(choice.problem), std::back_inserter(programs));
+  for (std::size_t step = 0; step < c.choices.size(); ++step) std::ranges::move(c.programs_of(step), std::back_inserter(programs));
   const ProgramReport report = c.options.queue.programs->prepare(programs);
   return fmt::format("{} compiled, {} from the cache, in {:.2f} s", report.compiled, report.from_cache, report.seconds);
 }

@@ -1,14 +1,15 @@
-#include "fuse/prologue.hpp"
+#include "fuse/plan.hpp"
+
 #include "runtime/step/compilation.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
 
 std::string step::fuse(Compilation& c) {
-  c.groups = plan_fusion(c.graph());
-  if (c.device.target())
-    c.groups = fuse_prologues(c.graph(), std::move(c.groups),
-                              [&](const Node& first, const Node& product) { return explain_selection(c.problem_of(product, &first)).kernel != nullptr; });
+  const Target* const target = c.device.target();
+  c.groups =
+      plan_fusion(c.graph(), c.options.maximum, target,
+                  {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return explain_selection(region).kernel != nullptr; }});
   return fmt::format("{} nodes in {} groups", c.graph().nodes().size(), c.groups.size());
 }
 

@@ -5,7 +5,7 @@ namespace cermet {
 std::string step::load_weights(Compilation& c) {
   const std::int64_t before = c.weights.bytes();
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
-    const std::vector<ValueId> inputs = c.inputs_of(step);
+    const std::vector<ValueId>& inputs = c.groups[step].operands;
     std::vector<TensorView>& views = c.loaded.emplace_back(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i] || c.graph().value(inputs[i]).kind != ValueKind::constant) continue;

@@ -13,7 +13,7 @@ std::string step::plan_memory(Compilation& c) {
   for (const ValueLayout& layout : s.layouts) strided.push_back(!layout.is_dense());
   s.memory = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided);
   std::int64_t workspace = 0;
-  for (const KernelChoice& choice : c.choices) workspace = std::max(workspace, choice.kernel->workspace(choice.problem, c.pool.size()));
+  for (std::size_t step = 0; step < c.choices.size(); ++step) workspace = std::max(workspace, c.workspace_of(step));
   s.arena = c.device.allocate(s.memory.bytes + workspace);
   s.workspace = workspace ? s.arena.data() + s.memory.bytes : nullptr;
   if (workspace && c.options.queue.stream) c.options.queue.stream->fill(s.workspace, 0, workspace);

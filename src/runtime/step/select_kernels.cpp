@@ -10,10 +10,9 @@ std::string step::select_kernels(Compilation& c) {
   for (std::size_t step = 0; step < c.groups.size(); ++step) {
     const Node& node = c.node_of(step);
     try {
-      Problem problem = c.problem_of(node, c.prologue_of(step));
-      const Kernel& kernel = select_kernel(problem);
+      const Kernel& kernel = select_kernel(c.region_of(step));
       names.insert(kernel.name);
-      c.choices.push_back({std::move(problem), &kernel});
+      c.choices.push_back({&kernel});
     } catch (const Error& error) {
       if (node.scope.empty()) throw;
       throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
