@@ -12,7 +12,7 @@
 namespace cermet::cli {
 
 struct BenchCall {
-  std::string op, shape, constants, kernel;  ///< empty: constants that a kernel would prepack, the kernel that selection chooses
+  std::string op, shape, constants, kernel, config;  ///< empty: constants that a kernel would prepack, the kernel and configuration that selection chooses
   OperandValues values;
   std::int64_t tokens = 512;  ///< value of a symbolic dimension
   bool cold = false;
@@ -35,10 +35,10 @@ class BenchMachine {
   std::optional<ProgramStore> programs_;
 };
 
-/// A call with its kernel. The problem has no symbols.
+/// A call with its kernel and configuration. The problem has no symbols.
 struct BoundCall {
   Problem problem;
-  const Kernel* kernel;
+  Choice choice;
 };
 BoundCall bind_call(const BenchCall& call, BenchMachine& machine);
 
