@@ -181,7 +181,7 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
              problem.target ? problem.target->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
   if (!problem.target && cpu::active_isa() == cpu::Isa::avx512_bf16)
     facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
-  facts.row({"modelled for", json["limits"].get<std::string>()});
+  facts.row({"limits", json["limits"].get<std::string>()});
   if (selection.choice.kernel) {
     facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
     for (const Json& packed : json["packed"])
