@@ -55,7 +55,7 @@ double measure(const Row& row, double seconds, ThreadPool& pool, std::string_vie
   Problem problem = make_problem(*find_operator(row.op), types, {});
   const std::int64_t weights = row.weights();
   problem.constant_inputs = weights == 2 ? 6 : 2;
-  const Kernel& kernel = select_kernel(problem);
+  const Kernel& kernel = *select_kernel(problem).kernel;
   kernel_name = kernel.name;
   std::vector<OwnedTensor> owned;
   std::vector<TensorView> inputs;

@@ -24,28 +24,14 @@ Problem without_symbols(const Problem& problem) {
   return make_problem(*problem.op, std::move(types), problem.attributes);
 }
 
-const Kernel& kernel_of(const Problem& problem, const std::string& name) {
-  if (name.empty()) return select_kernel(problem);
-  const std::span<const Kernel* const> kernels = problem.target ? cuda::kernels_of(problem.op->kind) : cpu::kernels_of(problem.op->kind);
-  for (const Kernel* kernel : kernels) {
-    if (kernel->name != name) continue;
-    const Decline decline = kernel->declines(problem);
-    if (decline) fail(Status::unsupported, "{}: expected {} to take it, found: {}", problem.to_string(), name, *decline);
-    return *kernel;
-  }
-  std::vector<std::string_view> names;
-  for (const Kernel* kernel : kernels) names.push_back(kernel->name);
-  fail(Status::invalid_argument, "--kernel: expected one of {}, found {}", fmt::join(names, ", "), quote(name));
-}
-
 /// One set of operands and results in host memory with the kernel bound to them.
 struct Copy {
   BoundOp op;
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;
 
-  Copy(const Problem& problem, const Kernel& kernel, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
-      : op(problem, kernel, pool) {
+  Copy(const Problem& problem, const Choice& choice, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
+      : op(problem, choice, pool) {
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       inputs.emplace_back();
       if (!problem.has(i)) continue;
@@ -113,9 +99,10 @@ void add_rates(Json& json, const Cost& cost) {
 }
 
 Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& pool) {
-  const auto& [problem, kernel] = bound;
+  const auto& [problem, choice] = bound;
+  const Kernel* const kernel = choice.kernel;
   const std::int64_t bytes = copy_bytes(problem, *kernel), count = call.cold ? cold_copies(bytes) : 1;
-  require_memory(count * bytes + kernel->workspace(problem, pool.size()), problem.to_string());
+  require_memory(count * bytes + kernel->workspace(problem, choice.config, pool.size()), problem.to_string());
   std::vector<std::optional<BenchFill>> values(problem.inputs.size());
   for (std::size_t i = 0; i < values.size(); ++i)
     if (problem.has(i)) values[i].emplace(problem, i, call.values);
@@ -123,11 +110,12 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
   copies.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     stop_if_interrupted();
-    copies.emplace_back(problem, *kernel, pool, values, i);
+    copies.emplace_back(problem, choice, pool, values, i);
   }
   const std::vector<double> times = run_copies(copies, call.seconds);
   return {{"problem", problem.to_string()},
           {"kernel", kernel->name},
+          {"config", choice.config.to_string()},
           {"constants", constant_names(problem)},
           {"threads", pool.size()},
           {"instruction_set", cpu::name_of(cpu::active_isa())},
@@ -138,11 +126,13 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
 }
 
 Json measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
-  const auto& [problem, kernel] = bound;
-  const DeviceBench result = bench_on_device(problem, *kernel, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
-  return {{"problem", problem.to_string()},         {"kernel", kernel->name},        {"device", context.device().name()},
-          {"constants", constant_names(problem)},   {"copies", result.copies},       {"launches", result.times.launches},
-          {"graphs", result.times.graphs},          {"fallbacks", result.fallbacks}, {"median_seconds", result.times.median_seconds},
+  const auto& [problem, choice] = bound;
+  const DeviceBench result = bench_on_device(problem, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
+  return {{"problem", problem.to_string()},         {"kernel", choice.kernel->name},
+          {"config", choice.config.to_string()},    {"device", context.device().name()},
+          {"constants", constant_names(problem)},   {"copies", result.copies},
+          {"launches", result.times.launches},      {"graphs", result.times.graphs},
+          {"fallbacks", result.fallbacks},          {"median_seconds", result.times.median_seconds},
           {"min_seconds", result.times.min_seconds}};
 }
 
@@ -158,8 +148,8 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   Problem problem = without_symbols(parse_problem(api::operator_named(call.op), call.shape, call.tokens));
   mark_constants(problem, call.constants);
   problem.target = context.target();
-  const Kernel& kernel = kernel_of(problem, call.kernel);
-  return {std::move(problem), &kernel};
+  Choice choice = choose_by_name(problem, call.kernel, call.config);
+  return {std::move(problem), std::move(choice)};
 }
 
 Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context) {
@@ -173,7 +163,7 @@ std::string measured_text(const Json& result) {
   const auto count = [&](const char* key) { return result[key].get<std::int64_t>(); };
   const bool device = result.contains("device");
   Table table;
-  table.row({"kernel", result["kernel"].get<std::string>()});
+  table.row({"kernel", fmt::format("{}, {}", result["kernel"].get<std::string>(), result["config"].get<std::string>())});
   table.row(device ? std::vector<std::string>{"device", result["device"].get<std::string>()}
                    : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"), result["instruction_set"].get<std::string>())});
   const std::string median = seconds_text(number("median_seconds"));

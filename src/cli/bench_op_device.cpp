@@ -110,12 +110,12 @@ class OperandSets {
 
 }  // namespace
 
-DeviceBench bench_on_device(const Problem& problem, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options) {
+DeviceBench bench_on_device(const Problem& problem, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options) {
   constexpr std::int64_t most_sets = 8192;  // launches of one graph
-  OperandSets sets(problem, kernel, queue, pool, options.values);
+  OperandSets sets(problem, *choice.kernel, queue, pool, options.values);
   DeviceBench result;
   result.copies = options.cold ? std::clamp<std::int64_t>(div_up(4 * queue.device->target()->l2_bytes, sets.set_bytes()) + 1, 1, most_sets) : 1;
-  BoundOp op(problem, kernel, pool, queue);
+  BoundOp op(problem, choice, pool, queue);
   sets.make(result.copies);
   ReplayOptions replay;
   replay.seconds = options.seconds;

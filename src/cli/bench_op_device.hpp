@@ -20,6 +20,6 @@ struct DeviceBenchOptions {
 };
 
 /// A problem with constant dimensions.
-DeviceBench bench_on_device(const Problem& problem, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options);
+DeviceBench bench_on_device(const Problem& problem, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options);
 
 }  // namespace cermet::cli

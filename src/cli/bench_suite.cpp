@@ -37,10 +37,11 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
   for (const cermet::Json& field : json.as_object()) {
     const std::string_view key = field.key();
     if (key == "kernel") entry.call.kernel = field.as_string();
+    else if (key == "config") entry.call.config = field.as_string();
     else if (key == "constants") entry.call.constants = field.as_string();
     else if (key == "paging") entry.call.values.paging = parse_paging(field.as_string());
     else if (key == "cold") entry.call.cold = field.as_bool();
-    else if (key != "name" && key != "op" && key != "shape") field.refuse("expected name, op, shape, kernel, constants, paging or cold");
+    else if (key != "name" && key != "op" && key != "shape") field.refuse("expected name, op, shape, kernel, config, constants, paging or cold");
   }
   return entry;
 }
@@ -69,7 +70,7 @@ void keep_error(Entry& entry, Body body) try {
 void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
   std::vector<cuda::Program> programs;
   for (const Entry& entry : entries)
-    if (entry.bound) std::ranges::move(entry.bound->kernel->programs(entry.bound->problem), std::back_inserter(programs));
+    if (entry.bound) std::ranges::move(entry.bound->choice.kernel->programs(entry.bound->problem, entry.bound->choice.config), std::back_inserter(programs));
   store.prepare(programs);
 } catch (const Error& error) {
   if (error.status() == Status::cancelled) throw;
@@ -111,7 +112,7 @@ Verb bench_suite_verb() {
             const auto options = std::make_shared<Options>();
             parser
                 .option("FILE", options->file,
-                        "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, constants, paging, cold")
+                        "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, config, constants, paging, cold")
                 .required();
             parser.option("--device", options->device, "cpu or cuda").show_default();
             parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");

@@ -82,7 +82,8 @@ void show_text(Console& console, const OpDefinition& op) {
   for (const auto& [backend, list] : {std::pair("CPU", cpu::kernels_of(op.kind)), std::pair("GPU", cuda::kernels_of(op.kind))}) {
     Table kernels;
     for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
-    if (!kernels.empty()) console.print("Kernels on the {}, in the order in which they are tried\n{}\n", backend, kernels.to_string());
+    if (!kernels.empty())
+      console.print("Kernels on the {}, in the order that decides where models of their costs cannot tell\n{}\n", backend, kernels.to_string());
   }
   console.print("Example\n  cermet ops {} --explain '{}'\n", op.name, api::example_call(op));
 }
@@ -90,8 +91,24 @@ void show_text(Console& console, const OpDefinition& op) {
 // ---- One call ----
 
 std::string verdict(const Selection& selection, const Candidate& candidate) {
-  if (candidate.decline) return "declines: " + *candidate.decline;
-  return candidate.kernel == selection.kernel ? "chosen" : "would fit too";
+  if (candidate.decline) return fmt::format("declines: {}", *candidate.decline);
+  return candidate.kernel == selection.choice.kernel ? "chosen" : "would fit too";
+}
+
+Json configs_json(const Candidate& candidate) {
+  Json list = Json::array();
+  for (const ConfigCost& cost : candidate.configs)
+    list.push_back({{"config", cost.config.to_string()}, {"modelled_seconds", cost.seconds > 0 ? Json(cost.seconds) : Json()}});
+  return list;
+}
+
+/// Programs of a candidate's launches that its own do not suit.
+Json fallbacks_of(const Region& region, const Candidate& candidate) {
+  Json list = Json::array();
+  if (candidate.decline || !candidate.kernel->programs) return list;
+  for (const cuda::Program& program : candidate.kernel->programs(region))
+    if (program.fallback) list.push_back(short_name(program));
+  return list;
 }
 
 /// Constant operands with the layout that the kernel packs them into.
@@ -119,16 +136,38 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
   }
   json["candidates"] = Json::array();
   for (const Candidate& candidate : selection.candidates)
-    json["candidates"].push_back({{"kernel", candidate.kernel->name}, {"decline", candidate.decline ? Json(*candidate.decline) : Json()}});
-  json["kernel"] = selection.kernel ? Json(selection.kernel->name) : Json();
-  if (!selection.kernel) return json;
-  json["workspace_bytes"] = selection.kernel->workspace(problem, threads);
-  json["packed"] = layouts_of(problem, *selection.kernel);
-  if (!selection.kernel->programs) return json;
+    json["candidates"].push_back({{"kernel", candidate.kernel->name},
+                                  {"decline", candidate.decline ? Json(*candidate.decline) : Json()},
+                                  {"configs", configs_json(candidate)},
+                                  {"fallbacks", fallbacks_of(problem, candidate)}});
+  json["limits"] = limits_of(problem.target).source;
+  const auto& [kernel, config] = selection.choice;
+  json["kernel"] = kernel ? Json(kernel->name) : Json();
+  if (!kernel) return json;
+  json["config"] = config.to_string();
+  json["workspace_bytes"] = kernel->workspace(problem, config, threads);
+  json["packed"] = layouts_of(problem, *kernel);
+  if (!kernel->programs) return json;
   json["programs"] = Json::array();
   json["fallbacks"] = Json::array();
-  for (const cuda::Program& program : selection.kernel->programs(problem)) json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
+  for (const cuda::Program& program : kernel->programs(problem, config)) json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
   return json;
+}
+
+/// A row for the kernel, and one for each configuration but its own choice.
+void add_candidate(Table& table, std::size_t i, const Problem& problem, const Selection& selection) {
+  const Candidate& candidate = selection.candidates[i];
+  const bool chosen = candidate.kernel == selection.choice.kernel;
+  std::string text = verdict(selection, candidate);
+  if (!candidate.decline && candidate.configs[0].seconds > 0) text += fmt::format("; modelled to take {}", seconds_text(candidate.configs[0].seconds));
+  if (const Json fallbacks = fallbacks_of(problem, candidate); !fallbacks.empty())
+    text += fmt::format("; unaligned launches fall back on {}", fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
+  table.row({std::to_string(i + 1), candidate.kernel->name, text});
+  for (std::size_t c = 1; c < candidate.configs.size(); ++c) {
+    const ConfigCost& cost = candidate.configs[c];
+    const char* const mark = chosen && cost.config == selection.choice.config ? ", chosen" : "";
+    table.row({"", fmt::format("  {}", cost.config.to_string()), fmt::format("{}{}", cost.seconds > 0 ? seconds_text(cost.seconds) : "-", mark)});
+  }
 }
 
 void explain_text(Console& console, const Problem& problem, const Selection& selection, const Json& json) {
@@ -142,7 +181,8 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
              problem.target ? problem.target->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
   if (!problem.target && cpu::active_isa() == cpu::Isa::avx512_bf16)
     facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
-  if (selection.kernel) {
+  facts.row({"limits", json["limits"].get<std::string>()});
+  if (selection.choice.kernel) {
     facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
     for (const Json& packed : json["packed"])
       facts.row({"packed " + packed["operand"].get<std::string>(),
@@ -153,10 +193,10 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
     facts.row({"programs", names("programs")});
     if (!json["fallbacks"].empty()) facts.row({"fallbacks", names("fallbacks") + ", for addresses or strides that do not suit the kernel's own programs"});
   }
-  for (std::size_t i = 0; i < selection.candidates.size(); ++i)
-    candidates.row({std::to_string(i + 1), std::string(selection.candidates[i].kernel->name), verdict(selection, selection.candidates[i])});
-  console.print("{}\n{}candidates, in order\n{}", problem.to_string(), facts.to_string(), candidates.to_string());
-  if (!selection.kernel) console.write("no kernel takes this call\n");
+  for (std::size_t i = 0; i < selection.candidates.size(); ++i) add_candidate(candidates, i, problem, selection);
+  console.print("{}\n{}candidates with their configurations and modelled times; the first where models cannot tell\n{}", problem.to_string(), facts.to_string(),
+                candidates.to_string());
+  if (!selection.choice.kernel) console.write("no kernel takes this call\n");
 }
 
 void explain(Console& console, const OpDefinition& op, const Options& options) {

@@ -58,7 +58,7 @@ struct Problem {
   Attributes attributes;              ///< resolved: every attribute of the schema is present
   std::uint64_t constant_inputs = 0;  ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
   SymbolValues maximum;               ///< largest value each symbol may take
-  const Target* target = nullptr;  ///< the device that kernels are chosen for; null for the CPU
+  const Target* target = nullptr;     ///< the device that kernels are chosen for; null for the CPU
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
   bool is_constant(std::size_t i) const { return i < 64 && ((constant_inputs >> i) & 1u); }

@@ -14,8 +14,8 @@ std::optional<TensorType> type_of(const TensorView& view) { return view.type(); 
 BoundOp bind_product(OpKind op, std::vector<std::optional<TensorType>> inputs, ThreadPool& pool) {
   Problem problem = make_problem(definition(op), std::move(inputs), {{"out_dtype", "f32"}});
   problem.constant_inputs = 1u << 1;  // the weight
-  const Kernel& kernel = select_kernel(problem);
-  return BoundOp(std::move(problem), kernel, pool);
+  const Choice choice = select_kernel(problem);
+  return BoundOp(std::move(problem), choice, pool);
 }
 
 }  // namespace

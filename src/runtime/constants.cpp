@@ -15,7 +15,7 @@ namespace {
 
 /// On the CPU, whatever device the graph is for: weights are packed there.
 void compute(Problem problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, ThreadPool& pool) {
-  if (const Kernel* kernel = explain_selection(problem).kernel) return BoundOp(std::move(problem), *kernel, pool).run(inputs, outputs);
+  if (Choice choice = explain_selection(problem).choice; choice.kernel) return BoundOp(std::move(problem), std::move(choice), pool).run(inputs, outputs);
   problem.op->reference({inputs, outputs, problem.attributes});
 }
 

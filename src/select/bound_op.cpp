@@ -24,25 +24,25 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
   }
 }
 
-BoundOp::BoundOp(Region region, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue)
-    : region_(std::move(region)), kernel_(&kernel), pool_(&pool), queue_(queue) {
-  launch_ = kernel.bind(region_);
-  workspace_bytes_ = kernel.workspace(region_, pool.size());
+BoundOp::BoundOp(Region region, Choice choice, ThreadPool& pool, const DeviceQueue& queue)
+    : region_(std::move(region)), choice_(std::move(choice)), pool_(&pool), queue_(queue) {
+  launch_ = choice_.kernel->bind(region_, choice_.config);
+  workspace_bytes_ = choice_.kernel->workspace(region_, choice_.config, pool.size());
   packed_.resize(region_.operands.size());
   packed_on_device_.resize(region_.operands.size());
   operands_.resize(region_.operands.size());
-  if (!kernel.programs) return;
+  if (!choice_.kernel->programs) return;
   CERMET_ASSERT(queue_.programs != nullptr);
-  programs_ = queue_.programs->get(kernel.programs(region_));
+  programs_ = queue_.programs->get(choice_.kernel->programs(region_, choice_.config));
 }
 
 void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
-  const WeightLayout* layout = kernel_->weight_layout(region_, operand);
+  const WeightLayout* layout = choice_.kernel->weight_layout(region_, operand);
   if (!layout) return;
   const std::int64_t bytes = packed_bytes(*layout, weight.type());
   AlignedBuffer packed = packed_[operand].size() == bytes ? std::move(packed_[operand]) : AlignedBuffer(bytes);
   pack_weight(*layout, weight, packed.data(), *pool_);
-  if (kernel_->programs) {
+  if (choice_.kernel->programs) {
     packed_on_device_[operand] = queue_.device->allocate(packed.size());
     queue_.stream->upload(packed_on_device_[operand].data(), packed.data(), packed.size());
     queue_.stream->synchronize();
@@ -59,7 +59,7 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
   }
   Stream* const used = stream ? stream : queue_.stream;
   if (!workspace && workspace_bytes_ > 0) workspace = own_workspace(used);
-  if (!kernel_->programs) return launch_({operands_, outputs, workspace, pool_});
+  if (!choice_.kernel->programs) return launch_({operands_, outputs, workspace, pool_});
   plan_.clear();
   const cuda::TaskQueue queue(*queue_.device, plan_, programs_);
   launch_({operands_, outputs, workspace, pool_, &queue});
@@ -68,7 +68,7 @@ void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView
 }
 
 std::byte* BoundOp::own_workspace(Stream* stream) {
-  if (kernel_->programs) {
+  if (choice_.kernel->programs) {
     if (!device_workspace_.data()) {
       device_workspace_ = queue_.device->allocate(workspace_bytes_);
       stream->fill(device_workspace_.data(), 0,

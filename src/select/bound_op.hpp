@@ -5,19 +5,20 @@
 
 #include "base/buffer.hpp"
 #include "jit/program_store.hpp"
-#include "kernel/kernel.hpp"
+#include "select/select.hpp"
 
 namespace cermet {
 
 class BoundOp {
  public:
   /// Binds a region with constant dimensions to a kernel that does not decline it. A kernel for CUDA needs the queue, which must outlive the object.
-  BoundOp(Region region, const Kernel& kernel, ThreadPool& pool, const DeviceQueue& queue = {});
+  BoundOp(Region region, Choice choice, ThreadPool& pool, const DeviceQueue& queue = {});
 
   const Region& region() const { return region_; }
   /// The anchor's.
   const Problem& problem() const { return region_.problem(); }
-  const Kernel& kernel() const { return *kernel_; }
+  const Kernel& kernel() const { return *choice_.kernel; }
+  const Config& config() const { return choice_.config; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Launches that took a slower program (cuda::Program::fallback).
   std::int64_t fallbacks() const { return fallbacks_; }
@@ -33,7 +34,7 @@ class BoundOp {
   std::byte* own_workspace(Stream* stream);
 
   Region region_;
-  const Kernel* kernel_;
+  Choice choice_;
   ThreadPool* pool_;
   Launcher launch_;
   std::int64_t workspace_bytes_ = 0, fallbacks_ = 0;

@@ -1,27 +1,54 @@
-// WHICH: the choice among an operator's kernels: ordered candidates, the first that does not decline.
+// WHICH: the choice among an operator's kernels and their configurations: the cheapest by modelled cost, and the first where models cannot tell.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/kernel.hpp"
 
 namespace cermet {
 
+/// A kernel and how it runs.
+struct Choice {
+  const Kernel* kernel = nullptr;
+  Config config;
+
+  Choice() = default;
+  Choice(const Kernel& chosen, Config way = {}) : kernel(&chosen), config(std::move(way)) {}  // NOLINT(google-explicit-constructor): in its own way
+  friend bool operator==(const Choice&, const Choice&) = default;
+};
+
+/// A configuration with its modelled seconds; 0 where the kernel has no model.
+struct ConfigCost {
+  Config config;
+  double seconds = 0;
+};
+
 struct Candidate {
   const Kernel* kernel;
-  Decline decline;  ///< why it declined; nothing for the chosen one and those after it that would also fit
+  Decline decline;                  ///< why it declined; nothing for the chosen one and others that would also fit
+  std::vector<ConfigCost> configs;  ///< of one that fits: its own choice first
 };
 
 struct Selection {
-  const Kernel* kernel = nullptr;  ///< null when every candidate declines
+  Choice choice;  ///< without a kernel when every candidate declines
   std::vector<Candidate> candidates;
 };
 
 /// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
+/// A configuration that CERMET_CONFIG names is chosen where its kernel takes the region; throws Error where the kernel has no such configuration.
 Selection explain_selection(const Region& region);
-/// The chosen kernel; throws Error(unsupported) with every reason when none fits.
-const Kernel& select_kernel(const Region& region);
+/// The chosen kernel and configuration; throws Error(unsupported) with every reason when none fits.
+Choice select_kernel(const Region& region);
+/// Whether some kernel takes the region.
+bool is_taken(const Region& region);
 /// Whether some kernel takes regions of several nodes whose anchor is this operator.
 bool fuses(OpKind anchor, const Target* target);
+
+/// The kernel of this name, or where `kernel` is empty the chosen one, with the configuration of this text, or where that is empty the one that selection
+/// would give it. Throws Error that says which there are, or why the kernel declines.
+Choice choose_by_name(const Region& region, std::string_view kernel, std::string_view config);
 
 }  // namespace cermet

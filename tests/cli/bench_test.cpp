@@ -41,6 +41,8 @@ TEST(BenchOp, MistakesAreNamed) {
   expect_mistake("bench op rmsnorm --shape 'f32[2,8]'", {"\"rmsnorm\"", "rms_norm"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8] f32[9]'", {"operand 1 (weight)"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --kernel fast", {"--kernel", "rowwise.rms_norm", "\"fast\""});
+  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows=2", {"rowwise.rms_norm", "one of default", "\"rows=2\""});
+  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows", {"configuration", "\"rows\""});
   expect_mistake("bench op rms_norm --shape 'f32[1000000,10000000]'", {"memory", "TiB"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --seconds -1", {"--seconds"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --threads 100000", {"--threads"});

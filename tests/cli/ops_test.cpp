@@ -82,6 +82,41 @@ TEST(Ops, FallbacksOfAKernelAreListed) {
   EXPECT_NE(run_cermet(call).out.find("fallbacks  gemm/general"), std::string::npos) << run_cermet(call).out;
 }
 
+TEST(Ops, EveryConfigurationOfACandidateIsListedWithItsModelledTime) {
+  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[1,4096] w=bf16[6144,4096]'";
+  const auto json = run_cermet(call + " --json").json();
+  EXPECT_EQ(json["kernel"], "gemv.linear");
+  EXPECT_EQ(json["config"], "default");
+  EXPECT_EQ(json["limits"], "data sheet of H200");
+  for (const auto& candidate : json["candidates"]) {
+    if (candidate["kernel"] == "gemv.linear") {
+      ASSERT_EQ(candidate["configs"].size(), 3u);
+      EXPECT_EQ(candidate["configs"][1]["config"], "stream=0");
+      EXPECT_GT(candidate["configs"][1]["modelled_seconds"].get<double>(), 11e-6);
+    }
+    if (candidate["kernel"] == "gemm.linear.hopper") {
+      EXPECT_EQ(candidate["fallbacks"], nlohmann::json::array({"gemm/general"}));
+      EXPECT_GT(candidate["configs"].size(), 8u);
+    }
+  }
+  const std::string text = run_cermet(call).out;
+  EXPECT_NE(text.find("unaligned launches fall back on gemm/general"), std::string::npos) << text;
+  EXPECT_NE(text.find("stream=1"), std::string::npos) << text;
+}
+
+TEST(Ops, AVariableForcesAConfiguration) {
+  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[64,4096] w=bf16[4096,4096]' --json";
+  const auto forced = run_cermet(call, "", "CERMET_CONFIG='gemv.linear: stream=0; gemm.linear.tensor: tile=64'").json();
+  EXPECT_EQ(forced["kernel"], "gemm.linear.tensor") << "gemv declines 64 rows";
+  EXPECT_EQ(forced["config"], "tile=64");
+  const CommandResult unknown = run_cermet(call, "", "CERMET_CONFIG='gemm.linear.tensor: tile=65'");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("one of default; tile=64; tile=128, found"), std::string::npos) << unknown.err;
+  const CommandResult nameless = run_cermet(call, "", "CERMET_CONFIG=tile=64");
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("CERMET_CONFIG"), std::string::npos) << nameless.err;
+}
+
 TEST(Ops, MistakesAreNamed) {
   expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
   expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});

@@ -80,7 +80,7 @@ TEST(Gemm, AKernelBoundForATokenRangeTakesEveryCountInIt) {
   Problem problem = make_problem(*data.problem.op, {TensorType{DType::bf16, {Dim::symbol("T"), k}}, data.problem.inputs[1]}, {{"out_dtype", "f32"}});
   problem.constant_inputs = data.problem.constant_inputs;
   problem.maximum.set(Symbol("T"), most);
-  const Kernel& kernel = select_kernel(problem);
+  const Kernel& kernel = *select_kernel(problem).kernel;
   const WeightLayout* layout = kernel.weight_layout(problem, 1);
   ASSERT_NE(layout, nullptr) << kernel.name;
   const AlignedBuffer packed(packed_bytes(*layout, *problem.inputs[1])), workspace(kernel.workspace(problem, pool.size()));

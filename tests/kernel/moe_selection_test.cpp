@@ -20,13 +20,13 @@ template <class Look>
 }
 
 std::string layout_of_experts(const Problem& problem) {
-  const WeightLayout* const layout = select_kernel(problem).weight_layout(problem, mixture_gate_up);
+  const WeightLayout* const layout = select_kernel(problem).kernel->weight_layout(problem, mixture_gate_up);
   return fmt::format("layout: {}", layout ? layout->name : "none");
 }
 
 std::string reason_to_decline(const Problem& problem) {
   const Selection selection = explain_selection(problem);
-  return selection.kernel ? "taken" : *selection.candidates.front().decline;
+  return selection.choice.kernel ? "taken" : *selection.candidates.front().decline;
 }
 
 TEST(MoeSelectionDeathTest, PartsPassOverDisabledKernels) {

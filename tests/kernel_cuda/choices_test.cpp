@@ -30,9 +30,10 @@ TEST(Choices, TheSuiteRunsWhatWasMeasured) {
   std::string text;
   for (std::string line; std::getline(calls, line);) {
     const Problem problem = parse_line(line, device->target());
-    const Kernel& kernel = select_kernel(problem);
-    NullLaunches null(problem, kernel);
-    text += fmt::format("{}\n  {}: {}\n", line, kernel.name, launches_text(null.launch(null.inputs(), null.outputs()), kernel.programs(problem)));
+    const auto [kernel, config] = select_kernel(problem);
+    NullLaunches null(problem, *kernel, config);
+    text += fmt::format("{}\n  {}, {}: {}\n", line, kernel->name, config.to_string(),
+                        launches_text(null.launch(null.inputs(), null.outputs()), kernel->programs(problem, config)));
   }
   expect_golden("kernel_cuda/golden/choices.txt", text);
 }

@@ -16,14 +16,13 @@ std::string launches_of(const Graph& graph, std::int64_t tokens, const Target* t
   SymbolValues maximum;
   for (const char* symbol : {"T", "B", "R"}) maximum.set(Symbol(symbol), tokens);
   const auto groups =
-      plan_fusion(graph, maximum, target,
-                  {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return explain_selection(region).kernel != nullptr; }});
+      plan_fusion(graph, maximum, target, {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }});
   std::string text;
   for (const FusionGroup& group : groups) {
-    const Kernel& kernel = select_kernel(group.region);
-    NullLaunches null(group.region, kernel);
-    text += fmt::format("  {} {}: {}\n", graph.nodes()[static_cast<std::size_t>(group.anchor())].scope, kernel.name,
-                        launches_text(null.launch(null.inputs(), null.outputs()), kernel.programs(group.region)));
+    const auto [kernel, config] = select_kernel(group.region);
+    NullLaunches null(group.region, *kernel, config);
+    text += fmt::format("  {} {}: {}\n", graph.nodes()[static_cast<std::size_t>(group.anchor())].scope, kernel->name,
+                        launches_text(null.launch(null.inputs(), null.outputs()), kernel->programs(group.region, config)));
   }
   return text;
 }

@@ -9,6 +9,8 @@
 #include "kernel/cpu/activation-inl.hpp"
 #include "kernel/cpu/gemm_bf16.hpp"
 #include "kernel/cpu/gemm_tiles-inl.hpp"
+#include "kernel/cpu/limits.hpp"
+#include "kernel/roofline.hpp"
 #include "op/products.hpp"
 #include "op/reference.hpp"
 
@@ -178,6 +180,12 @@ Launcher bind_grouped_linear(const Problem&) {
   return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, pairs); };
 }
 
+double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
+/// Never dearer than float32: where they are slower, they run because CERMET_BF16_PRODUCTS asks for them.
+double pairs_cost(const Region& region, const DeviceLimits& limits) {
+  return roofline_seconds(region, std::max(1.0, bf16_ratio()) * limits.f32_operations_per_second, limits);
+}
+
 }  // namespace
 
 extern const Kernel gemm_linear_bf16{
@@ -188,6 +196,7 @@ extern const Kernel gemm_linear_bf16{
     .bind = bind_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .cost = pairs_cost,
 };
 
 extern const Kernel gemm_linear_packed{
@@ -198,6 +207,7 @@ extern const Kernel gemm_linear_packed{
     .bind = bind_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .cost = cost,
 };
 
 extern const Kernel gemm_dual_linear_bf16{
@@ -208,6 +218,7 @@ extern const Kernel gemm_dual_linear_bf16{
     .bind = bind_dual_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .cost = pairs_cost,
 };
 
 extern const Kernel gemm_dual_linear_packed{
@@ -218,6 +229,7 @@ extern const Kernel gemm_dual_linear_packed{
     .bind = bind_dual_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .cost = cost,
 };
 
 extern const Kernel gemm_grouped_linear_bf16{
@@ -228,6 +240,7 @@ extern const Kernel gemm_grouped_linear_bf16{
     .bind = bind_grouped_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .cost = pairs_cost,
 };
 
 extern const Kernel gemm_grouped_linear_packed{
@@ -238,6 +251,7 @@ extern const Kernel gemm_grouped_linear_packed{
     .bind = bind_grouped_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .cost = cost,
 };
 
 }  // namespace cermet::cpu

@@ -1,6 +1,6 @@
-// linear by cuBLASLt: a candidate like any other. It is listed after our own tensor core kernels, so it is chosen by
-// name or by tuning.
-#include "kernel/cuda/gemm_general.hpp"
+// linear by cuBLASLt: a candidate like any other. What it does inside is not known, so it is modelled as our own tensor core kernels are, which come first:
+// it is chosen by name or by tuning.
+#include "kernel/cuda/gemm_hopper.hpp"
 #include "kernel/cuda/gemm_rows.hpp"
 
 namespace cermet::cuda {
@@ -52,6 +52,11 @@ Launcher bind(const Problem& problem) {
   };
 }
 
+double cost(const Problem& problem, const DeviceLimits& limits) {
+  if (!HopperProduct::declines(problem)) return HopperProduct(problem).seconds(limits);
+  return GeneralProduct(problem, GeneralProduct::Programs::tensor).seconds(limits);
+}
+
 }  // namespace
 
 extern const Kernel cublaslt_linear;
@@ -63,6 +68,7 @@ const Kernel cublaslt_linear{
     .bind = bind,
     .workspace = [](const Problem&, int) { return workspace_bytes; },
     .programs = [](const Problem& problem) { return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs()); },
+    .cost = cost,
 };
 
 }  // namespace cermet::cuda

@@ -43,7 +43,7 @@ GeneralProduct::Operands GeneralProduct::operands_of(OpKind op) {
   }
 }
 
-GeneralProduct::GeneralProduct(const Problem& problem, Programs programs)
+GeneralProduct::GeneralProduct(const Problem& problem, Programs programs, const Config& config)
     : op_(problem.op->kind),
       operands_(operands_of(op_)),
       kinds_(programs),
@@ -68,14 +68,36 @@ GeneralProduct::GeneralProduct(const Problem& problem, Programs programs)
     const Dims &scale = type(operands_.w_scale).dims, &w = problem.input(1).dims;
     right_ = op_ == OpKind::grouped_linear ? *stacked_scale_grid(scale, w) : *column_scale_grid(scale, w[0], w[1]);
   }
+  multiprocessors_ = problem.target->multiprocessors;
   if (problem.target->compute_capability >= 80) stages_ = 4;
   const Dims& y = problem.outputs[0].dims;
-  double rows = 1;
-  for (std::size_t axis = 0; axis + 1 < y.size(); ++axis) rows *= static_cast<double>(y[axis].value(problem.maximum));
-  most_tiles_ = rows * static_cast<double>(y.back().value(problem.maximum)) / (large_tile * large_tile);
+  for (std::size_t axis = 0; axis + 1 < y.size(); ++axis) most_rows_ *= y[axis].value(problem.maximum);
+  most_columns_ = y.back().value(problem.maximum);
+  most_k_ = problem.size(0, transpose_a_ ? -2 : -1);
+  if (op_ == OpKind::grouped_linear) groups_ = problem.size(1, 0);
+  most_bytes_ = cost_of(problem).bytes;
+  most_tiles_ = static_cast<double>(most_rows_) * static_cast<double>(most_columns_) / (large_tile * large_tile);
+  tile_ = config.find("tile").value_or(0);
 }
 
-bool GeneralProduct::has_large() const { return kinds_ != Programs::small && most_tiles_ >= static_cast<double>(enough_tiles); }
+bool GeneralProduct::has_large() const {
+  if (tile_ != 0) return tile_ == large_tile;
+  return kinds_ != Programs::small && most_tiles_ >= static_cast<double>(enough_tiles);
+}
+
+std::vector<Config> GeneralProduct::configs() { return {{}, {{"tile", small_tile}}, {{"tile", large_tile}}}; }
+
+// Assumed, not measured: the CUDA cores reach half of their peak, byte dot products four times as much, and mma.sync six tenths of the tensor cores' peak.
+double GeneralProduct::seconds(const DeviceLimits& limits) const {
+  const bool tensor = kinds_ == Programs::tensor;
+  const int tile = has_large() ? large_tile : small_tile, blocks = tile == small_tile ? 2 : 1;  // on an SM
+  const double rate = tensor ? 0.6 * limits.operations_per_second(a_) : (a_ == DType::i8 ? 2.0 : 0.5) * limits.f32_operations_per_second;
+  const std::int64_t columns = op_ == OpKind::dual_linear ? tile / 2 : tile, resident = std::int64_t{multiprocessors_} * blocks;
+  const std::int64_t tiles = (div_up(std::max<std::int64_t>(most_rows_, 1), tile) + groups_) * div_up(std::max<std::int64_t>(most_columns_, 1), columns);
+  const double length = static_cast<double>(most_k_), operations = static_cast<double>(div_up(tiles, resident) * resident) * 2 * tile * tile * length;
+  const double copied = static_cast<double>(tiles) * tile * length * static_cast<double>(size_of(a_) + size_of(b_));
+  return 3500 / limits.clock_hz + std::max({operations / rate, copied / limits.cache_bytes_per_second, most_bytes_ / limits.read_bytes_per_second});
+}
 
 Program GeneralProduct::program(bool tensor, int tile) const {
   std::string config = fmt::format(".a = {}, .b = {}, .out = {}, .bias = {}, .bias_up = {}, .residual = {}, .offsets = {}", device_name(a_), device_name(b_),
@@ -208,36 +230,37 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
     return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, columns) * batches;
   };
   const bool tensor = kinds_ == Programs::tensor, fits = !tensor || (p.a_vectors && p.b_vectors);
-  const bool large = fits && has_large() && items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
+  const bool enough = items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
+  const bool large = fits && has_large() && (enough || tile_ != 0);
   const std::size_t program = !fits ? 0 : (tensor ? 1u : 0u) + (large ? 1u : 0u);
   args.queue->run(first_program + program, items(large ? large_tile : small_tile), p);
 }
 
 namespace {
 
-std::vector<Program> programs(const Problem& problem) { return GeneralProduct(problem).programs(); }
-Launcher bind(const Problem& problem) {
-  return [product = GeneralProduct(problem)](const LaunchArgs& args) { product.launch(args); };
-}
-std::vector<Program> tensor_programs(const Problem& problem) { return GeneralProduct(problem, GeneralProduct::Programs::tensor).programs(); }
-Launcher bind_tensor(const Problem& problem) {
-  return [product = GeneralProduct(problem, GeneralProduct::Programs::tensor)](const LaunchArgs& args) { product.launch(args); };
+using Kinds = GeneralProduct::Programs;
+
+template <Kinds kinds>
+Kernel make(const char* name, OpKind op, const char* summary) {
+  return {.name = name,
+          .op = op,
+          .summary = summary,
+          .bind = [](const Problem& p, const Config& config) -> Launcher {
+            return [product = GeneralProduct(p, kinds, config)](const LaunchArgs& args) { product.launch(args); };
+          },
+          .programs = [](const Problem& p, const Config& config) { return GeneralProduct(p, kinds, config).programs(); },
+          .configs = [](const Problem&) { return GeneralProduct::configs(); },
+          .cost = [](const Problem& p, const Config& config, const DeviceLimits& limits) { return GeneralProduct(p, kinds, config).seconds(limits); }};
 }
 
 Kernel general(const char* name, OpKind op) {
-  return {.name = name,
-          .op = op,
-          .summary = "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment",
-          .bind = bind,
-          .programs = programs};
+  return make<Kinds::all>(name, op, "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment");
 }
 Kernel tensor(const char* name, OpKind op) {
-  return {.name = name,
-          .op = op,
-          .summary = "mma.sync fed by asynchronous copies, for every architecture; launches whose rows are not aligned run on the CUDA cores",
-          .declines = GeneralProduct::declines_tensor,
-          .bind = bind_tensor,
-          .programs = tensor_programs};
+  Kernel kernel =
+      make<Kinds::tensor>(name, op, "mma.sync fed by asynchronous copies, for every architecture; launches whose rows are not aligned run on the CUDA cores");
+  kernel.declines = GeneralProduct::declines_tensor;
+  return kernel;
 }
 
 }  // namespace

@@ -15,7 +15,12 @@ class GeneralProduct {
   /// Which programs to compile: any tiles on the CUDA cores; their small tiles alone, for kernels that rarely come here; or tiles on the tensor cores, and the
   /// small ones for launches whose rows are not aligned.
   enum class Programs { all, small, tensor };
-  explicit GeneralProduct(const Problem& problem, Programs programs = Programs::all);
+  /// Without a configuration, launches take large tiles where there are enough of them; with one, its tiles.
+  explicit GeneralProduct(const Problem& problem, Programs programs = Programs::all, const Config& config = {});
+  /// Sizes of tiles; the first leaves the choice to launches.
+  static std::vector<Config> configs();
+  /// Modelled seconds at the symbols' maximum.
+  double seconds(const DeviceLimits& limits) const;
   /// Why the tensor cores do not take a problem.
   static Decline declines_tensor(const Problem& problem);
   std::vector<Program> programs() const;
@@ -44,6 +49,10 @@ class GeneralProduct {
   DType a_, b_, out_, bias_ = DType::f32, bias_up_ = DType::f32, residual_ = DType::f32, offsets_ = DType::i32;
   std::string activation_ = "identity";
   double most_tiles_ = 0;  ///< of the large program, at the symbols' maximum
+  std::int64_t most_rows_ = 1, most_columns_ = 0, most_k_ = 0, groups_ = 0;
+  double most_bytes_ = 0;  ///< that it moves
+  int multiprocessors_ = 1;
+  std::int64_t tile_ = 0;  ///< 0: by the launch
 };
 
 }  // namespace cermet::cuda

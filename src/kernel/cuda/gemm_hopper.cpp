@@ -87,7 +87,7 @@ Decline HopperProduct::declines(const Problem& p) {
   return std::nullopt;
 }
 
-HopperProduct::HopperProduct(const Problem& p)
+HopperProduct::HopperProduct(const Problem& p, const Config& config)
     : op_(p.op->kind), a_(p.input(0).dtype), b_(p.input(1).dtype), out_(p.outputs[0].dtype), general_(p, GeneralProduct::Programs::small) {
   n_ = p.outputs[0].dims.back().constant();
   k_ = p.input(0).dims.back().constant();
@@ -120,14 +120,21 @@ HopperProduct::HopperProduct(const Problem& p)
   work_.widest = dual_ || split_ || is_fp8(b_) || blocked_ ? 128 : 256;
   work_.offsets = grouped;
   work_.multiprocessors = p.target->multiprocessors;
+  work_.operand = b_;
+  work_.set_limits(limits_of(p.target));
   if (grouped) work_.groups = p.input(1).dims[0].constant();
   if (op_ == OpKind::matmul) {
     const Dims& b = p.input(1).dims;
     batches_ = !std::all_of(b.begin(), b.end() - 2, [](const Dim& d) { return d == Dim(1); });
-    if (batches_) rows = p.size(0, -2);
+    if (batches_) {
+      most_batches_ = rows / std::max<std::int64_t>(1, p.size(0, -2));
+      rows = p.size(0, -2);
+    }
   }
   work_.ungrouped = !grouped && !batches_;
-  tiles_ = blocked_ ? std::vector<HopperTile>{{128, 128}} : choose_hopper_tiles(work_, rows);
+  most_rows_ = rows;
+  if (!config.empty()) tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages"))}};
+  else tiles_ = blocked_ ? std::vector<HopperTile>{{128, 128}} : choose_hopper_tiles(work_, rows);
 }
 
 Program HopperProduct::program(const HopperTile& tile) const {
@@ -206,11 +213,27 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   return fits ? std::optional(view) : std::nullopt;
 }
 
-HopperTile HopperProduct::choose(std::int64_t m, std::int64_t groups) const {
+HopperTile HopperProduct::choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m) {
+  return *std::min_element(tiles.begin(), tiles.end(),
+                           [&](const HopperTile& a, const HopperTile& b) { return hopper_seconds(work, a, m) < hopper_seconds(work, b, m); });
+}
+
+std::vector<Config> HopperProduct::configs() const {
+  std::vector<Config> list(1);
+  const std::vector<HopperTile> possible = blocked_ ? tiles_ : possible_hopper_tiles(work_);
+  for (const HopperTile& tile : possible) {
+    const int most = hopper_stages(work_, tile);
+    for (int stages = most; stages >= 2; stages = stages > 4 ? 4 : stages - 1)
+      list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", stages}});
+  }
+  return list;
+}
+
+double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
-  work.groups = groups;
-  return *std::min_element(tiles_.begin(), tiles_.end(),
-                           [&](const HopperTile& a, const HopperTile& b) { return hopper_cycles(work, a, m) < hopper_cycles(work, b, m); });
+  work.set_limits(limits);
+  if (batches_) work.groups = most_batches_;
+  return hopper_seconds(work, choose(tiles_, work, most_rows_), most_rows_);
 }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
@@ -273,33 +296,12 @@ void HopperProduct::launch(const LaunchArgs& args) const {
     const gemm::PartsParams parts{args.inputs[0].data, args.workspace, view->x_stride, narrow(view->m), narrow(k_)};
     args.queue->run(tiles_.size(), div_up(view->m * k_, gemm::parts_item), parts);
   }
-  const HopperTile tile = choose(view->m, op_ == OpKind::grouped_linear ? args.inputs[1].shape[0] : view->batches);
+  HopperWork work = work_;
+  work.groups = op_ == OpKind::grouped_linear ? args.inputs[1].shape[0] : view->batches;
+  const HopperTile tile = choose(tiles_, work, view->m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
   const gemm::HopperParams p = params(args, *view, tile);
   args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
 }
-
-namespace {
-
-constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
-
-Launcher bind(const Problem& problem) {
-  return [product = HopperProduct(problem)](const LaunchArgs& args) { product.launch(args); };
-}
-std::vector<Program> programs(const Problem& problem) { return HopperProduct(problem).programs(); }
-std::int64_t workspace(const Problem& problem, int) { return HopperProduct(problem).workspace(); }
-
-Kernel kernel(const char* name, OpKind op) {
-  return {.name = name, .op = op, .summary = summary, .declines = HopperProduct::declines, .bind = bind, .workspace = workspace, .programs = programs};
-}
-
-}  // namespace
-
-extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper, gemm_grouped_linear_hopper;
-const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear);
-const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
-const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
-const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_hopper = kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear);
 
 }  // namespace cermet::cuda

@@ -10,8 +10,12 @@ namespace cermet::cuda {
 class HopperProduct {
  public:
   static Decline declines(const Problem& problem);
-  /// A problem that it does not decline.
-  explicit HopperProduct(const Problem& problem);
+  /// A problem that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
+  explicit HopperProduct(const Problem& problem, const Config& config = {});
+  /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
+  std::vector<Config> configs() const;
+  /// Modelled seconds at the symbols' maximum.
+  double seconds(const DeviceLimits& limits) const;
   /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general GEMM.
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
@@ -22,7 +26,7 @@ class HopperProduct {
   struct View;
   std::optional<View> view_of(const LaunchArgs& args) const;
   Program program(const HopperTile& tile) const;
-  HopperTile choose(std::int64_t m, std::int64_t groups) const;
+  static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
 
   OpKind op_;
@@ -33,6 +37,7 @@ class HopperProduct {
   std::string activation_ = "identity";
   ScaleGrid left_, right_;
   HopperWork work_;
+  std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;
   GeneralProduct general_;
 };

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/device_limits.hpp"
+
 namespace cermet::cuda {
 
 struct HopperTile {
   int block_m = 128, block_n = 256;
+  int stages = 0;  ///< of the ring in shared memory; 0: as many as fit
   friend bool operator==(const HopperTile&, const HopperTile&) = default;
 };
 
@@ -21,12 +24,19 @@ struct HopperWork {
   bool ungrouped = true;
   int widest = 256;  ///< most columns of a tile that the registers hold
   int multiprocessors = 132;
+  DType operand = DType::bf16;  ///< what the tensor cores multiply
+  /// Of the device: seconds of a cycle; bytes and operations of a second.
+  double cycle = 0, read_rate = 0, cache_rate = 0, operation_rate = 0;
+
+  void set_limits(const DeviceLimits& limits);
 };
 
-/// Cycles that a GEMM of m rows (all groups together, where they are found by offsets) takes.
-double hopper_cycles(const HopperWork& work, const HopperTile& tile, std::int64_t m);
+/// Seconds that a GEMM of m rows (all groups together, where they are found by offsets) takes.
+double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
+/// Tiles that suit the work, each with as many stages as fit; widest first.
+std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
 /// The fewest tiles that are near the best for every number of rows up to `most`; at most three.
 std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t most);
 

@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/gemm_rows.hpp"
+#include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
@@ -85,13 +86,13 @@ FewRows::Operands FewRows::places_of(const Region& region) {
   return places;
 }
 
-FewRows::FewRows(const Region& region)
+FewRows::FewRows(const Region& region, const Config& config)
     : op_(region.problem().op->kind),
       operands_(places_of(region)),
       row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(operands_.w)) &&
                 (operands_.w_up < 0 || region.is_constant(static_cast<std::size_t>(operands_.w_up)))),
-      stream_(streams(region.problem(), row_bytes_)) {
+      stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0) {
   const Problem& p = region.problem();
   const Problem* const norm = norm_of(region);
   if (norm != nullptr) {
@@ -123,6 +124,18 @@ FewRows::FewRows(const Region& region)
                                      : !stream_ && held <= 8            ? 3
                                                                         : 2,
                        .alternates = stream_});
+}
+
+std::vector<Config> FewRows::configs(const Region& region) {
+  std::vector<Config> list{{}, {{"stream", 0}}};
+  if (FewRows(region).stream_) list.push_back({{"stream", 1}});
+  return list;
+}
+
+/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended.
+double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
+  const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
+  return start + roofline_seconds(region, limits.f32_operations_per_second, limits);
 }
 
 std::string FewRows::row_task(const Problem& p, const Problem* norm, bool stream) const {
@@ -249,40 +262,5 @@ void FewRows::launch(const LaunchArgs& args) const {
     args.queue->run(0, p.shares, p);
   }
 }
-
-namespace {
-
-constexpr const char* const summary = "one row at a time: weights stream through shared memory, rows stay in registers";
-
-std::vector<Program> programs(const Region& region) { return FewRows(region).programs(); }
-Launcher bind(const Region& region) {
-  return [product = FewRows(region)](const LaunchArgs& args) { product.launch(args); };
-}
-
-}  // namespace
-
-extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear;
-constexpr const char* const norm_summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
-const Kernel gemv_norm_linear{.name = "gemv.norm_linear",
-                              .op = OpKind::linear,
-                              .summary = norm_summary,
-                              .fuses = true,
-                              .declines = FewRows::declines_norm,
-                              .bind = bind,
-                              .programs = programs};
-const Kernel gemv_norm_dual_linear{.name = "gemv.norm_dual_linear",
-                                   .op = OpKind::dual_linear,
-                                   .summary = norm_summary,
-                                   .fuses = true,
-                                   .declines = FewRows::declines_norm,
-                                   .bind = bind,
-                                   .programs = programs};
-const Kernel gemv_linear{.name = "gemv.linear", .op = OpKind::linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
-const Kernel gemv_dual_linear{
-    .name = "gemv.dual_linear", .op = OpKind::dual_linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
-const Kernel gemv_scaled_mm{
-    .name = "gemv.scaled_mm", .op = OpKind::scaled_mm, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
-const Kernel gemv_grouped_linear{
-    .name = "gemv.grouped_linear", .op = OpKind::grouped_linear, .summary = summary, .declines = FewRows::declines, .bind = bind, .programs = programs};
 
 }  // namespace cermet::cuda

@@ -15,11 +15,15 @@ namespace cermet::cuda {
 /// linear, dual_linear, scaled_mm or grouped_linear with few rows; linear and dual_linear may have a normalisation before them.
 class FewRows {
  public:
-  explicit FewRows(const Region& region);
+  /// Without a configuration weights stream through shared memory where the device and their rows allow it.
+  explicit FewRows(const Region& region, const Config& config = {});
 
   static Decline declines(const Problem& problem);
   /// The same for regions of a normalisation and the product that alone reads it. Its result is float32, so that nothing is rounded in between.
   static Decline declines_norm(const Region& region);
+  static std::vector<Config> configs(const Region& region);
+  /// Modelled seconds at the symbols' maximum.
+  double seconds(const Region& region, const DeviceLimits& limits) const;
   const std::vector<Program>& programs() const { return programs_; }
   void launch(const LaunchArgs& args) const;
 

@@ -68,7 +68,7 @@ void Binder::note_dense_dims(ValueId id, int dims) {
 }
 
 void Binder::bind_step(std::size_t step) {
-  const KernelChoice& choice = c_.choices[step];
+  const Choice& choice = c_.choices[step];
   const Region& region = c_.region_of(step);
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());

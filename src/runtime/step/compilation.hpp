@@ -7,14 +7,9 @@
 
 #include "runtime/compile.hpp"
 #include "runtime/executable_state.hpp"
+#include "select/select.hpp"
 
 namespace cermet {
-
-/// The kernel of a group and the configuration that it runs in.
-struct KernelChoice {
-  const Kernel* kernel;
-  Config config = {};
-};
 
 struct Compilation {
   using State = Executable::State;
@@ -26,7 +21,7 @@ struct Compilation {
   std::unique_ptr<State> state;
   std::vector<FusionGroup> groups;              ///< step i runs groups[i]
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
-  std::vector<KernelChoice> choices;            ///< by step: for the region of groups[i]
+  std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
 
   Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);

@@ -7,9 +7,8 @@ namespace cermet {
 
 std::string step::fuse(Compilation& c) {
   const Target* const target = c.device.target();
-  c.groups =
-      plan_fusion(c.graph(), c.options.maximum, target,
-                  {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return explain_selection(region).kernel != nullptr; }});
+  c.groups = plan_fusion(c.graph(), c.options.maximum, target,
+                         {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }});
   return fmt::format("{} nodes in {} groups", c.graph().nodes().size(), c.groups.size());
 }
 

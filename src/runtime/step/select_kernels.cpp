@@ -10,9 +10,8 @@ std::string step::select_kernels(Compilation& c) {
   for (std::size_t step = 0; step < c.groups.size(); ++step) {
     const Node& node = c.node_of(step);
     try {
-      const Kernel& kernel = select_kernel(c.region_of(step));
-      names.insert(kernel.name);
-      c.choices.push_back({&kernel});
+      c.choices.push_back(select_kernel(c.region_of(step)));
+      names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {
       if (node.scope.empty()) throw;
       throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
