@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fuse/uses.hpp"
+#include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 
 namespace cermet {
@@ -14,7 +14,15 @@ constexpr std::size_t most_nodes = 32;
 class Planner {
  public:
   Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels)
-      : graph_(graph), maximum_(maximum), target_(target), kernels_(kernels), uses_(graph), joined_(graph.nodes().size()) {}
+      : graph_(graph),
+        maximum_(maximum),
+        target_(target),
+        kernels_(kernels),
+        writers_(graph),
+        is_result_(graph.values().size()),
+        joined_(graph.nodes().size()) {
+    for (const GraphOutput& output : graph.outputs()) is_result_[static_cast<std::size_t>(output.value.index)] = true;
+  }
 
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
@@ -70,10 +78,10 @@ class Planner {
     if (joined_[static_cast<std::size_t>(n)]) return false;
     for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
       if (overwritten_by(node(n), o)) return false;
-      for (const std::int32_t reader : uses_.readers(node(n).outputs[o]))
-        if (reader < group.anchor() && !std::ranges::binary_search(group.nodes, reader)) return false;
+      for (const Use& use : graph_.uses(node(n).outputs[o]))
+        if (use.node < group.anchor() && !std::ranges::binary_search(group.nodes, use.node)) return false;
     }
-    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && uses_.is_overwritten_between(id, n, group.anchor()); });
+    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, group.anchor()); });
   }
 
   /// The group of these nodes; every contract is strict.
@@ -115,9 +123,8 @@ class Planner {
   void leave(FusionGroup& group, std::size_t at) const {
     for (std::size_t o = 0; o < node(group.nodes[at]).outputs.size(); ++o) {
       const ValueId id = node(group.nodes[at]).outputs[o];
-      const std::vector<std::int32_t>& readers = uses_.readers(id);
-      const auto is_inside = [&](std::int32_t reader) { return std::ranges::binary_search(group.nodes, reader); };
-      if (!readers.empty() && !uses_.is_result(id) && std::ranges::all_of(readers, is_inside)) continue;
+      const auto is_inside = [&](const Use& use) { return std::ranges::binary_search(group.nodes, use.node); };
+      if (!graph_.uses(id).empty() && !is_result_[static_cast<std::size_t>(id.index)] && std::ranges::all_of(graph_.uses(id), is_inside)) continue;
       group.results.push_back(id);
       group.region.results.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(o)});
     }
@@ -127,8 +134,9 @@ class Planner {
   const SymbolValues& maximum_;
   const Target* target_;
   const FusionQuestions& kernels_;
-  Uses uses_;
-  std::vector<bool> joined_;  ///< by node: in a group of several
+  Writers writers_;
+  std::vector<bool> is_result_;  ///< by value: of the graph
+  std::vector<bool> joined_;     ///< by node: in a group of several
 };
 
 }  // namespace

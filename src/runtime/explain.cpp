@@ -71,14 +71,8 @@ std::string explain(std::span<const StepInfo> steps) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
     const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.region);
-    TableRow row{std::to_string(i),
-                 step.scope.empty() ? "-" : step.scope,
-                 step.region.operators(),
-                 operand_types(step.region),
-                 step.kernel,
-                 step.layout.empty() ? "-" : step.layout,
-                 scaled_text(work.bytes),
-                 scaled_text(work.operations)};
+    TableRow row{std::to_string(i), step.scope.empty() ? "-" : step.scope,   step.region.operators(), operand_types(step.region),
+                 step.kernel,       step.layout.empty() ? "-" : step.layout, scaled_text(work.bytes), scaled_text(work.operations)};
     if (all > 0) append_times(row, step.seconds, step.runs, 1, all, step.work);
     rows.push_back(std::move(row));
   }
