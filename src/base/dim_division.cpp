@@ -8,8 +8,6 @@
 namespace cermet {
 namespace {
 
-std::int64_t floored(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
 /// The product that `part` must be multiplied with to give `whole`; nothing where no product does.
 std::optional<DimTerm> quotient(const DimTerm& whole, const DimTerm& part) {
   if (part.factor == 0 || whole.factor % part.factor != 0) return {};

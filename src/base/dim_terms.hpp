@@ -34,6 +34,8 @@ struct DimTerms {
 
 bool same_atoms(const std::vector<DimAtomPtr>& a, const std::vector<DimAtomPtr>& b);
 std::string text_of(DimAtom::Kind kind, const std::vector<Dim>& operands);
+/// a / b rounded down, for a positive b.
+inline std::int64_t floored(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 /// The product, the sum; throws Error naming `dim` on overflow.
 std::int64_t checked_product(std::int64_t a, std::int64_t b, const Dim& dim);
 std::int64_t checked_sum(std::int64_t a, std::int64_t b, const Dim& dim);

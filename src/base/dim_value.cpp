@@ -8,8 +8,6 @@
 namespace cermet {
 namespace {
 
-std::int64_t floored(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
 std::int64_t value_of(const DimAtom& atom, const SymbolValues& symbols) {
   if (atom.kind == DimAtom::Kind::symbol) return symbols[atom.symbol];
   std::int64_t value = atom.operands[0].value(symbols);
