@@ -28,30 +28,17 @@ bool is_unrounded(const Match& m) { return is_f32(m, "y"); }
 bool adds_and_quantizes_rows(const Match& m) { return quantizes_rows(m) && !m.attributes(0).flag("round_sum"); }
 bool adds_unrounded(const Match& m) { return is_unrounded(m) && !m.attributes(0).flag("round_sum"); }
 
-Attributes normed_dynamic(const Match& m) {
+/// Some attributes of the pattern's first node and some of its second.
+Attributes of_both(const Match& m, std::span<const std::string_view> first, std::span<const std::string_view> second) {
   Attributes a;
-  copy_attributes(a, m.attributes(0), norm_attributes);
-  copy_attributes(a, m.attributes(1), dynamic_attributes);
+  copy_attributes(a, m.attributes(0), first);
+  copy_attributes(a, m.attributes(1), second);
   return a;
 }
-Attributes normed_static(const Match& m) {
-  Attributes a;
-  copy_attributes(a, m.attributes(0), norm_attributes);
-  copy_attributes(a, m.attributes(1), static_attributes);
-  return a;
-}
-Attributes gated_dynamic(const Match& m) {
-  Attributes a;
-  copy_attributes(a, m.attributes(0), gate_attributes);
-  copy_attributes(a, m.attributes(1), dynamic_attributes);
-  return a;
-}
-Attributes gated_static(const Match& m) {
-  Attributes a;
-  copy_attributes(a, m.attributes(0), gate_attributes);
-  copy_attributes(a, m.attributes(1), static_attributes);
-  return a;
-}
+Attributes normed_dynamic(const Match& m) { return of_both(m, norm_attributes, dynamic_attributes); }
+Attributes normed_static(const Match& m) { return of_both(m, norm_attributes, static_attributes); }
+Attributes gated_dynamic(const Match& m) { return of_both(m, gate_attributes, dynamic_attributes); }
+Attributes gated_static(const Match& m) { return of_both(m, gate_attributes, static_attributes); }
 
 /// Two whole tensors added; the sum is normalized as it was stored.
 bool adds_alike(const Match& m) { return m.type("a") == m.type("b") && m.type("sum") == m.type("a"); }
@@ -72,9 +59,7 @@ Attributes dual(const Match& m) { return {{"activation", "silu"}, {"out_dtype", 
 /// The rotated keys go to the cache alone and were not rounded before.
 bool rotates_forward(const Match& m) { return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !m.attributes(0).flag("inverse"); }
 Attributes rotated(const Match& m) {
-  Attributes a;
-  copy_attributes(a, m.attributes(0), rope_attributes);
-  copy_attributes(a, m.attributes(1), cache_attributes);
+  Attributes a = of_both(m, rope_attributes, cache_attributes);
   a.set("out_dtype", dtype_of(m, "q_rotated"));
   return a;
 }
