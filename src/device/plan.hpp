@@ -51,7 +51,7 @@ struct Launch {
   bool is_linkable() const { return kind == Kind::program; }
 };
 
-/// An ordered list of launches. Each may rely on what those before it did. Clearing keeps the memory, so that a plan that is made again allocates nothing.
+/// An ordered list of launches. Each may rely on what those before it did. Clearing keeps the memory, so that filling it once more allocates nothing.
 class Plan {
  public:
   void clear();
