@@ -55,7 +55,7 @@ def write(record, path, private):
 def suite(args, rows, models):
     begin = time.time()
     build = Build(os.environ.get('CERMET_BUILD', ROOT / 'build'))
-    record = {'date': datetime.date.today().isoformat(), 'command': 'script/bench-gpu', 'machine': machine(build)}
+    record = {'date': datetime.date.today().isoformat(), 'command': 'script/bench-gpu', 'nvrtc_cache': False, 'machine': machine(build)}
     rivals = [] if args.no_rivals else start_rivals(args.rivals, args.autotune)
     record['rivals'] = {rival.name: rival.version for rival in rivals}
     record.update({'limits': measure_operators(build, rivals, rows, args.seconds), 'operators': rows, 'models': [], 'operators_seconds': time.time() - begin})

@@ -20,7 +20,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/Precompiled.cmake)
 # cermet_batches(RESULT BATCH FILES...): units that include BATCH files of src/ each, which compiles them in two thirds of the time: what they have in
 # common is parsed and instantiated once. Names in anonymous namespaces must differ within a folder. Files with options of their own stay alone.
 # Paths are relative to src/, so that a cache of compilations serves every checkout (CMake's UNITY_BUILD writes absolute ones).
-option(CERMET_BATCHES "Compile the files of cold folders several at a time" ON)
+option(CERMET_BATCHES "Compile the files of most folders several at a time" ON)
 function(cermet_batches result batch)
   set(units)
   set(count 0)

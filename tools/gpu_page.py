@@ -96,6 +96,8 @@ def model_table(record):
         starts = ' / '.join(f"{run['first_token_seconds']:.2f} s" for run in (row.get('first_start', {}), row['decode']) if 'first_token_seconds' in run)
         rows.append(f"| {row['name']} | {microseconds(row['seconds'], 0)} | {row['batch'] / row['seconds']:,.0f} | {microseconds(floor, 0) if floor else '-'} "
                     f"| {rival_text(row)} | {goal_text(row)} | {starts} |")
+    if record.get('nvrtc_cache', True):
+        rows += ['', 'First tokens with kernels compiled may be too short: when this was recorded, NVRTC could answer from a cache of its own.']
     return rows
 
 
