@@ -1,5 +1,5 @@
 // bf16 dot products: when they are taken, and that they sum in the order of float32 products.
-#include "kernel/cpu/gemm_bf16.hpp"
+#include "kernel/cpu/gemm/bf16.hpp"
 
 #include <gtest/gtest.h>
 

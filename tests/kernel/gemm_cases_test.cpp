@@ -1,7 +1,7 @@
 // Sizes and operands that reach every branch of the CPU products' control, beyond the operators' own cases: groups of row blocks that stream or reuse panels,
 // slices of a long reduction, rows past packed_row_limit, every tail, each prologue and epilogue alone.
+#include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "kernel/cpu/panels.hpp"
 #include "tests/kernel/conformance.hpp"
 
 namespace cermet {

@@ -3,9 +3,9 @@
 
 #include <cstring>
 
+#include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "kernel/cpu/panels.hpp"
 #include "op/case_data.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"

@@ -1,7 +1,7 @@
 // Kernels that choose others for their parts pass over those that selection passes over.
 #include <gtest/gtest.h>
 
-#include "kernel/cpu/panels.hpp"
+#include "kernel/cpu/gemm/panels.hpp"
 #include "op/case_data.hpp"
 #include "op/mixture.hpp"
 #include "select/select.hpp"

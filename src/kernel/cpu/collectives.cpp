@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "kernel/cpu/reduce.hpp"
-#include "kernel/cpu/strided_copy.hpp"
+#include "kernel/cpu/movement/copy.hpp"
+#include "kernel/cpu/reduce/reduce.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cpu {

@@ -3,9 +3,9 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/movement/exchange.hpp"
-#include "kernel/cuda/movement_axes.hpp"
-#include "kernel/cuda/movement_copy.hpp"
-#include "kernel/cuda/reduce.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/movement/copy.hpp"
+#include "kernel/cuda/reduce/reduce.hpp"
 
 namespace cermet::cuda {
 namespace {

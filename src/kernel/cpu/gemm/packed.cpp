@@ -1,0 +1,258 @@
+// linear, dual_linear and grouped_linear over packed weights, for any number of rows: a single row streams the weights once,
+// many rows work on panels that stay in the second-level cache.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
+#include <hwy/foreach_target.h>
+
+#include <cstring>
+
+#include "kernel/cpu/gemm/bf16.hpp"
+#include "kernel/cpu/gemm/tiles-inl.hpp"
+#include "kernel/cpu/limits.hpp"
+#include "kernel/cpu/pointwise/activation-inl.hpp"
+#include "kernel/roofline.hpp"
+#include "op/products.hpp"
+#include "op/reference.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+namespace {
+
+/// The product of a weight type with packed rows, as float32 or, with `pairs`, as bf16.
+PackedProduct make_product(const TensorView& w, bool pairs, std::byte* workspace, std::int64_t first_row) {
+  const std::int64_t length = w.shape.back(), unit = panel_unit(w.dtype), element = pairs ? 2 : static_cast<std::int64_t>(sizeof(float));
+  return {.multiply = pairs ? pair_products() : float_products(w.dtype),
+          .units = div_up(length, unit),
+          .unit_bytes = unit * panel_columns * static_cast<std::int64_t>(size_of(w.dtype)),
+          .row_unit_bytes = unit * element,
+          .row_bytes = round_up(length, 2) * element,
+          .packed_rows = workspace,
+          .first_row = first_row};
+}
+
+/// Packs bf16 rows [first, last) as pairs [k / 2][row][2].
+void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
+  constexpr std::int64_t chunk = 16, pair = 4;  // a cache line of a row; bytes
+  const std::int64_t rows = last - first, whole = x.length() / 2;
+  for (std::int64_t begin = 0; begin < whole; begin += chunk)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::byte* const from = x.row(first + r);
+      for (std::int64_t p = begin; p < std::min(whole, begin + chunk); ++p) std::memcpy(packed + (p * rows + r) * pair, from + p * pair, pair);
+    }
+  if (x.length() % 2 == 0) return;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::byte* const to = packed + (whole * rows + r) * pair;
+    std::memset(to, 0, pair);
+    std::memcpy(to, x.row(first + r) + whole * pair, pair / 2);
+  }
+}
+
+void pack_rows(const TensorView& x, const RowBlocks& blocks, const PackedProduct& p, bool pairs, ThreadPool& pool) {
+  const Rows rows(x);
+  for_blocks(blocks, (blocks.last - blocks.first) * rows.length(), pool, [&](std::int64_t first, std::int64_t last) {
+    if (pairs) pack_pairs(rows, first, last, p.packed(first));
+    else pack_block(rows, x.dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(p.packed(first)));
+  });
+}
+
+/// gate = activation(gate + gate_bias) * (up + up_bias), in place.
+void combine_tiles(float* gate, const float* up, std::int64_t rows, Activation activation, const float* gate_bias, const float* up_bias) {
+  for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes())) {
+    const std::int64_t c = i % panel_columns;
+    const Real activated = activate(activation, Real(hn::Add(load(gate + i), load(gate_bias + c))));
+    store(hn::Mul(activated.v, hn::Add(load(up + i), load(up_bias + c))), gate + i);
+  }
+}
+
+/// Packs rows of x, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
+template <class GroupBody>
+void for_product(const LaunchArgs& args, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
+  const TensorView& x = args.inputs[0];
+  const std::int64_t rows = Rows(args.outputs[0]).count();
+  for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
+    const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
+    const PackedProduct product = make_product(w, pairs, args.workspace, first);
+    pack_rows(x, blocks, product, pairs, *args.pool);
+    for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
+              [&](const BlockGroup& group, std::int64_t panel) { body(product, group, panel); });
+  }
+}
+
+const std::byte* panel_at(const TensorView& w, std::int64_t panel) { return w.as<const std::byte>() + panel * panel_bytes(w.dtype, w.shape.back()); }
+
+}  // namespace
+
+void linear_packed(const LaunchArgs& args, bool pairs) {
+  const TensorView &w = args.inputs[1], bias = optional_input(args, 2), &y = args.outputs[0];
+  if (y.elements() == 0) return;
+  const Rows results(y);
+  for_product(args, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+    alignas(64) Tile tiles[group_blocks];
+    multiply_group(product, panel_at(w, panel), group, tiles);
+    for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), bias, results, y.dtype, group.first(i), panel);
+  });
+}
+
+void dual_linear_packed(const LaunchArgs& args, Activation activation, bool pairs) {
+  const TensorView gate_bias = optional_input(args, 3), up_bias = optional_input(args, 4), &y = args.outputs[0];
+  if (y.elements() == 0) return;
+  const Rows results(y);
+  for_product(args, args.inputs[1], 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+    alignas(64) Tile gate[group_blocks], up[group_blocks];
+    alignas(64) float biases[2][panel_columns] = {};
+    const std::int64_t column = panel * panel_columns, count = std::min(panel_columns, y.shape.back() - column);
+    multiply_group(product, panel_at(args.inputs[1], panel), group, gate);
+    multiply_group(product, panel_at(args.inputs[2], panel), group, up);
+    load_wide(gate_bias, column, count, biases[0]);
+    load_wide(up_bias, column, count, biases[1]);
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      combine_tiles(gate[i], up[i], group.rows(i), activation, biases[0], biases[1]);
+      store_tile(gate[i], group.rows(i), TensorView(), results, y.dtype, group.first(i), panel);
+    }
+  });
+}
+
+void grouped_linear_packed(const LaunchArgs& args, bool pairs) {
+  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
+  const Groups groups(args.inputs[2], x.shape[0], args.workspace);
+  if (y.elements() == 0) return;
+  const PackedProduct product = make_product(w, pairs, args.workspace + group_workspace_bytes(w.shape[0]), 0);
+  const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
+  const Rows results(y);
+  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), product, pairs, *args.pool);
+  for_groups(groups, panels, panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+    alignas(64) Tile tiles[group_blocks];
+    multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
+    for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), optional_row(args, 3, e), results, y.dtype, group.first(i), panel);
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+namespace {
+
+HWY_EXPORT(linear_packed);
+HWY_EXPORT(dual_linear_packed);
+HWY_EXPORT(grouped_linear_packed);
+
+Decline declines(const Problem& p) {
+  if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("x is {}, not a real type", name_of(p.input(0).dtype));
+  if (!p.is_constant(1) || (p.op->kind == OpKind::dual_linear && !p.is_constant(2))) return "weight is not constant, so it cannot be prepacked";
+  return std::nullopt;
+}
+
+Decline pairs_declines(const Problem& p) {
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+    if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.op->inputs[i].name, name_of(p.input(i).dtype));
+  if (Decline reason = declines(p)) return reason;
+  return pairs_decline();
+}
+
+const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
+  const bool is_weight = operand == 1 || (operand == 2 && p.op->kind == OpKind::dual_linear);
+  return is_weight ? panel_layout(p.input(1).dtype) : nullptr;
+}
+
+template <bool pairs>
+std::int64_t workspace(const Problem& p, int) {
+  const bool grouped = p.op->kind == OpKind::grouped_linear;
+  const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0)), element = pairs ? 2 : 4;
+  return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + rows * round_up(p.size(0, -1), 2) * element;
+}
+
+template <bool pairs>
+Launcher bind_linear(const Problem&) {
+  return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, pairs); };
+}
+
+template <bool pairs>
+Launcher bind_dual_linear(const Problem& p) {
+  return [activation = activation_from_name(p.attributes.text("activation"))](const LaunchArgs& args) {
+    HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, activation, pairs);
+  };
+}
+
+template <bool pairs>
+Launcher bind_grouped_linear(const Problem&) {
+  return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, pairs); };
+}
+
+double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
+/// Never dearer than float32: where they are slower, they run because CERMET_BF16_PRODUCTS asks for them.
+double pairs_cost(const Region& region, const DeviceLimits& limits) {
+  return roofline_seconds(region, std::max(1.0, bf16_ratio()) * limits.f32_operations_per_second, limits);
+}
+
+}  // namespace
+
+extern const Kernel gemm_linear_bf16{
+    .name = "gemm.linear.bf16",
+    .op = OpKind::linear,
+    .summary = "bf16 dot products over packed panels, where they are measured to be at least 1.5 times as fast as float32",
+    .declines = pairs_declines,
+    .bind = bind_linear<true>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<true>,
+    .cost = pairs_cost,
+};
+
+extern const Kernel gemm_linear_packed{
+    .name = "gemm.linear.packed",
+    .op = OpKind::linear,
+    .summary = "float32 products over packed panels; the same bits for any number of rows and threads",
+    .declines = declines,
+    .bind = bind_linear<false>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<false>,
+    .cost = cost,
+};
+
+extern const Kernel gemm_dual_linear_bf16{
+    .name = "gemm.dual_linear.bf16",
+    .op = OpKind::dual_linear,
+    .summary = "as gemm.dual_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
+    .declines = pairs_declines,
+    .bind = bind_dual_linear<true>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<true>,
+    .cost = pairs_cost,
+};
+
+extern const Kernel gemm_dual_linear_packed{
+    .name = "gemm.dual_linear.packed",
+    .op = OpKind::dual_linear,
+    .summary = "both products of a tile over packed panels, then activation and product before the one store",
+    .declines = declines,
+    .bind = bind_dual_linear<false>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<false>,
+    .cost = cost,
+};
+
+extern const Kernel gemm_grouped_linear_bf16{
+    .name = "gemm.grouped_linear.bf16",
+    .op = OpKind::grouped_linear,
+    .summary = "as gemm.grouped_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
+    .declines = pairs_declines,
+    .bind = bind_grouped_linear<true>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<true>,
+    .cost = pairs_cost,
+};
+
+extern const Kernel gemm_grouped_linear_packed{
+    .name = "gemm.grouped_linear.packed",
+    .op = OpKind::grouped_linear,
+    .summary = "packed panels of the groups that have rows, spread over threads together",
+    .declines = declines,
+    .bind = bind_grouped_linear<false>,
+    .weight_layout = weight_layout,
+    .workspace = workspace<false>,
+    .cost = cost,
+};
+
+}  // namespace cermet::cpu
+#endif

@@ -1,0 +1,263 @@
+// What every product over packed panels shares around its inner loop (gemm_float.hpp, gemm_bf16.hpp): rows packed in blocks, the result cut into items for
+// threads, tiles read and stored. Include after <hwy/foreach_target.h>.
+#if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CERMET_GEMM_TILES_INL
+#undef CERMET_GEMM_TILES_INL
+#else
+#define CERMET_GEMM_TILES_INL
+#endif
+
+#include <atomic>
+
+#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/gemm/block_rows-inl.hpp"
+#include "kernel/cpu/gemm/float.hpp"
+#include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
+#include "kernel/kernel.hpp"
+#include "op/products.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Results of one block of rows and one panel, [rows][32].
+using Tile = float[block_rows * panel_columns];
+
+/// Rows [first, last) in blocks of at most block_rows, as even as possible.
+struct RowBlocks {
+  std::int64_t first, last;
+  std::int64_t count() const { return div_up(last - first, block_rows); }
+  std::int64_t begin(std::int64_t block) const { return first + (last - first) * block / count(); }
+};
+
+template <class T>
+HWY_INLINE void widen_vectors(const T* from, std::int64_t count, float* to) {
+  for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(from + i, n), to + i, n); });
+}
+
+/// Elements [first, first + count) of a row of any type that products take, as float32.
+inline void widen(const std::byte* row, DType dtype, std::int64_t first, std::int64_t count, float* to) {
+  switch (dtype) {
+    case DType::f32: return widen_vectors(reinterpret_cast<const float*>(row) + first, count, to);
+    case DType::bf16: return widen_vectors(reinterpret_cast<const format::bf16*>(row) + first, count, to);
+    case DType::f16: return widen_vectors(reinterpret_cast<const format::f16*>(row) + first, count, to);
+    case DType::i8:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(reinterpret_cast<const std::int8_t*>(row)[first + i]);
+      return;
+    default: {
+      const float* const values = fp8_values(dtype);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = values[reinterpret_cast<const std::uint8_t*>(row)[first + i]];
+    }
+  }
+}
+
+/// Packs rows [first, last) of x as float32 [k][row], k padded with zeros to `length`.
+inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, std::int64_t length, float* packed) {
+  constexpr std::int64_t chunk = 64;
+  const std::int64_t rows = last - first;
+  if (rows == 1) {
+    widen(x.row(first), dtype, 0, x.length(), packed);
+    std::fill(packed + x.length(), packed + length, 0.0f);
+    return;
+  }
+  for (std::int64_t k = 0; k < length; k += chunk)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      alignas(64) float wide[chunk] = {};
+      const std::int64_t count = std::min(chunk, x.length() - k), padded = std::min(chunk, length - k);
+      if (count > 0) widen(x.row(first + r), dtype, k, count, wide);
+      float* const to = packed + k * rows + r;
+      for (std::int64_t i = 0; i < padded; ++i) to[i * rows] = wide[i];
+    }
+}
+
+/// Calls pack(first, last) for every block, on several threads where there is enough to do. `work` counts elements.
+template <class Pack>
+void for_blocks(const RowBlocks& blocks, std::int64_t work, ThreadPool& pool, Pack&& pack) {
+  constexpr std::int64_t worth_threads = 1 << 15;  // a few microseconds
+  const auto run = [&](std::int64_t b) { pack(blocks.begin(b), blocks.begin(b + 1)); };
+  if (work >= worth_threads) return pool.dynamic_for(blocks.count(), run);
+  for (std::int64_t b = 0; b < blocks.count(); ++b) run(b);
+}
+
+/// How the result is cut into items that threads take one by one: a range of panels times a range of row blocks.
+struct Items {
+  std::int64_t panels, blocks;            ///< all of them
+  std::int64_t item_panels, item_blocks;  ///< of one item; the last ones may have fewer
+  std::int64_t panel_items() const { return div_up(panels, item_panels); }
+  std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
+};
+
+/// Panels that several blocks of rows use in turn: they stay in the second-level cache.
+inline constexpr std::int64_t panel_target_bytes = 256 << 10;
+
+/// Items whose panels take panel_target_bytes;
+/// smaller where there would be fewer than four for each thread.
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads) {
+  const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  Items items{panels, blocks, std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
+  items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
+  if (blocks > 0 && items.count() < wanted)
+    items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
+  return items;
+}
+
+/// Most blocks of rows that take a slice of a panel one after the other.
+inline constexpr std::int64_t group_blocks = 4;
+
+/// Neighbouring blocks of rows that are multiplied with a panel together.
+struct BlockGroup {
+  const RowBlocks& blocks;
+  std::int64_t first_block, count;
+  std::int64_t first(std::int64_t i) const { return blocks.begin(first_block + i); }
+  std::int64_t rows(std::int64_t i) const { return first(i + 1) - first(i); }
+  /// Whether no other rows use the panel, so that it comes from memory.
+  bool streams() const { return count == blocks.count(); }
+};
+
+/// Calls body(group, panel) for blocks [first_block, last_block) in groups.
+template <class GroupBody>
+void for_block_groups(const RowBlocks& blocks, std::int64_t first_block, std::int64_t last_block, std::int64_t first_panel, std::int64_t last_panel,
+                      GroupBody&& body) {
+  for (std::int64_t b = first_block; b < last_block; b += group_blocks) {
+    const BlockGroup group{blocks, b, std::min(group_blocks, last_block - b)};
+    for (std::int64_t panel = first_panel; panel < last_panel; ++panel) body(group, panel);
+  }
+}
+
+/// Calls body(group, panel) for every group of blocks and panel of an item.
+template <class GroupBody>
+void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, GroupBody&& body) {
+  const std::int64_t first_panel = item % items.panel_items() * items.item_panels, last_panel = std::min(items.panels, first_panel + items.item_panels);
+  const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
+  for_block_groups(blocks, first_block, last_block, first_panel, last_panel, body);
+}
+
+/// Packed rows, and how they are multiplied with panels of some type.
+struct PackedProduct {
+  const MultiplyPanel* multiply;  ///< element r - 1 takes blocks of r rows
+  std::int64_t units;             ///< of a panel
+  std::int64_t unit_bytes;        ///< of a panel
+  std::int64_t row_unit_bytes;    ///< of one packed row
+  std::int64_t row_bytes;         ///< of one packed row, padding included
+  std::byte* packed_rows;         ///< block of rows [begin, end) at (begin - first_row) * row_bytes
+  std::int64_t first_row;
+  std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes; }
+};
+
+/// Part of a panel that stays in the second-level cache, beside the rows that it meets there.
+inline constexpr std::int64_t slice_bytes = 128 << 10;
+
+/// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in turn.
+inline void multiply_group(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, Tile* tiles) {
+  for (std::int64_t i = 0; i < group.count; ++i) std::fill_n(tiles[i], group.rows(i) * panel_columns, 0.0f);
+  const std::int64_t most = slice_bytes / p.unit_bytes;
+  for (std::int64_t unit = 0; unit < p.units; unit += most) {
+    const std::int64_t count = std::min(most, p.units - unit);
+    const std::byte* const slice = panel + unit * p.unit_bytes;
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      const std::int64_t rows = group.rows(i);
+      const Ahead ahead = !group.streams()   ? Ahead::none()
+                          : group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
+                                             : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
+      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
+    }
+  }
+}
+
+/// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
+/// all end together. No piece is longer than `longest`.
+template <class Body>
+void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body&& body) {
+  if (count == 0) return;
+  if (pool.size() == 1 || count == 1) {
+    for (std::int64_t begin = 0; begin < count; begin += longest) body(begin, std::min(count, begin + longest));
+    return;
+  }
+  std::atomic<std::int64_t> next{0};
+  pool.run([&](int) {
+    for (std::int64_t begin = next.load(std::memory_order_relaxed); begin < count;) {
+      const std::int64_t end = begin + std::clamp<std::int64_t>((count - begin) / (2 * pool.size()), 1, longest);
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      body(begin, end);
+      begin = next.load(std::memory_order_relaxed);
+    }
+  });
+}
+
+/// Calls body(group, panel) over a whole result, on all threads.
+template <class GroupBody>
+void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+  if (blocks.count() <= group_blocks)
+    return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
+  const Items items = cut(panels, blocks.count(), panel_step, pool.size());
+  pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
+}
+
+/// Elements [first, first + count) of an optional vector of a real type, as float32; zeros where it is not given.
+inline void load_wide(const TensorView& vector, std::int64_t first, std::int64_t count, float* wide) {
+  if (vector.present) widen(vector.as<const std::byte>(), vector.dtype, first, count, wide);
+  else std::fill_n(wide, count, 0.0f);
+}
+
+/// Stores tile + bias with the one rounding, at rows from `first` and the columns of `panel`.
+inline void store_tile(const float* tile, std::int64_t rows, const TensorView& bias, const Rows& y, DType y_type, std::int64_t first, std::int64_t panel) {
+  const std::int64_t column = panel * panel_columns, count = std::min(panel_columns, y.length() - column);
+  alignas(64) float wide_bias[panel_columns] = {};
+  load_wide(bias, column, count, wide_bias);
+  by_real_dtype(y_type, [&](auto zero) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      auto* const to = reinterpret_cast<decltype(zero)*>(y.row(first + r)) + column;
+      for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR {
+        store_n(hn::Add(load(tile + r * panel_columns + static_cast<std::int64_t>(i)), load(wide_bias + i)), to + i, n);
+      });
+    }
+  });
+}
+
+inline TensorView optional_input(const LaunchArgs& args, std::size_t i) { return args.has(i) ? args.inputs[i] : TensorView(); }
+
+/// Slice `index` of an optional operand's first dimension, with one dimension fewer.
+inline TensorView optional_row(const LaunchArgs& args, std::size_t i, std::int64_t index) {
+  if (!args.has(i)) return {};
+  const TensorView& all = args.inputs[i];
+  TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)), all.dtype, {}, {});
+  for (int axis = 1; axis < all.shape.rank(); ++axis) slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
+  return slice;
+}
+
+/// Rows sorted by group, of which some have none.
+struct Groups {
+  const TensorView& offsets;
+  std::int64_t* active;  ///< groups that have rows
+  std::int64_t active_count = 0;
+
+  /// Checks the offsets; `workspace` has group_workspace_bytes.
+  Groups(const TensorView& group_offsets, std::int64_t row_count, std::byte* workspace)
+      : offsets(group_offsets), active(reinterpret_cast<std::int64_t*>(workspace)) {
+    check_group_offsets("grouped_linear", offsets, row_count);
+    for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+      if (load_index(offsets, e) < load_index(offsets, e + 1)) active[active_count++] = e;
+  }
+  RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1)}; }
+};
+
+/// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.
+template <class GroupBody>
+void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+  const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
+  const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(panel_target_bytes, std::max<std::int64_t>(1, panel_step));
+  guided_for(pool, all, longest, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t run = begin; run < end;) {  // panels of one group
+      const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);
+      const RowBlocks blocks = groups.rows(groups.active[index]);
+      for_block_groups(blocks, 0, blocks.count(), run - index * panels, run_end - index * panels,
+                       [&](const BlockGroup& group, std::int64_t panel) { body(groups.active[index], group, panel); });
+      run = run_end;
+    }
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

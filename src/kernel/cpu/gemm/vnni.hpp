@@ -1,0 +1,19 @@
+// int8 products with the AVX-512 byte dot product instruction, which Highway does not have.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/cpu/gemm/prefetch.hpp"
+
+namespace cermet::cpu {
+
+/// tile[r][c] = sum over k of rows[k / 4][r][k % 4] * panel[k / 4][c][k % 4], modulo 2^32. rows: quantized values + 128 as unsigned bytes, so that the sum is
+/// too large by 128 times the panel's column sums; tile: [rows][32].
+using MultiplyCodes = void (*)(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, std::int32_t* tile);
+
+/// Most rows of a block.
+inline constexpr int vnni_block_rows = 14;
+/// The product for 1 <= rows <= vnni_block_rows; call it where active_isa() is avx512_vnni or above only.
+MultiplyCodes multiply_codes_vnni(std::int64_t rows);
+
+}  // namespace cermet::cpu

@@ -1,0 +1,196 @@
+// moe and ep_moe: the kernels of their parts in sequence, with float32 in between.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/mixture/moe.cpp"
+#include <hwy/foreach_target.h>
+
+#include <array>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/kernels.hpp"
+#include "kernel/cpu/pointwise/activation-inl.hpp"
+#include "kernel/decline.hpp"
+#include "op/infer.hpp"
+#include "op/mixture.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// row[i] = activation(row[i]) * row[features + i], 0 <= i < features.
+void gate_row(float* row, std::int64_t features, Activation activation) {
+  for_vectors(static_cast<std::size_t>(features), [&](std::size_t i, std::size_t n) HWY_ATTR {
+    store_n(hn::Mul(activate(activation, Real(load_n(row + i, n))).v, load_n(row + features + i, n)), row + i, n);
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(gate_row);
+
+namespace {
+
+/// One operator inside the mixture with the kernel that takes it; null where every one declines.
+struct Part {
+  Region region;
+  const Kernel* kernel = nullptr;
+};
+
+Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
+  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
+  problem.constant_inputs = constant_weight ? 2 : 0;
+  problem.maximum = whole.maximum;
+  Part part{std::move(problem)};
+  for (const Kernel* kernel : kernels_of(kind))
+    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
+  return part;
+}
+
+enum PartIndex : std::size_t { router, gating, permute, gate_up, down, unpermute, part_count };
+using Parts = std::array<Part, part_count>;
+
+Parts parts_of(const Problem& p) {
+  const TensorType x{p.input(mixture_x).dtype, {product(p.input(mixture_x).dims).divided_by(dim_of(p, mixture_x, -1).constant()), dim_of(p, mixture_x, -1)}};
+  const Dim tokens = x.dims[0], hidden = x.dims[1], experts = dim_of(p, mixture_router, 0), rows = dim_of(p, mixture_gate_up, 1);
+  const std::int64_t k = p.attributes.integer("k");
+  const TensorType pairs{DType::i32, {tokens, k}}, weights{DType::f32, {tokens, k}}, offsets{DType::i32, {experts + 1}};
+  const auto f32 = [](Dims dims) { return TensorType{DType::f32, std::move(dims)}; };
+  const Attributes to_f32{{"out_dtype", "f32"}};
+  std::optional<TensorType> residual = p.inputs[mixture_residual];
+  if (residual) residual->dims = x.dims;
+  Parts parts;
+  parts[router] = make_part(OpKind::linear, p, {x, p.input(mixture_router)}, to_f32, p.is_constant(mixture_router));
+  parts[gating] = make_part(OpKind::topk_gating, p, {f32({tokens, experts}), p.inputs[mixture_bias]}, gating_attributes_of(p), false);
+  parts[permute] = make_part(OpKind::moe_permute, p, {x, pairs}, {{"experts", experts.constant()}}, false);
+  const TensorType sorted{x.dtype, {tokens * k, hidden}};
+  parts[gate_up] = make_part(OpKind::grouped_linear, p, {sorted, p.input(mixture_gate_up), offsets}, to_f32, p.is_constant(mixture_gate_up));
+  parts[down] =
+      make_part(OpKind::grouped_linear, p, {f32({tokens * k, rows.divided_by(2)}), p.input(mixture_down), offsets}, to_f32, p.is_constant(mixture_down));
+  parts[unpermute] = make_part(OpKind::moe_unpermute, p, {f32({tokens * k, hidden}), pairs, weights, residual},
+                               {{"out_dtype", std::string(name_of(p.outputs[0].dtype))}}, false);
+  return parts;
+}
+
+/// Sizes of a call and the values between its parts, one after the other in a workspace.
+struct Layout {
+  std::int64_t tokens, hidden, features, experts, k;
+  TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;
+  std::int64_t bytes = 0;
+
+  Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x,
+         std::byte* memory)
+      : tokens(token_count), hidden(hidden_size), features(feature_count), experts(expert_count), k(chosen) {
+    const auto place = [&](DType dtype, const Shape& shape) {
+      const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
+      bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 64);
+      return view;
+    };
+    logits = place(DType::f32, {tokens, experts});
+    weights = place(DType::f32, {tokens, k});
+    ids = place(DType::i32, {tokens, k});
+    sorted = place(x, {tokens * k, hidden});
+    offsets = place(DType::i32, {experts + 1});
+    row_of = place(DType::i32, {tokens, k});
+    gated = place(DType::f32, {tokens * k, 2 * features});
+    results = place(DType::f32, {tokens * k, hidden});
+  }
+  /// The first half of `gated`, which holds the hidden elements after gate_row.
+  TensorView hidden_rows() const { return TensorView(gated.data, DType::f32, {tokens * k, features}, {2 * features, 1}); }
+};
+
+struct Mixture {
+  std::array<Launcher, part_count> launch;
+  Activation activation;
+  std::int64_t k;
+};
+
+Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
+  const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up];
+  const Layout l(Rows(x).count(), x.shape.back(), first.shape[1] / 2, first.shape[0], m.k, x.dtype, args.workspace);
+  const auto run = [&](PartIndex part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+    m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool});
+  };
+  const auto optional = [&](std::size_t operand) { return args.has(operand) ? args.inputs[operand] : TensorView(); };
+  run(router, {x, args.inputs[mixture_router], TensorView()}, {l.logits});
+  run(gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
+  run(permute, {x, l.ids}, {l.sorted, l.offsets, l.row_of});
+  run(gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
+  args.pool->parallel_for(l.tokens * l.k, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(gate_row)(l.gated.as<float>() + r * 2 * l.features, l.features, m.activation);
+  });
+  run(down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
+  run(unpermute, {l.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
+  const auto* offsets = l.offsets.as<const std::int32_t>();
+  for (std::int64_t e = 0; e < l.experts; ++e) args.outputs[1].as<std::int32_t>()[e] = offsets[e + 1] - offsets[e];
+  return l;
+}
+
+/// dispatch[i][j]: pairs of tokens of rank i and experts of rank j.
+void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispatch) {
+  const Rows counts(dispatch);
+  for (std::int64_t i = 0; i < ranks; ++i) std::fill_n(reinterpret_cast<std::int32_t*>(counts.row(i)), ranks, 0);
+  const std::int64_t tokens_each = l.tokens / ranks, experts_each = l.experts / ranks;
+  for (std::int64_t pair = 0; pair < l.tokens * l.k; ++pair)
+    ++reinterpret_cast<std::int32_t*>(counts.row(pair / l.k / tokens_each))[l.ids.as<const std::int32_t>()[pair] / experts_each];
+}
+
+Decline declines(const Problem& p) {
+  for (const Part& part : parts_of(p))
+    if (!part.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
+  return std::nullopt;
+}
+
+Mixture bind_mixture(const Problem& p) {
+  Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
+  const Parts parts = parts_of(p);
+  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].kernel->bind(parts[i].region);
+  return m;
+}
+
+const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
+  const std::size_t part = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
+  if (part == part_count) return nullptr;
+  const Parts parts = parts_of(p);
+  return parts[part].kernel->weight_layout(parts[part].region, 1);
+}
+
+std::int64_t workspace(const Problem& p, int threads) {
+  std::int64_t largest = 0;
+  for (const Part& part : parts_of(p)) largest = std::max(largest, part.kernel->workspace(part.region, threads));
+  std::int64_t tokens = 1;
+  for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
+  const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), p.input(mixture_x).dtype,
+                      nullptr);
+  return layout.bytes + largest;
+}
+
+}  // namespace
+
+extern const Kernel moe_mixture{
+    .name = "moe.mixture",
+    .op = OpKind::moe,
+    .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m); }; },
+    .weight_layout = weight_layout,
+    .workspace = workspace,
+};
+
+extern const Kernel moe_mixture_of_ranks{
+    .name = "moe.mixture_of_ranks",
+    .op = OpKind::ep_moe,
+    .summary = "all ranks in one memory: the tokens of all ranks as one batch, sorted by expert and so by rank",
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher {
+      return [m = bind_mixture(p), ranks = p.attributes.integer("ranks")](const LaunchArgs& args) {
+        count_dispatch(run_mixture(args, m), ranks, args.outputs[2]);
+      };
+    },
+    .weight_layout = weight_layout,
+    .workspace = workspace,
+};
+
+}  // namespace cermet::cpu
+#endif

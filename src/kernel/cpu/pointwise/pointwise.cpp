@@ -1,0 +1,179 @@
+// Every elementwise operator: the rows of pointwise.inc over vectors of float32, or over integers one by one.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/pointwise/pointwise.cpp"
+#include <hwy/foreach_target.h>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/math-inl.hpp"
+#include "kernel/cpu/pointwise/broadcast.hpp"
+#include "kernel/cpu/tile-inl.hpp"
+#include "kernel/kernel.hpp"
+#include "op/pointwise_math.hpp"
+
+#ifndef CERMET_POINTWISE_ONCE
+#define CERMET_POINTWISE_ONCE
+namespace cermet::cpu {
+/// Arithmetic of one row over a tile of n elements; one of the two is used, by the operands' type.
+struct TileFunctions {
+  void (*real)(const float* a, const float* b, float* y, std::size_t n, const float* parameters) = nullptr;
+  void (*integer)(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) = nullptr;
+};
+struct Pointwise {
+  TileFunctions functions;
+  float parameters[2] = {0, 0};
+};
+}  // namespace cermet::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+constexpr DTypeSet real = dtypes::real, number = dtypes::real | dtypes::index, truth{DType::boolean};
+
+#define FUNCTIONS(name, row_types, FIRST, P, Q, expression)                                                                 \
+  struct name##_row {                                                                                                       \
+    static constexpr DTypeSet types = row_types;                                                                            \
+    template <class V>                                                                                                      \
+    static HWY_INLINE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
+      return expression;                                                                                                    \
+    }                                                                                                                       \
+  };
+#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, types, x, p_, q_, expression)
+#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, x, p, q_, expression)
+#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, x, p, q, expression)
+#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, a, p_, q_, expression)
+#include "op/pointwise.inc"
+#undef FUNCTIONS
+
+template <class Row>
+void real_tile(const float* a, const float* b, float* y, std::size_t n, const float* parameters) {
+  const Real p(parameters[0]), q(parameters[1]);
+  for_vectors(n, [&](std::size_t i, std::size_t count)
+                     HWY_ATTR { store_n(Row::template apply<Real>(Real(load_n(a + i, count)), Real(load_n(b + i, count)), p, q).v, y + i, count); });
+}
+
+template <class Row>
+void integer_tile(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] = Row::template apply<Integer>(a[i], b[i], 0, 0).value;
+}
+
+template <class Row>
+TileFunctions functions_of() {
+  TileFunctions functions;
+  if constexpr (Row::types.contains(DType::f32)) functions.real = &real_tile<Row>;
+  if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.integer = &integer_tile<Row>;
+  return functions;
+}
+
+TileFunctions pointwise_functions(OpKind kind) {
+  switch (kind) {
+#define UNARY(name, ...) \
+  case OpKind::name:     \
+    return functions_of<name##_row>();
+#define UNARY1(name, ...) UNARY(name, )
+#define UNARY2(name, ...) UNARY(name, )
+#define BINARY(name, ...) UNARY(name, )
+#include "op/pointwise.inc"
+    default: return {};
+  }
+}
+
+/// Elements first, first + step, ... of an operand as float32; step 0 repeats one element.
+const float* read_real(const BroadcastOperand& operand, std::size_t first, std::size_t n, TileBuffer& buffer) {
+  if (operand.step != 0) return RowIn{operand.data, operand.dtype}.read(first, n, buffer);
+  const float value = *RowIn{operand.data, operand.dtype}.read(0, 1, buffer);
+  for (std::size_t i = 0; i < n; ++i) buffer.data[i] = value;
+  return buffer.data;
+}
+
+void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+  TileBuffer a_buffer, b_buffer, y_buffer;
+  broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
+    const float* left = read_real(a, first, n, a_buffer);
+    const float* right = args.has(1) ? read_real(b, first, n, b_buffer) : left;
+    if (y.dtype == DType::boolean) {
+      op.functions.real(left, right, y_buffer.data, n, op.parameters);
+      for (std::size_t i = 0; i < n; ++i) y.data[first + i] = static_cast<std::byte>(y_buffer.data[i] != 0);
+      return;
+    }
+    const RowOut out{y.data, y.dtype};
+    op.functions.real(left, right, out.tile(first, y_buffer), n, op.parameters);
+    out.commit(first, n, y_buffer);
+  });
+}
+
+template <class T>
+void read_integers(const BroadcastOperand& operand, std::size_t first, std::size_t n, std::int64_t* to) {
+  const T* from = reinterpret_cast<const T*>(operand.data) + (operand.step != 0 ? first : 0);
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<std::int64_t>(from[operand.step != 0 ? i : 0]);
+}
+
+void read_integers(const BroadcastOperand& operand, std::size_t first, std::size_t n, std::int64_t* to) {
+  switch (operand.dtype) {
+    case DType::i32: return read_integers<std::int32_t>(operand, first, n, to);
+    case DType::i64: return read_integers<std::int64_t>(operand, first, n, to);
+    default: return read_integers<std::uint8_t>(operand, first, n, to);
+  }
+}
+
+template <class T>
+void write_integers(const std::int64_t* from, std::size_t n, T* to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+}
+
+void integer_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+  std::int64_t left[tile_size], right[tile_size], result[tile_size];
+  broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
+    read_integers(a, first, n, left);
+    if (args.has(1)) read_integers(b, first, n, right);
+    op.functions.integer(left, args.has(1) ? right : left, result, n);
+    switch (y.dtype) {
+      case DType::i32: return write_integers(result, n, reinterpret_cast<std::int32_t*>(y.data) + first);
+      case DType::i64: return write_integers(result, n, reinterpret_cast<std::int64_t*>(y.data) + first);
+      default: return write_integers(result, n, reinterpret_cast<std::uint8_t*>(y.data) + first);
+    }
+  });
+}
+
+void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
+  const Pointwise op{pointwise_functions(kind), {parameters[0], parameters[1]}};
+  const Broadcast broadcast(args.inputs[0], args.has(1) ? args.inputs[1] : args.inputs[0], args.outputs[0], tile_size);
+  const bool real_operands = dtypes::real.contains(args.inputs[0].dtype);
+  args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
+    if (real_operands) real_pieces(args, broadcast, op, begin, end);
+    else integer_pieces(args, broadcast, op, begin, end);
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(pointwise);
+
+namespace {
+
+Launcher bind_pointwise(const Problem& p) {
+  std::array<float, 2> parameters{};
+  for (std::size_t i = 0; i < p.op->attributes.size(); ++i) parameters.at(i) = static_cast<float>(p.attributes.number(p.op->attributes[i].name));
+  return [kind = p.op->kind, parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(pointwise)(args, kind, parameters.data()); };
+}
+
+}  // namespace
+
+#define UNARY(op_name, ...)                                \
+  extern const Kernel pointwise_##op_name{                 \
+      .name = "pointwise." #op_name,                       \
+      .op = OpKind::op_name,                               \
+      .summary = "tiles of all rows, spread over threads", \
+      .bind = bind_pointwise,                              \
+  };
+#define UNARY1(name, ...) UNARY(name, )
+#define UNARY2(name, ...) UNARY(name, )
+#define BINARY(name, ...) UNARY(name, )
+#include "op/pointwise.inc"
+
+}  // namespace cermet::cpu
+#endif

@@ -1,0 +1,229 @@
+#include "kernel/cpu/reduce/reduce.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/reduce/reduce.cpp"
+#include <hwy/foreach_target.h>
+
+#include <limits>
+
+#include "kernel/cpu/by_size.hpp"
+#include "kernel/cpu/math-inl.hpp"
+#include "kernel/cpu/movement/axes.hpp"
+#include "kernel/cpu/tile-inl.hpp"
+#include "kernel/kernel.hpp"
+#include "op/axes.hpp"
+
+#ifndef CERMET_REDUCE_ONCE
+#define CERMET_REDUCE_ONCE
+namespace cermet::cpu {
+
+/// A reduction by axes. The last axis of x is separate, with `length` dense elements; `kept` and `reduced` are the others.
+struct ReducePlan {
+  Reduction kind;
+  TensorView x, y;
+  StridedAxes<2> kept;     ///< strides of x and y
+  StridedAxes<1> reduced;  ///< strides of x
+  std::int64_t length = 1;
+  bool last_is_reduced = true;
+
+  std::int64_t terms() const { return reduced.shape.elements() * (last_is_reduced ? length : 1); }
+};
+
+}  // namespace cermet::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+struct Sum {
+  static constexpr double identity = 0;
+  static HWY_INLINE Real combine(Real a, Real b) { return a + b; }
+};
+struct Product {
+  static constexpr double identity = 1;
+  static HWY_INLINE Real combine(Real a, Real b) { return a * b; }
+};
+struct Maximum {
+  static constexpr double identity = -std::numeric_limits<double>::infinity();
+  static HWY_INLINE Real combine(Real a, Real b) { return maximum(a, b); }
+};
+struct Minimum {
+  static constexpr double identity = std::numeric_limits<double>::infinity();
+  static HWY_INLINE Real combine(Real a, Real b) { return minimum(a, b); }
+};
+
+HWY_INLINE RowIn row_at(const TensorView& view, std::int64_t offset) {
+  return {view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)), view.dtype};
+}
+
+/// All lanes as one number, in a fixed order.
+template <class Op>
+float combine_lanes(Real v) {
+  HWY_ALIGN float lane[2 * hn::MaxLanes(FloatTag())] = {};  // the upper half feeds lanes that are not used
+  for (std::size_t width = lanes() / 2; width > 0; width /= 2) {
+    hn::Store(v.v, FloatTag(), lane);
+    v = Op::combine(v, hn::LoadU(FloatTag(), lane + width));
+  }
+  return hn::GetLane(v.v);
+}
+
+/// The last axis is reduced: one result after another, each over four vectors of lanes.
+template <class Op>
+float reduce_to_one(const ReducePlan& plan, std::int64_t x_offset) {
+  Real total[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
+  Walk<1> walk(plan.reduced);
+  TileBuffer buffer;
+  const std::size_t step = lanes();
+  for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
+    const RowIn row = row_at(plan.x, x_offset + walk.offset[0]);
+    for_tiles(static_cast<std::size_t>(plan.length), [&](std::size_t first, std::size_t count) HWY_ATTR {
+      const float* x = row.read(first, count, buffer);
+      std::size_t i = 0;
+      for (; i + 4 * step <= count; i += 4 * step)
+        for (std::size_t k = 0; k < 4; ++k) total[k] = Op::combine(total[k], load(x + i + k * step));
+      for_vectors(count - i,
+                  [&](std::size_t j, std::size_t n) HWY_ATTR { total[0] = Op::combine(total[0], load_n(x + i + j, n, static_cast<float>(Op::identity))); });
+    });
+  }
+  return combine_lanes<Op>(Op::combine(Op::combine(total[0], total[1]), Op::combine(total[2], total[3])));
+}
+
+/// The last axis is kept: a tile of results at a time, terms in index order.
+template <class Op>
+void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t y_offset, std::size_t first, std::size_t count) {
+  TileBuffer in, out;
+  const RowIn y_row = row_at(plan.y, y_offset);
+  const RowOut y{const_cast<std::byte*>(y_row.data), plan.y.dtype};
+  float* total = y.tile(first, out);
+  const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(plan.terms()) : 1.0);
+  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Real(Op::identity).v, total + i, n); });
+  Walk<1> walk(plan.reduced);
+  for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
+    const float* x = row_at(plan.x, x_offset + walk.offset[0]).read(first, count, in);
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Op::combine(load_n(total + i, n), load_n(x + i, n)).v, total + i, n); });
+  }
+  if (plan.kind == Reduction::mean)
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n((Real(load_n(total + i, n)) / divisor).v, total + i, n); });
+  y.commit(first, count, out);
+}
+
+template <class Op>
+void reduce_with(const ReducePlan& plan, ThreadPool& pool) {
+  const auto length = static_cast<std::size_t>(plan.length);
+  const std::int64_t tiles = plan.last_is_reduced ? 1 : static_cast<std::int64_t>((length + tile_size - 1) / tile_size);
+  const std::int64_t work = plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : HWY_MIN(plan.length, static_cast<std::int64_t>(tile_size)));
+  pool.parallel_for(plan.kept.shape.elements() * tiles, rows_per_thread(work * 4), [&](std::int64_t begin, std::int64_t end) {
+    Walk<2> walk(plan.kept, begin / tiles);
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const auto [x_offset, y_offset] = walk.offset;
+      if (plan.last_is_reduced) {
+        TileBuffer buffer;
+        const RowOut y{const_cast<std::byte*>(row_at(plan.y, y_offset).data), plan.y.dtype};
+        const float total = reduce_to_one<Op>(plan, x_offset);
+        y.tile(0, buffer)[0] = plan.kind == Reduction::mean ? total / static_cast<float>(plan.terms()) : total;
+        y.commit(0, 1, buffer);
+      } else {
+        const std::size_t first = static_cast<std::size_t>(unit % tiles) * tile_size;
+        reduce_columns<Op>(plan, x_offset, y_offset, first, HWY_MIN(tile_size, length - first));
+      }
+      if ((unit + 1) % tiles == 0) walk.next();
+    }
+  });
+}
+
+void reduce_reals(const ReducePlan& plan, ThreadPool& pool) {
+  switch (plan.kind) {
+    case Reduction::sum:
+    case Reduction::mean: return reduce_with<Sum>(plan, pool);
+    case Reduction::prod: return reduce_with<Product>(plan, pool);
+    case Reduction::max: return reduce_with<Maximum>(plan, pool);
+    case Reduction::min: return reduce_with<Minimum>(plan, pool);
+  }
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(reduce_reals);
+
+namespace {
+
+ReducePlan make_plan(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y) {
+  ReducePlan plan{kind, x, y, {}, {}};
+  const int last = x.shape.rank() - 1;
+  int kept = 0;
+  for (int a = 0; a < last; ++a) {
+    if (reduced >> a & 1u) plan.reduced.append(x.shape[a], {x.strides[a]});
+    else plan.kept.append(x.shape[a], {x.strides[a], y.strides[kept++]});
+  }
+  if (last < 0) return plan;
+  plan.length = x.shape[last];
+  plan.last_is_reduced = reduced >> last & 1u;
+  return plan;
+}
+
+/// Scalar: integer sums need more than 64 bits, and they are on no model's critical path.
+template <class T>
+void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
+  const std::int64_t columns = plan.last_is_reduced ? 1 : plan.length, run = plan.last_is_reduced ? plan.length : 1;
+  pool.parallel_for(plan.kept.shape.elements() * columns, rows_per_thread(plan.terms() * 8), [&](std::int64_t begin, std::int64_t end) {
+    Walk<2> kept(plan.kept, begin / columns);
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      IntegerReducer reducer = integer_reducer(plan.kind, plan.x.dtype);
+      Walk<1> walk(plan.reduced);
+      for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next())
+        for (std::int64_t i = 0; i < run; ++i) reducer.add(plan.x.as<const T>()[kept.offset[0] + walk.offset[0] + unit % columns + i]);
+      plan.y.as<T>()[kept.offset[1] + unit % columns] = static_cast<T>(reducer.result());
+      if ((unit + 1) % columns == 0) kept.next();
+    }
+  });
+}
+
+template <Reduction kind>
+Launcher bind(const Problem& p) {
+  const int rank = p.input(0).rank();
+  std::uint32_t reduced = 0;
+  for (const int axis : wrap_axes(p.attributes.integers("axes"), rank)) reduced |= 1u << axis;
+  return [reduced, keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
+    const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    TensorView without = y;
+    without.shape = without.strides = Shape();
+    for (int a = 0, from = 0; a < x.shape.rank(); ++a) {
+      const bool dropped = reduced >> a & 1u;
+      if (dropped && !keepdims) continue;
+      if (!dropped) {
+        without.shape.push_back(y.shape[from]);
+        without.strides.push_back(y.strides[from]);
+      }
+      ++from;
+    }
+    reduce_axes(kind, x, reduced, without, *args.pool);
+  };
+}
+
+constexpr const char* const summary = "vectors along the last axis, or tiles of columns in index order where it is kept; results spread over threads";
+
+}  // namespace
+
+void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y, ThreadPool& pool) {
+  if (y.elements() == 0) return;
+  const ReducePlan plan = make_plan(kind, x, reduced, y);
+  switch (x.dtype) {
+    case DType::i8: return reduce_integers<std::int8_t>(plan, pool);
+    case DType::i32: return reduce_integers<std::int32_t>(plan, pool);
+    case DType::i64: return reduce_integers<std::int64_t>(plan, pool);
+    default: return HWY_DYNAMIC_DISPATCH(reduce_reals)(plan, pool);
+  }
+}
+
+extern const Kernel reduce_sum{.name = "reduce.sum", .op = OpKind::reduce_sum, .summary = summary, .bind = bind<Reduction::sum>};
+extern const Kernel reduce_mean{.name = "reduce.mean", .op = OpKind::reduce_mean, .summary = summary, .bind = bind<Reduction::mean>};
+extern const Kernel reduce_prod{.name = "reduce.prod", .op = OpKind::reduce_prod, .summary = summary, .bind = bind<Reduction::prod>};
+extern const Kernel reduce_max{.name = "reduce.max", .op = OpKind::reduce_max, .summary = summary, .bind = bind<Reduction::max>};
+extern const Kernel reduce_min{.name = "reduce.min", .op = OpKind::reduce_min, .summary = summary, .bind = bind<Reduction::min>};
+
+}  // namespace cermet::cpu
+#endif

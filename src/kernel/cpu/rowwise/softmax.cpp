@@ -1,0 +1,81 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/rowwise/softmax.cpp"
+#include <hwy/foreach_target.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernel/cpu/math-inl.hpp"
+#include "kernel/cpu/tile-inl.hpp"
+#include "kernel/kernel.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Calls body(x) for the vectors of a row; lanes past the end hold -inf, which changes neither a maximum nor a sum of exponentials.
+template <class Body>
+HWY_INLINE void for_row(const RowIn& row, std::size_t length, Body&& body) {
+  TileBuffer buffer;
+  for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
+    const float* x = row.read(first, count, buffer);
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { body(Real(load_n(x + i, n, -std::numeric_limits<float>::infinity()))); });
+  });
+}
+
+/// The largest element of a row; NaN where it holds one.
+float row_max(const RowIn& x, std::size_t length) {
+  Real largest(-std::numeric_limits<double>::infinity());
+  for_row(x, length, [&](Real v) HWY_ATTR { largest = maximum(largest, v); });
+  HWY_ALIGN float lane[hn::MaxLanes(FloatTag())];
+  hn::Store(largest.v, FloatTag(), lane);
+  float result = lane[0];
+  for (std::size_t i = 1; i < lanes(); ++i) result = lane[i] > result || lane[i] != lane[i] ? lane[i] : result;
+  return result;
+}
+
+void softmax_row(const RowIn& x, const RowOut& y, std::size_t length, bool logarithm) {
+  const Real largest(row_max(x, length));
+  Real sum(0);
+  for_row(x, length, [&](Real v) HWY_ATTR { sum = sum + exp(v - largest); });
+  const float total = sum_lanes(sum.v);
+  const Real log_total(std::log(total)), scale(1.0f / total);
+  TileBuffer x_buffer, y_buffer;
+  for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
+    const float* from = x.read(first, count, x_buffer);
+    float* to = y.tile(first, y_buffer);
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      const Real distance = Real(load_n(from + i, n)) - largest;
+      store_n(logarithm ? (distance - log_total).v : (exp(distance) * scale).v, to + i, n);
+    });
+    y.commit(first, count, y_buffer);
+  });
+}
+
+void softmax(const LaunchArgs& args, bool logarithm) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const Rows from(x), to(y);
+  if (from.length() == 0) return;
+  args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) softmax_row({from.row(r), x.dtype}, {to.row(r), y.dtype}, static_cast<std::size_t>(from.length()), logarithm);
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(softmax);
+
+extern const Kernel rowwise_softmax{
+    .name = "rowwise.softmax",
+    .op = OpKind::softmax,
+    .summary = "three passes over a row: maximum, sum of exponentials, result; rows spread over threads",
+    .bind = [](const Problem& p) -> Launcher {
+      return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm); };
+    },
+};
+
+}  // namespace cermet::cpu
+#endif

@@ -1,0 +1,143 @@
+// Host half of decoding attention: its tasks, followed by those for many queries.
+#include "base/checked.hpp"
+#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/device/attention/decode_config.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+enum Programs : std::size_t { decode, cluster };
+
+/// Queries of a sequence that still count as few.
+constexpr std::int32_t most_few = 8;
+/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this
+/// all SMs are needed.
+constexpr int cluster_blocks = 8;
+constexpr std::int64_t most_cluster_keys = 16384;
+
+/// What is compiled for a problem.
+struct DecodeShape {
+  AttentionProblem a;
+  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
+  int ranks = 1;                                             ///< blocks of a cluster
+
+  explicit DecodeShape(const Problem& p) : a(p), rows(a.group() <= 8 ? 8 : 16) {
+    // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
+    // stages.
+    for (blocks_each = 2; blocks_each > 0; --blocks_each) {
+      const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
+      for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
+      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
+    }
+  }
+  std::int64_t shared_bytes() const {
+    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
+  }
+  /// Thread blocks that share the work.
+  std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
+  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
+  DecodeShape of_cluster() const {
+    DecodeShape c = *this;
+    c.ranks = cluster_blocks;
+    c.blocks_each = 1;
+    c.warps = 8;
+    c.stages = 2;
+    return c;
+  }
+  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), cluster_blocks); }
+  std::string config() const {
+    return fmt::format(
+        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
+        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}}}",
+        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
+        device_name(a.plain), ranks);
+  }
+};
+
+Decline declines(const Problem& p) {
+  const AttentionProblem a(p);
+  if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
+  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
+  if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
+  if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
+    return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
+  const DecodeShape s(p);
+  if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
+  if (s.rows * a.value_size * 4 > attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), s.tile_keys))
+    return "small heads, or values longer than keys, that many heads share";
+  return attention_general_paged.declines(p);
+}
+
+bool has_clusters(const Problem& p) {
+  const DecodeShape s(p);
+  return p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys && s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
+}
+
+std::vector<Program> programs(const Problem& p) {
+  const DecodeShape s(p);
+  std::vector<Program> list{{.header = "kernel/cuda/device/attention/decode.cuh",
+                             .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
+                             .threads = 32 * s.warps,
+                             .shared_bytes = s.shared_bytes(),
+                             .min_blocks = s.blocks_each}};
+  if (has_clusters(p)) {
+    const DecodeShape c = s.of_cluster();
+    list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
+                    .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
+                    .threads = 32 * c.warps,
+                    .shared_bytes = c.cluster_bytes(),
+                    .cluster = cluster_blocks});
+  }
+  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
+    list.push_back(std::move(program));
+  return list;
+}
+
+void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
+  constexpr double log2_e = 1.4426950408889634;
+  p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
+  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * cluster_blocks;
+  if (clusters && in_clusters <= args.queue->target().multiprocessors) return args.queue->run(cluster, in_clusters, p);
+  p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
+  args.queue->run(decode, p.thread_blocks, p);
+}
+
+/// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
+/// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
+/// batch must not move the decoding sequences to the prefill task.
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
+  attention::DecodeParams p{attributes.params(args), 0, 0};
+  if (!p.a.aligned) return run_many(args, 0);
+  if (p.a.tokens == 0) return;
+  // No sequence has more where each has one at least; of those without any, one with many in their place is slower here, but right.
+  const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
+  if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
+  if (may_have_many) p.a.most_queries = most_few;
+  run_few(args, p, s, clusters);
+  if (may_have_many) run_many(args, most_few + 1);
+}
+
+Launcher bind(const Problem& problem) {
+  const bool clusters = has_clusters(problem);
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), clusters,
+          run_many = (AttentionProblem(problem).tokens > most_few ? bind_many_queries : bind_general_attention)(problem, clusters ? 2 : 1)](
+             const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
+}
+
+}  // namespace
+
+extern const Kernel attention_decode;
+const Kernel attention_decode{
+    .name = "attention.decode",
+    .op = OpKind::incre_flash_attention,
+    .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
+    .declines = declines,
+    .bind = bind,
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      const DecodeShape s(p);
+      return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
+    },
+    .programs = programs};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,64 @@
+// Host half of the attention task that takes every problem.
+#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/device/attention/general_shape.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// Rows of a warp: as many as the queries can fill and shared memory holds.
+int warp_rows(const AttentionProblem& a, std::int64_t shared_bytes) {
+  const std::int64_t rows = std::min<std::int64_t>(a.tokens * a.group(), 1 << 20);
+  int best = 1;
+  for (int candidate : {2, 4})
+    if (rows > best * attention::general_warps && attention::general_shared_bytes(a.head_size, a.value_size, candidate) <= shared_bytes) best = candidate;
+  return best;
+}
+
+Decline declines(const Problem& problem) {
+  const AttentionProblem a(problem);
+  const std::int64_t bytes = attention::general_shared_bytes(a.head_size, a.value_size, 1);
+  if (bytes > problem.target->shared_bytes) return fmt::format("head sizes {} and {} need {} bytes of shared memory", a.head_size, a.value_size, bytes);
+  return std::nullopt;
+}
+
+std::vector<Program> programs(const Problem& problem) {
+  const AttentionProblem a(problem);
+  const int rows = warp_rows(a, problem.target->shared_bytes);
+  return {{.header = "kernel/cuda/device/attention/general.cuh",
+           .task = fmt::format("cermet::attention::GeneralTask<cermet::attention::GeneralConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
+                               ".q = {}, .kv = {}, .out = {}, .warp_rows = {}}}>",
+                               a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows),
+           .threads = 32 * attention::general_warps,
+           .shared_bytes = attention::general_shared_bytes(a.head_size, a.value_size, rows)}};
+}
+
+Launcher bind(const Problem& problem) {
+  return [run = bind_general_attention(problem, 0)](const LaunchArgs& args) { run(args, 0); };
+}
+
+}  // namespace
+
+QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program) {
+  const AttentionProblem a(problem);
+  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes) * attention::general_warps;
+  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
+    const attention::Params params = launch.params(args, least_queries);
+    args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
+  };
+}
+
+const Kernel attention_general_paged{.name = "attention.general_paged",
+                                     .op = OpKind::incre_flash_attention,
+                                     .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",
+                                     .declines = declines,
+                                     .bind = bind,
+                                     .programs = programs};
+const Kernel attention_general_ragged{.name = "attention.general_ragged",
+                                      .op = OpKind::flash_attention,
+                                      .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",
+                                      .declines = declines,
+                                      .bind = bind,
+                                      .programs = programs};
+
+}  // namespace cermet::cuda

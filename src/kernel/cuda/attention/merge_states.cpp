@@ -1,0 +1,47 @@
+// Host half of the merge_attention_states task.
+#include "kernel/cuda/device/attention/merge_states.hpp"
+#include "base/checked.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+enum Operand : std::size_t { o1, lse1, o2, lse2 };
+constexpr int threads = 128;
+
+std::vector<Program> programs(const Problem& p) {
+  return {{.header = "kernel/cuda/device/attention/merge_states.cuh",
+           .task = fmt::format("cermet::merge_states::Task<cermet::merge_states::Config{{.size = {}, .a = {}, .b = {}, .out = {}, .threads = {}}}>",
+                               p.size(o1, 2), device_name(p.input(o1).dtype), device_name(p.input(o2).dtype), device_name(p.outputs[0].dtype), threads),
+           .threads = threads}};
+}
+
+merge_states::State state_of(const TensorView& o, const TensorView& lse) { return {o.data, lse.as<const float>(), o.strides[0], o.strides[1], lse.strides[0]}; }
+
+Launcher bind(const Problem&) {
+  return [](const LaunchArgs& args) {
+    const TensorView &o = args.outputs[0], &lse = args.outputs[1];
+    const merge_states::Params params{state_of(args.inputs[o1], args.inputs[lse1]),
+                                      state_of(args.inputs[o2], args.inputs[lse2]),
+                                      o.data,
+                                      lse.as<float>(),
+                                      o.strides[0],
+                                      o.strides[1],
+                                      lse.strides[0],
+                                      o.shape[0] * o.shape[1],
+                                      static_cast<std::int32_t>(o.shape[1])};
+    args.queue->run(0, div_up(params.rows, threads / 32), params);
+  };
+}
+
+}  // namespace
+
+extern const Kernel attention_merge_states;
+const Kernel attention_merge_states{.name = "attention.merge_states",
+                                    .op = OpKind::merge_attention_states,
+                                    .summary = "a warp joins the two states of a token and head",
+                                    .bind = bind,
+                                    .programs = programs};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,140 @@
+// Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
+#include "base/checked.hpp"
+#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/device/attention/prefill_hopper.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// What is compiled for a problem.
+struct PrefillShape {
+  AttentionProblem a;
+  int warp_rows = 0, keys = 0;  ///< 0 where nothing fits
+
+  explicit PrefillShape(const Problem& p) : a(p) {
+    // Large tiles reuse keys best; two thread blocks per SM hide each other's waits.
+    const std::int64_t share = (p.target->shared_bytes + 1024) / 2 - 1024;
+    for (const std::int64_t room : {share, p.target->shared_bytes})
+      for (const int candidate_rows : {32, 16})
+        for (const int candidate_keys : {64, 32}) {
+          if (candidate_rows == 32 && (std::max(a.head_size, a.value_size) > 64 || a.tokens * a.group() <= 64)) continue;  // registers; rows that there are
+          if (keys != 0 || bytes(candidate_rows, candidate_keys) > room) continue;
+          warp_rows = candidate_rows;
+          keys = candidate_keys;
+        }
+  }
+  std::int64_t bytes(int with_rows, int with_keys) const {
+    return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), with_rows, with_keys, a.q == a.kv ? 1 : 2);
+  }
+  std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
+};
+
+/// What every task here needs of a problem with head sizes that are multiples of `step` up to `most`.
+Decline declines(const Problem& p, std::int64_t step, std::int64_t most) {
+  const AttentionProblem a(p);
+  if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("keys of {}; taken: bf16 and f16", name_of(a.kv));
+  if (p.target->compute_capability < (a.kv == DType::bf16 ? 80 : 75)) return fmt::format("{} needs compute capability 8.0", name_of(a.kv));
+  if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the keys", name_of(a.q));
+  if (a.head_size % step != 0 || a.value_size % step != 0 || a.head_size > most || a.value_size > most)
+    return fmt::format("head sizes {} and {}; taken: multiples of {} up to {}", a.head_size, a.value_size, step, most);
+  return a.paged ? attention_general_paged.declines(p) : attention_general_ragged.declines(p);
+}
+
+Decline tile_declines(const Problem& p) {
+  if (Decline reason = declines(p, 8, 192)) return reason;  // registers hold the outputs of 16 rows
+  if (PrefillShape(p).keys == 0) return "tiles of 64 rows and 32 keys do not fit shared memory";
+  return std::nullopt;
+}
+
+Decline hopper_declines(const Problem& p) {
+  if (p.target->compute_capability != 90) return "needs compute capability 9.0";
+  return declines(p, 64, 128);  // swizzled rows of 128 bytes; registers
+}
+
+/// Warpgroups of 64 rows: two share keys, one has less to do where every block would have an SM of its own.
+int hopper_warpgroups(const Problem& p) {
+  const AttentionProblem a(p);
+  return div_up(a.tokens * a.group(), 128) * a.kv_heads <= p.target->multiprocessors ? 1 : 2;
+}
+
+Program tile_program(const Problem& p) {
+  const PrefillShape s(p);
+  const AttentionProblem& a = s.a;
+  return {.header = "kernel/cuda/device/attention/prefill.cuh",
+          .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
+                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}}}>",
+                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
+                              s.warp_rows, s.keys),
+          .threads = 32 * attention::prefill_warps,
+          .shared_bytes = s.bytes(s.warp_rows, s.keys)};
+}
+
+Program hopper_program(const Problem& p) {
+  const AttentionProblem a(p);
+  const int warpgroups = hopper_warpgroups(p);
+  return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
+          .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, "
+                              ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
+                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
+                              warpgroups),
+          .threads = 128 * warpgroups,
+          .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups, a.q == a.kv ? 1 : 2)};
+}
+
+/// The program, and the general task's for rows that are not aligned.
+std::vector<Program> with_general(Program program, const Problem& p) {
+  std::vector<Program> list{std::move(program)};
+  const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
+  for (Program& other : as_fallbacks(general.programs(p))) list.push_back(std::move(other));
+  return list;
+}
+
+QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
+  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first, run_general = bind_general_attention(p, first + 1)](
+             const LaunchArgs& args, std::int32_t least_queries) {
+    attention::PrefillParams params{launch.params(args, least_queries), 0, 0};
+    if (!params.a.aligned) return run_general(args, least_queries);
+    constexpr double log2_e = 1.4426950408889634;
+    params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
+    params.tiles = static_cast<std::int32_t>(AttentionLaunch::most_tiles(params.a, group, rows));
+    args.queue->run(first, std::int64_t{params.tiles} * params.a.kv_heads, params);
+  };
+}
+
+Launcher for_all_sequences(QueriesLauncher run) {
+  return [run = std::move(run)](const LaunchArgs& args) { run(args, 0); };
+}
+Launcher bind_tile(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, PrefillShape(p).rows())); }
+Launcher bind_hopper(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p))); }
+std::vector<Program> tile_programs(const Problem& p) { return with_general(tile_program(p), p); }
+std::vector<Program> hopper_programs(const Problem& p) { return with_general(hopper_program(p), p); }
+
+}  // namespace
+
+std::vector<Program> many_query_programs(const Problem& p) {
+  if (!hopper_declines(p)) return hopper_programs(p);
+  if (!tile_declines(p)) return tile_programs(p);
+  return attention_general_paged.programs(p);
+}
+
+QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
+  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p));
+  if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
+  return bind_general_attention(p, first);
+}
+
+#define KERNEL(variable, text, operator, description, prefix)                                                                                 \
+  extern const Kernel variable;                                                                                                               \
+  const Kernel variable {                                                                                                                     \
+    .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs \
+  }
+constexpr const char* const tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
+constexpr const char* const hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";
+KERNEL(attention_prefill_paged_hopper, "attention.prefill_paged_hopper", OpKind::incre_flash_attention, hopper_summary, hopper);
+KERNEL(attention_prefill_ragged_hopper, "attention.prefill_ragged_hopper", OpKind::flash_attention, hopper_summary, hopper);
+KERNEL(attention_prefill_paged, "attention.prefill_paged", OpKind::incre_flash_attention, tile_summary, tile);
+KERNEL(attention_prefill_ragged, "attention.prefill_ragged", OpKind::flash_attention, tile_summary, tile);
+#undef KERNEL
+
+}  // namespace cermet::cuda

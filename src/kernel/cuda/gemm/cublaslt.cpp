@@ -1,0 +1,74 @@
+// linear by cuBLASLt: a candidate like any other. What it does inside is not known, so it is modelled as our own tensor core kernels are, which come first:
+// it is chosen by name or by tuning.
+#include "kernel/cuda/gemm/hopper.hpp"
+#include "kernel/cuda/gemm/rows.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// What the library's documentation asks for on Hopper; other architectures need less.
+constexpr std::int64_t workspace_bytes = 32 << 20;
+
+Decline declines(const Problem& p) {
+  const DType x = p.input(0).dtype, w = p.input(1).dtype, y = p.outputs[0].dtype;
+  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
+  if (x != w || (x != DType::bf16 && x != DType::f16)) return fmt::format("no product of {} with {}", name_of(x), name_of(w));
+  if (y != x && y != DType::f32) return fmt::format("no result {} of {}", name_of(y), name_of(x));
+  if (p.has(2) && p.input(2).dtype != y) return "bias is not of the result's type";
+  const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
+  if (!n.is_constant() || !k.is_constant() || n.constant() % 8 != 0 || k.constant() % 8 != 0 || n.constant() * k.constant() == 0)
+    return "N and K are not known to be multiples of 8";
+  return std::nullopt;
+}
+
+bool aligned(const TensorView& view, std::int64_t row) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && row * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
+}
+
+Launcher bind(const Problem& problem) {
+  return [general = GeneralProduct(problem, GeneralProduct::Programs::small)](const LaunchArgs& args) {
+    const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
+    const int leads = y.shape.rank() - 1;
+    std::array<AxisSteps, 3> steps{steps_along(x, leads, 1), steps_along(y, leads, 1), AxisSteps{}};
+    const RowAxes axes = merge_axes(y.shape, leads, steps, 2);
+    const auto last = static_cast<std::size_t>(axes.rank - 1);
+    const std::int64_t m = axes.m(), k = x.shape.back(), n = y.shape.back();
+    const std::int64_t x_row = m > 1 ? steps[0][last] : k, y_row = m > 1 ? steps[1][last] : n, w_row = n > 1 ? w.strides[0] : k;
+    if (axes.rank > 1 || !aligned(x, x_row) || !aligned(w, w_row) || !aligned(y, y_row)) return general.launch(args);
+    args.queue->multiply({.x = x.data,
+                          .w = w.data,
+                          .bias = args.has(2) ? args.inputs[2].data : nullptr,
+                          .y = y.data,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .x_stride = x_row,
+                          .w_stride = w_row,
+                          .y_stride = y_row,
+                          .operand = x.dtype,
+                          .result = y.dtype,
+                          .workspace = args.workspace,
+                          .workspace_bytes = workspace_bytes});
+  };
+}
+
+double cost(const Problem& problem, const DeviceLimits& limits) {
+  if (!HopperProduct::declines(problem)) return HopperProduct(problem).seconds(limits);
+  return GeneralProduct(problem, GeneralProduct::Programs::tensor).seconds(limits);
+}
+
+}  // namespace
+
+extern const Kernel cublaslt_linear;
+const Kernel cublaslt_linear{
+    .name = "cublaslt.linear",
+    .op = OpKind::linear,
+    .summary = "the vendor's library; launches whose rows are not aligned run on the CUDA cores",
+    .declines = declines,
+    .bind = bind,
+    .workspace = [](const Problem&, int) { return workspace_bytes; },
+    .programs = [](const Problem& problem) { return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs()); },
+    .cost = cost,
+};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,45 @@
+// Host half of the Hopper GEMM (device/gemm/hopper.cuh) for every operator of linear algebra.
+#pragma once
+
+#include "kernel/cuda/device/gemm/hopper.hpp"
+#include "kernel/cuda/gemm/general.hpp"
+#include "kernel/cuda/gemm/tiles.hpp"
+
+namespace cermet::cuda {
+
+class HopperProduct {
+ public:
+  static Decline declines(const Problem& problem);
+  /// A problem that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
+  explicit HopperProduct(const Problem& problem, const Config& config = {});
+  /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
+  std::vector<Config> configs() const;
+  /// Modelled seconds at the symbols' maximum.
+  double seconds(const DeviceLimits& limits) const;
+  /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general GEMM.
+  std::vector<Program> programs() const;
+  std::int64_t workspace() const { return workspace_bytes_; }
+  void launch(const LaunchArgs& args) const;
+
+ private:
+  /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
+  struct View;
+  std::optional<View> view_of(const LaunchArgs& args) const;
+  Program program(const HopperTile& tile) const;
+  static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
+  gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
+
+  OpKind op_;
+  DType a_, b_, out_, offsets_ = DType::i32, bias_type_ = DType::f32, bias_up_type_ = DType::f32;
+  std::int64_t n_, k_, workspace_bytes_ = 0;
+  bool dual_ = false, constant_b_ = false, bias_ = false, bias_up_ = false, row_scale_ = false, column_scale_ = false, split_ = false, blocked_ = false;
+  bool batches_ = false;
+  std::string activation_ = "identity";
+  ScaleGrid left_, right_;
+  HopperWork work_;
+  std::int64_t most_rows_ = 0, most_batches_ = 1;
+  std::vector<HopperTile> tiles_;
+  GeneralProduct general_;
+};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,45 @@
+// The kernels of gemv.hpp.
+#include "kernel/cuda/gemv/gemv.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+std::vector<Program> programs(const Region& region, const Config& config) { return FewRows(region, config).programs(); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return FewRows(region, config).seconds(region, limits); }
+Launcher bind(const Region& region, const Config& config) {
+  return [product = FewRows(region, config)](const LaunchArgs& args) { product.launch(args); };
+}
+
+}  // namespace
+
+namespace {
+
+Kernel plain(const char* name, OpKind op) {
+  return {.name = name,
+          .op = op,
+          .summary = "one row at a time: weights stream through shared memory, rows stay in registers",
+          .declines = FewRows::declines,
+          .bind = bind,
+          .programs = programs,
+          .configs = FewRows::configs,
+          .cost = cost};
+}
+Kernel with_norm(const char* name, OpKind op) {
+  Kernel kernel = plain(name, op);
+  kernel.summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
+  kernel.fuses = true;
+  kernel.declines = FewRows::declines_norm;
+  return kernel;
+}
+
+}  // namespace
+
+extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear;
+const Kernel gemv_norm_linear = with_norm("gemv.norm_linear", OpKind::linear);
+const Kernel gemv_norm_dual_linear = with_norm("gemv.norm_dual_linear", OpKind::dual_linear);
+const Kernel gemv_linear = plain("gemv.linear", OpKind::linear);
+const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
+const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm);
+const Kernel gemv_grouped_linear = plain("gemv.grouped_linear", OpKind::grouped_linear);
+
+}  // namespace cermet::cuda

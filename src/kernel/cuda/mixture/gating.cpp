@@ -1,0 +1,93 @@
+// Host half of topk_gating.
+#include "kernel/cuda/device/mixture/gating.hpp"
+#include "base/checked.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr int warps = 4;  // tokens of a block
+
+std::string config_of(const Problem& p, int threads) {
+  const Attributes& a = p.attributes;
+  const DType bias = p.has(1) ? p.input(1).dtype : DType::f32;
+  return fmt::format(
+      "cermet::gating::Config{{.logits = {}, .bias = {}, .experts = {}, .k = {}, .groups = {}, .topk_groups = {}, .softmax = {}, .renormalize = {}, .top2 = "
+      "{}, "
+      ".has_bias = {}, .threads = {}}}",
+      device_name(p.input(0).dtype), device_name(bias), p.size(0, 1), a.integer("k"), a.integer("groups"), a.integer("topk_groups"),
+      device_name(a.text("score") == "softmax"), device_name(a.flag("renormalize")), device_name(a.text("group_score") == "top2"), device_name(p.has(1)),
+      threads);
+}
+
+/// Shared memory of a token.
+std::int64_t group_bytes(const Problem& p) {
+  const std::int64_t groups = p.attributes.integer("groups");
+  return groups > 1 ? 4 * (p.size(0, 1) + groups) : 0;
+}
+
+gating::Params params_of(const LaunchArgs& args, float scale) {
+  const TensorView &logits = args.inputs[0], &weights = args.outputs[0], &ids = args.outputs[1];
+  const bool vectors = is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
+  return {.logits = logits.data,
+          .bias = args.has(1) ? args.inputs[1].data : nullptr,
+          .weights = weights.as<float>(),
+          .ids = ids.as<std::int32_t>(),
+          .tokens = logits.shape[0],
+          .logits_stride = logits.strides[0],
+          .weights_stride = weights.strides[0],
+          .ids_stride = ids.strides[0],
+          .scale = scale,
+          .vectors = vectors};
+}
+
+constexpr int block_threads = 256;
+
+}  // namespace
+
+extern const Kernel moe_gating_warp;
+const Kernel moe_gating_warp{.name = "moe.gating_warp",
+                             .op = OpKind::topk_gating,
+                             .summary = "a warp for each token, its experts in registers",
+                             .declines = [](const Problem& p) -> Decline {
+                               if (p.size(0, 1) > gating::warp_experts) return fmt::format("more than {} experts", gating::warp_experts);
+                               if (p.attributes.integer("k") > 64) return "more than 64 experts per token";
+                               return std::nullopt;
+                             },
+                             .bind = [](const Problem& p) -> Launcher {
+                               return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
+                                 const gating::Params params = params_of(args, scale);
+                                 args.queue->run(0, div_up(params.tokens, warps), params);
+                               };
+                             },
+                             .programs = [](const Problem& p) -> std::vector<Program> {
+                               return {{.header = "kernel/cuda/device/mixture/gating.cuh",
+                                        .task = fmt::format("cermet::gating::Task<{}>", config_of(p, warps * 32)),
+                                        .threads = warps * 32,
+                                        .shared_bytes = warps * group_bytes(p)}};
+                             }};
+
+extern const Kernel moe_gating_block;
+const Kernel moe_gating_block{.name = "moe.gating_block",
+                              .op = OpKind::topk_gating,
+                              .summary = "a block for each token and a pass over its logits for each choice: any number of experts",
+                              .declines = [](const Problem& p) -> Decline {
+                                if (p.attributes.integer("groups") > gating::block_groups) return fmt::format("more than {} groups", gating::block_groups);
+                                return std::nullopt;
+                              },
+                              .bind = [](const Problem& p) -> Launcher {
+                                return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
+                                  const gating::Params params = params_of(args, scale);
+                                  args.queue->run(0, params.tokens, params);
+                                };
+                              },
+                              .programs = [](const Problem& p) -> std::vector<Program> {
+                                return {{.header = "kernel/cuda/device/mixture/gating_block.cuh",
+                                         .task = fmt::format("cermet::gating::BlockTask<{}>", config_of(p, block_threads)),
+                                         .threads = block_threads,
+                                         .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
+                              }};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,241 @@
+// moe and ep_moe: the kernels of their parts in a row, with float32 in between.
+#include <array>
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/mixture/moe.hpp"
+#include "kernel/cuda/kernels.hpp"
+#include "kernel/cuda/movement/copy.hpp"
+#include "kernel/decline.hpp"
+#include "op/infer.hpp"
+#include "op/mixture.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// One operator inside the mixture with the kernel that takes it and the place of its programs among the mixture's.
+struct Part {
+  Region region;
+  const Kernel* kernel = nullptr;
+  std::size_t first_program = 0, program_count = 0;
+};
+
+enum PartIndex : std::size_t { router, gating, permute, gate_up, down, unpermute, part_count };
+/// Programs of the mixture itself; those of its parts follow.
+enum OwnProgram : std::size_t { gate, count, copy, own_programs };
+
+struct Parts {
+  std::array<Part, part_count> part;
+  /// The first part that every kernel declines; part_count where there is none.
+  std::size_t missing = part_count;
+};
+
+Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
+  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
+  problem.constant_inputs = constant_weight ? 2 : 0;
+  problem.maximum = whole.maximum;
+  problem.target = whole.target;
+  Part part{std::move(problem)};
+  for (const Kernel* kernel : kernels_of(kind))
+    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
+  return part;
+}
+
+Parts parts_of(const Problem& p) {
+  const TensorType x{p.input(mixture_x).dtype, {product(p.input(mixture_x).dims).divided_by(dim_of(p, mixture_x, -1).constant()), dim_of(p, mixture_x, -1)}};
+  const Dim tokens = x.dims[0], hidden = x.dims[1], experts = dim_of(p, mixture_router, 0), rows = dim_of(p, mixture_gate_up, 1);
+  const std::int64_t k = p.attributes.integer("k");
+  const TensorType pairs{DType::i32, {tokens, k}}, weights{DType::f32, {tokens, k}}, offsets{DType::i32, {experts + 1}};
+  const auto f32 = [](Dims dims) { return TensorType{DType::f32, std::move(dims)}; };
+  const Attributes to_f32{{"out_dtype", "f32"}};
+  std::optional<TensorType> residual = p.has(mixture_residual) ? p.inputs[mixture_residual] : std::nullopt;
+  if (residual) residual->dims = x.dims;
+  const std::optional<TensorType> bias = p.has(mixture_bias) ? p.inputs[mixture_bias] : std::nullopt;
+  const TensorType sorted{x.dtype, {tokens * k, hidden}};
+  Parts parts;
+  auto& part = parts.part;
+  part[router] = make_part(OpKind::linear, p, {x, p.input(mixture_router)}, to_f32, p.is_constant(mixture_router));
+  part[gating] = make_part(OpKind::topk_gating, p, {f32({tokens, experts}), bias}, gating_attributes_of(p), false);
+  part[permute] = make_part(OpKind::moe_permute, p, {x, pairs}, {{"experts", experts.constant()}}, false);
+  part[gate_up] = make_part(OpKind::grouped_linear, p, {sorted, p.input(mixture_gate_up), offsets}, to_f32, p.is_constant(mixture_gate_up));
+  part[down] =
+      make_part(OpKind::grouped_linear, p, {f32({tokens * k, rows.divided_by(2)}), p.input(mixture_down), offsets}, to_f32, p.is_constant(mixture_down));
+  part[unpermute] = make_part(OpKind::moe_unpermute, p, {f32({tokens * k, hidden}), pairs, weights, residual},
+                              {{"out_dtype", std::string(name_of(p.outputs[0].dtype))}}, false);
+  std::size_t first = own_programs;
+  for (std::size_t i = 0; i < part_count && parts.missing == part_count; ++i) {
+    if (!part[i].kernel) {
+      parts.missing = i;
+      continue;
+    }
+    part[i].first_program = first;
+    part[i].program_count = part[i].kernel->programs(part[i].region).size();
+    first += part[i].program_count;
+  }
+  return parts;
+}
+
+Decline declines(const Problem& p) {
+  const Parts parts = parts_of(p);
+  if (parts.missing == part_count) return std::nullopt;
+  return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());
+}
+
+/// Sizes of a call and the values between its parts, laid one after the other into a workspace.
+struct Layout {
+  std::int64_t tokens, hidden, features, experts, k;
+  TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;
+  TensorView x, residual, y;  ///< dense copies, where rows of several ranks are not evenly apart
+  std::int64_t bytes = 0;
+
+  Layout(const Shape& x_shape, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x_type, DType residual_type, DType y_type,
+         std::byte* memory)
+      : tokens(1), hidden(x_shape.back()), features(feature_count), experts(expert_count), k(chosen) {
+    for (int a = 0; a + 1 < x_shape.rank(); ++a) tokens *= x_shape[a];
+    const auto place = [&](DType dtype, const Shape& shape) {
+      const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
+      bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 256);
+      return view;
+    };
+    logits = place(DType::f32, {tokens, experts});
+    weights = place(DType::f32, {tokens, k});
+    ids = place(DType::i32, {tokens, k});
+    sorted = place(x_type, {tokens * k, hidden});
+    offsets = place(DType::i32, {experts + 1});
+    row_of = place(DType::i32, {tokens, k});
+    gated = place(DType::f32, {tokens * k, 2 * features});
+    results = place(DType::f32, {tokens * k, hidden});
+    if (x_shape.rank() == 2) return;
+    x = place(x_type, {tokens, hidden});
+    residual = place(residual_type, {tokens, hidden});
+    y = place(y_type, {tokens, hidden});
+  }
+  /// The first half of `gated`, which holds the hidden elements after the gate.
+  TensorView hidden_rows() const { return TensorView(gated.data, DType::f32, {tokens * k, features}, {2 * features, 1}); }
+};
+
+/// The view as a matrix [tokens, hidden]; nothing where its rows are not evenly apart.
+std::optional<TensorView> as_matrix(const TensorView& view, std::int64_t tokens) {
+  const int rank = view.shape.rank();
+  for (int a = 0; a + 2 < rank; ++a)
+    if (view.shape[a] > 1 && view.strides[a] != view.shape[a + 1] * view.strides[a + 1]) return std::nullopt;
+  return TensorView(view.data, view.dtype, {tokens, view.shape.back()}, {view.strides[rank - 2], 1});
+}
+
+StridedCopy copy_between(const TensorView& from, const TensorView& to, const Shape& shape, bool gather) {
+  return {shape,
+          from.data,
+          gather ? from.strides : dense_strides(shape),
+          to.data,
+          gather ? dense_strides(shape) : to.strides,
+          static_cast<std::int64_t>(size_of(to.dtype))};
+}
+
+struct Mixture {
+  std::array<Launcher, part_count> launch;
+  std::array<std::pair<std::size_t, std::size_t>, part_count> programs;
+  std::int64_t k;
+};
+
+Mixture bind_mixture(const Problem& p) {
+  Mixture m{{}, {}, p.attributes.integer("k")};
+  const Parts parts = parts_of(p);
+  for (std::size_t i = 0; i < part_count; ++i) {
+    m.launch[i] = parts.part[i].kernel->bind(parts.part[i].region);
+    m.programs[i] = {parts.part[i].first_program, parts.part[i].program_count};
+  }
+  return m;
+}
+
+void run_mixture(const LaunchArgs& args, const Mixture& m, std::int64_t ranks) {
+  const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up], &y = args.outputs[0];
+  const bool adds = args.has(mixture_residual);
+  const Layout l(x.shape, first.shape[1] / 2, first.shape[0], m.k, x.dtype, adds ? args.inputs[mixture_residual].dtype : x.dtype, y.dtype, args.workspace);
+  const auto run = [&](PartIndex part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+    const TaskQueue queue = args.queue->part(m.programs[part].first, m.programs[part].second);
+    m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool, &queue});
+  };
+  const auto matrix = [&](const TensorView& view, const TensorView& dense) {
+    if (const std::optional<TensorView> even = as_matrix(view, l.tokens)) return *even;
+    enqueue_copy(*args.queue, copy, copy_between(view, dense, view.shape, true));
+    return dense;
+  };
+  const TensorView tokens = matrix(x, l.x);
+  const std::optional<TensorView> even = as_matrix(y, l.tokens);
+  run(router, {tokens, args.inputs[mixture_router], TensorView()}, {l.logits});
+  run(gating, {l.logits, args.has(mixture_bias) ? args.inputs[mixture_bias] : TensorView()}, {l.weights, l.ids});
+  run(permute, {tokens, l.ids}, {l.sorted, l.offsets, l.row_of});
+  run(gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
+  if (l.features > 0) args.queue->run(gate, l.tokens * l.k, moe::GateParams{l.gated.as<float>(), l.features});
+  run(down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
+  const TensorView residual = adds ? matrix(args.inputs[mixture_residual], l.residual) : TensorView();
+  run(unpermute, {l.results, l.row_of, l.weights, residual}, {even ? *even : l.y});
+  if (!even) enqueue_copy(*args.queue, copy, copy_between(l.y, y, y.shape, false));
+  const bool dispatches = args.outputs.size() > 2;
+  const moe::CountParams params{.offsets = l.offsets.as<const std::int32_t>(),
+                                .ids = l.ids.as<const std::int32_t>(),
+                                .load = args.outputs[1].as<std::int32_t>(),
+                                .dispatch = dispatches ? args.outputs[2].as<std::int32_t>() : nullptr,
+                                .experts = l.experts,
+                                .ranks = ranks,
+                                .pairs_each = l.tokens / ranks * l.k,
+                                .dispatch_stride = dispatches ? args.outputs[2].strides[0] : 0};
+  args.queue->run(count, 1 + (dispatches ? ranks : 0), params);
+}
+
+std::vector<Program> programs(const Problem& p) {
+  const std::string header = "kernel/cuda/device/mixture/moe.cuh";
+  std::vector<Program> list{
+      {.header = header, .task = fmt::format("cermet::moe::Gate<cermet::Activation::{}>", p.attributes.text("activation")), .threads = moe::threads},
+      {.header = header, .task = "cermet::moe::Count", .threads = moe::threads, .shared_bytes = moe::pass_ranks * 4},
+      copy_program()};
+  for (const Part& part : parts_of(p).part) {
+    std::vector<Program> more = part.kernel->programs(part.region);
+    std::move(more.begin(), more.end(), std::back_inserter(list));
+  }
+  return list;
+}
+
+const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
+  const std::size_t index = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
+  if (index == part_count) return nullptr;
+  const Parts parts = parts_of(p);
+  return parts.part[index].kernel->weight_layout(parts.part[index].region, 1);
+}
+
+std::int64_t workspace(const Problem& p, int threads) {
+  std::int64_t largest = 0;
+  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.kernel->workspace(part.region, threads));
+  Shape x;
+  for (int axis = 0; axis < p.input(mixture_x).rank(); ++axis) x.push_back(p.size(mixture_x, axis));
+  const DType type = p.input(mixture_x).dtype;
+  const Layout layout(x, p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), type,
+                      p.has(mixture_residual) ? p.input(mixture_residual).dtype : type, p.outputs[0].dtype, nullptr);
+  return layout.bytes + largest;
+}
+
+}  // namespace
+
+extern const Kernel moe_mixture;
+const Kernel moe_mixture{.name = "moe.mixture",
+                         .op = OpKind::moe,
+                         .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
+                         .declines = declines,
+                         .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m, 1); }; },
+                         .weight_layout = weight_layout,
+                         .workspace = workspace,
+                         .programs = programs};
+
+extern const Kernel moe_mixture_of_ranks;
+const Kernel moe_mixture_of_ranks{.name = "moe.mixture_of_ranks",
+                                  .op = OpKind::ep_moe,
+                                  .summary = "all ranks in one memory: the tokens of all ranks as one batch, sorted by expert and so by rank",
+                                  .declines = declines,
+                                  .bind = [](const Problem& p) -> Launcher {
+                                    return
+                                        [m = bind_mixture(p), ranks = p.attributes.integer("ranks")](const LaunchArgs& args) { run_mixture(args, m, ranks); };
+                                  },
+                                  .weight_layout = weight_layout,
+                                  .workspace = workspace,
+                                  .programs = programs};
+
+}  // namespace cermet::cuda

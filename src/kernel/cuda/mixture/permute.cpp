@@ -1,0 +1,95 @@
+// Host half of moe_permute.
+#include "kernel/cuda/device/mixture/permute.hpp"
+#include "base/checked.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+#include "op/infer.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// Pairs up to which every block counts all of them for itself: that costs less than launches between which counts are exchanged.
+constexpr std::int64_t direct_pairs = 4096;
+constexpr std::int64_t most_chunks = 128;
+
+std::int64_t chunk_of(std::int64_t pairs) { return round_up(std::max<std::int64_t>(256, div_up(pairs, most_chunks)), 32); }
+
+bool sorts_in_chunks(std::int64_t pairs, std::int64_t experts) { return pairs > direct_pairs && experts <= permute::chunk_experts; }
+
+/// Bytes that every row of x and of the result can be copied in.
+std::int64_t word_bytes(const TensorView& x, const TensorView& rows) {
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  std::int64_t word = 16;
+  const auto fits = [&](std::int64_t w) {
+    return is_aligned(x.data, w) && is_aligned(rows.data, w) && x.shape[1] * bytes % w == 0 && x.strides[0] * bytes % w == 0 &&
+           rows.strides[0] * bytes % w == 0;
+  };
+  while (word > bytes && !fits(word)) word /= 2;
+  return word;
+}
+
+void launch(const LaunchArgs& args, std::int64_t experts) {
+  const TensorView &x = args.inputs[0], &ids = args.inputs[1], &rows = args.outputs[0], &row_of = args.outputs[2];
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), word = word_bytes(x, rows);
+  const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs);
+  const permute::Params params{.x = x.data,
+                               .ids = ids.data,
+                               .rows = rows.data,
+                               .offsets = args.outputs[1].as<std::int32_t>(),
+                               .row_of = row_of.as<std::int32_t>(),
+                               .counts = reinterpret_cast<std::int32_t*>(args.workspace),
+                               .tokens = ids.shape[0],
+                               .k = ids.shape[1],
+                               .experts = experts,
+                               .ids_stride = ids.strides[0],
+                               .row_of_stride = row_of.strides[0],
+                               .x_stride = x.strides[0] * bytes / word,
+                               .rows_stride = rows.strides[0] * bytes / word,
+                               .row_words = x.shape[1] * bytes / word,
+                               .chunk = chunk,
+                               .chunks = div_up(pairs, chunk),
+                               .wide_ids = ids.dtype == DType::i64,
+                               .word_bytes = static_cast<std::uint32_t>(word)};
+  if (!sorts_in_chunks(pairs, experts)) return args.queue->run(0, params.tokens + 1, params);
+  args.queue->run(1, div_up(params.chunks, permute::warps), params);
+  args.queue->run(2, div_up(params.chunks, permute::warps), params);
+  args.queue->run(3, params.tokens, params);
+}
+
+std::int64_t max_pairs(const Problem& p) { return p.size(1, 0) * p.size(1, 1); }
+
+std::vector<Program> programs(const Problem& p) {
+  const auto program = [](const char* task, std::int64_t shared) {
+    return Program{.header = "kernel/cuda/device/mixture/permute.cuh",
+                   .task = fmt::format("cermet::permute::{}", task),
+                   .threads = permute::threads,
+                   .shared_bytes = shared};
+  };
+  std::vector<Program> list{program("Direct", permute::pass_experts * 4)};
+  if (sorts_in_chunks(max_pairs(p), p.attributes.integer("experts"))) {
+    const std::int64_t counts = std::int64_t{permute::warps} * permute::chunk_experts * 4;
+    list.insert(list.end(), {program("Count", counts), program("Place", counts), program("Copy", 0)});
+  }
+  return list;
+}
+
+}  // namespace
+
+extern const Kernel moe_permute;
+const Kernel moe_permute{
+    .name = "moe.permute",
+    .op = OpKind::moe_permute,
+    .summary = "a stable counting sort: in one launch where pairs are few, by chunks where they are many; rows in words of 16 bytes",
+    .declines = [](const Problem& p) -> Decline {
+      if (max_pairs(p) >= std::int64_t{1} << 31) return "2^31 or more pairs of token and expert";
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p) -> Launcher { return [experts = p.attributes.integer("experts")](const LaunchArgs& args) { launch(args, experts); }; },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      const std::int64_t pairs = max_pairs(p), experts = p.attributes.integer("experts");
+      return sorts_in_chunks(pairs, experts) ? most_chunks * experts * 4 : 0;
+    },
+    .programs = programs};
+
+}  // namespace cermet::cuda

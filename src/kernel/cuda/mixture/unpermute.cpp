@@ -1,0 +1,67 @@
+// Host half of moe_unpermute.
+#include "kernel/cuda/device/mixture/unpermute.hpp"
+#include "base/checked.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr int threads = 128;
+
+/// Elements of a thread's step: at most 16 bytes of any operand.
+std::int64_t width_of(const LaunchArgs& args) {
+  std::size_t bytes = std::max(size_of(args.inputs[0].dtype), size_of(args.outputs[0].dtype));
+  if (args.has(3)) bytes = std::max(bytes, size_of(args.inputs[3].dtype));
+  return 16 / static_cast<std::int64_t>(bytes);
+}
+
+bool has_vectors(const TensorView& view, std::int64_t width) {
+  return view.shape[1] % width == 0 && view.strides[0] % width == 0 && is_aligned(view.data, width * static_cast<std::int64_t>(size_of(view.dtype)));
+}
+
+void launch(const LaunchArgs& args) {
+  const TensorView &rows = args.inputs[0], &row_of = args.inputs[1], &weights = args.inputs[2], &y = args.outputs[0];
+  const std::int64_t width = width_of(args), columns = y.shape[1];
+  const bool vectors = has_vectors(rows, width) && has_vectors(y, width) && (!args.has(3) || has_vectors(args.inputs[3], width));
+  const unpermute::Params params{.rows = rows.data,
+                                 .row_of = row_of.data,
+                                 .weights = weights.as<const float>(),
+                                 .residual = args.has(3) ? args.inputs[3].data : nullptr,
+                                 .y = y.data,
+                                 .row_count = rows.shape[0],
+                                 .columns = columns,
+                                 .blocks = std::max<std::int64_t>(1, div_up(columns, threads * (vectors ? width : 1))),
+                                 .rows_stride = rows.strides[0],
+                                 .row_of_stride = row_of.strides[0],
+                                 .weights_stride = weights.strides[0],
+                                 .residual_stride = args.has(3) ? args.inputs[3].strides[0] : 0,
+                                 .y_stride = y.strides[0],
+                                 .wide_ids = row_of.dtype == DType::i64,
+                                 .vectors = vectors};
+  args.queue->run(0, y.elements() == 0 ? 0 : y.shape[0] * params.blocks, params);
+}
+
+}  // namespace
+
+extern const Kernel moe_unpermute;
+const Kernel moe_unpermute{
+    .name = "moe.unpermute",
+    .op = OpKind::moe_unpermute,
+    .summary = "a thread for 16 bytes of a token's result, the rows it sums in flight together",
+    .declines = [](const Problem& p) -> Decline {
+      if (!p.input(1).dims[1].is_constant()) return "the number of rows of a token is not known";
+      return std::nullopt;
+    },
+    .bind = [](const Problem&) -> Launcher { return launch; },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      const DType residual = p.has(3) ? p.input(3).dtype : DType::f32;
+      return {{.header = "kernel/cuda/device/mixture/unpermute.cuh",
+               .task = fmt::format(
+                   "cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, .out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
+                   device_name(p.input(0).dtype), device_name(residual), device_name(p.outputs[0].dtype), p.size(1, 1), device_name(p.has(3)), threads),
+               .threads = threads}};
+    }};
+
+}  // namespace cermet::cuda

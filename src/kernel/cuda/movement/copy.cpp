@@ -1,0 +1,73 @@
+#include "kernel/cuda/movement/copy.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/movement/copy.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+CopyAxes axes_of_copy(const StridedCopy& block) {
+  CopyAxes axes;
+  for (int a = 0; a < block.shape.rank(); ++a) axes.append(block.shape[a], {block.from_strides[a], block.to_strides[a]});
+  return axes;
+}
+
+/// Elements that both sides may move as one word of at most 16 bytes.
+std::int64_t word_of(const CopyAxes& axes, const void* from, const void* to, std::int64_t element_bytes) {
+  std::int64_t run = axes.run_length({from != nullptr, true}, 16 / element_bytes);
+  while (run > 1 && !(is_aligned(from, run * element_bytes) && is_aligned(to, run * element_bytes))) run /= 2;
+  return run;
+}
+
+/// The axis, other than the last, along which the source is dense; -1 where there is none.
+int dense_source_axis(const CopyAxes& axes) {
+  for (int a = axes.rank() - 2; a >= 0; --a)
+    if (axes.strides(a)[0] == 1) return a;
+  return -1;
+}
+
+}  // namespace
+
+Program copy_program() { return {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Task", .threads = copy::threads, .min_blocks = 3}; }
+
+Program transpose_program() {
+  return {
+      .header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Transpose", .threads = copy::threads, .shared_bytes = copy::tile_shared_bytes};
+}
+
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes) {
+  if (axes.count() == 0) return;
+  const std::int64_t run = word_of(axes, from, to, element_bytes);
+  copy::Params params{from, to, static_cast<std::uint32_t>(run * element_bytes), 1, axes.make(run, {true, true})};
+  // Several words of a thread keep more loads in flight, but not at the price of idle SMs.
+  if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
+  queue.run(copy, div_up(params.axes.count, std::int64_t{copy::threads} * params.per_thread), params);
+}
+
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block) {
+  enqueue_copy(queue, copy, axes_of_copy(block), block.from, block.to, block.element_bytes);
+}
+
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block) {
+  if (block.shape.elements() == 0) return;
+  CopyAxes axes = axes_of_copy(block);
+  const int last = axes.rank() - 1, across = last > 0 && axes.strides(last)[0] > 1 && axes.strides(last)[1] == 1 ? dense_source_axis(axes) : -1;
+  if (across < 0) return enqueue_copy(queue, copy, axes, block.from, block.to, block.element_bytes);
+  copy::TransposeParams params{.from = block.from,
+                               .to = block.to,
+                               .word_bytes = static_cast<std::uint32_t>(block.element_bytes),
+                               .across = axes.size(across),
+                               .along = axes.size(last),
+                               .along_stride = axes.strides(last)[0],
+                               .across_stride = axes.strides(across)[1],
+                               .tiles_across = div_up(axes.size(across), copy::tile_side),
+                               .tiles_along = div_up(axes.size(last), copy::tile_side),
+                               .outer = {}};
+  axes.remove(last);
+  axes.remove(across);
+  params.outer = axes.make();
+  queue.run(transpose, params.outer.count * params.tiles_across * params.tiles_along, params);
+}
+
+}  // namespace cermet::cuda

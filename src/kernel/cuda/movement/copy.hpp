@@ -1,0 +1,37 @@
+// The one copy behind reshape, transpose, slice, concat, split, expand and the collectives.
+#pragma once
+
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+
+Program copy_program();
+Program transpose_program();
+
+/// Operand 0 is the source, operand 1 the destination.
+using CopyAxes = AxesBuilder<2>;
+
+/// A block of elements between two layouts with any strides (in elements; 0 repeats, negative walks backwards). Memories do not overlap, but that a
+/// source may be null: then zeros are written.
+struct StridedCopy {
+  Shape shape;
+  const void* from = nullptr;
+  Shape from_strides;
+  void* to = nullptr;
+  Shape to_strides;
+  std::int64_t element_bytes = 0;
+};
+
+/// `copy` is the index of copy_program() in the kernel's programs.
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
+/// The same from axes that are prepared already, which may be more than a shape has.
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes);
+/// The same where axes may change places: `transpose` is the index of transpose_program().
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block);
+
+/// Address of the element that lies `offset` elements into a view.
+inline void* element_at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }
+
+}  // namespace cermet::cuda

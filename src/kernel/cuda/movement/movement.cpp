@@ -1,0 +1,142 @@
+// Operators that are one strided copy, or one for each piece.
+#include "kernel/cuda/device/movement/copy.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/movement/copy.hpp"
+#include "op/axes.hpp"
+#include "op/slice_range.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+using Permutation = PerAxis<int>;
+
+Permutation permutation_of(const Problem& p) {
+  const Ints& given = p.attributes.integers("permutation");
+  const int rank = p.input(0).rank();
+  Permutation permutation{};
+  for (int a = 0; a < rank; ++a) permutation[static_cast<std::size_t>(a)] = given.empty() ? rank - 1 - a : static_cast<int>(given[static_cast<std::size_t>(a)]);
+  return permutation;
+}
+
+StridedCopy copy_to(const TensorView& y, const void* from, const Shape& from_strides) {
+  return {y.shape, from, from_strides, y.data, y.strides, static_cast<std::int64_t>(size_of(y.dtype))};
+}
+
+void transpose(const LaunchArgs& args, const Permutation& permutation) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  Shape from = y.shape;
+  for (int a = 0; a < from.rank(); ++a) from[a] = x.strides[permutation[static_cast<std::size_t>(a)]];
+  enqueue_transpose(*args.queue, 0, 1, copy_to(y, x.data, from));
+}
+
+void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const PerAxis<SliceRange> ranges = slice_ranges(bounds, x.shape, y.shape);
+  if (y.elements() == 0) return;
+  Shape from = y.shape;
+  std::int64_t first = 0;
+  for (int a = 0; a < from.rank(); ++a) {
+    const SliceRange& range = ranges[static_cast<std::size_t>(a)];
+    from[a] = range.count > 1 ? x.strides[a] * range.step : 0;  // a step beyond the axis is taken once
+    first += range.first * x.strides[a];
+  }
+  enqueue_copy(*args.queue, 0, copy_to(y, element_at(x, first), from));
+}
+
+void concat(const LaunchArgs& args, int axis) {
+  TensorView y = args.outputs[0];
+  std::int64_t offset = 0;
+  for (const TensorView& x : args.inputs) {
+    TensorView part = y;
+    part.shape = x.shape;
+    part.data = element_at(y, offset * y.strides[axis]);
+    enqueue_copy(*args.queue, 0, copy_to(part, x.data, x.strides));
+    offset += x.shape[axis];
+  }
+}
+
+void split(const LaunchArgs& args, int axis) {
+  const TensorView& x = args.inputs[0];
+  std::int64_t offset = 0;
+  for (const TensorView& y : args.outputs) {
+    enqueue_copy(*args.queue, 0, copy_to(y, element_at(x, offset * x.strides[axis]), x.strides));
+    offset += y.shape[axis];
+  }
+}
+
+void expand(const LaunchArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const int lead = y.shape.rank() - x.shape.rank();
+  Shape from = y.shape;
+  for (int a = 0; a < from.rank(); ++a) from[a] = a < lead || x.shape[a - lead] == 1 ? 0 : x.strides[a - lead];
+  enqueue_copy(*args.queue, 0, copy_to(y, x.data, from));
+}
+
+void reshape(const LaunchArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  if (x.data == y.data && x.is_dense() && y.is_dense()) return;
+  if (x.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(y, x.data, dense_strides(y.shape)));
+  if (y.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(TensorView(y.data, y.dtype, x.shape), x.data, x.strides));
+  copy::RelayoutParams params{x.data, y.data, static_cast<std::uint32_t>(size_of(x.dtype)), axes_of(x), axes_of(y)};
+  args.queue->run(1, div_up(params.source.count, copy::threads), params);
+}
+
+int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
+
+std::vector<Program> copy_only(const Problem&) { return {copy_program()}; }
+
+}  // namespace
+
+extern const Kernel movement_transpose;
+const Kernel movement_transpose{
+    .name = "movement.transpose",
+    .op = OpKind::transpose,
+    .summary = "tiles through shared memory; a strided copy where the last axis keeps its place",
+    .bind = [](const Problem& p) -> Launcher { return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); }; },
+    .programs = [](const Problem&) -> std::vector<Program> {
+      return {copy_program(), transpose_program()};
+    }};
+
+extern const Kernel movement_slice;
+const Kernel movement_slice{.name = "movement.slice",
+                            .op = OpKind::slice,
+                            .summary = "a strided copy from the first position on",
+                            .bind = [](const Problem& p) -> Launcher {
+                              return [bounds = slice_bounds(p.attributes, p.input(0).rank())](const LaunchArgs& args) { slice(args, bounds); };
+                            },
+                            .programs = copy_only};
+
+extern const Kernel movement_concat;
+const Kernel movement_concat{.name = "movement.concat",
+                             .op = OpKind::concat,
+                             .summary = "a strided copy for each operand",
+                             .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); }; },
+                             .programs = copy_only};
+
+extern const Kernel movement_split;
+const Kernel movement_split{.name = "movement.split",
+                            .op = OpKind::split,
+                            .summary = "a strided copy for each result",
+                            .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { split(args, axis); }; },
+                            .programs = copy_only};
+
+extern const Kernel movement_expand;
+const Kernel movement_expand{.name = "movement.expand",
+                             .op = OpKind::expand,
+                             .summary = "a strided copy whose source does not move along repeated axes",
+                             .bind = [](const Problem&) -> Launcher { return expand; },
+                             .programs = copy_only};
+
+extern const Kernel movement_reshape;
+const Kernel movement_reshape{
+    .name = "movement.reshape",
+    .op = OpKind::reshape,
+    .summary = "a strided copy; nothing where operand and result share dense memory",
+    .bind = [](const Problem&) -> Launcher { return reshape; },
+    .programs = [](const Problem&) -> std::vector<Program> {
+      return {copy_program(), {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Relayout", .threads = copy::threads}};
+    }};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,109 @@
+// Host halves of where and pad.
+#include <cstring>
+
+#include "base/checked.hpp"
+#include "format/element.hpp"
+#include "kernel/cuda/device/movement/pad.hpp"
+#include "kernel/cuda/device/movement/where.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/movement/copy.hpp"
+#include "op/pad.hpp"
+#include "op/slice_range.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// Stride of an operand along axis `a` of a result of rank `rank` that it broadcasts to.
+std::int64_t broadcast_stride(const TensorView& view, int a, int rank) {
+  const int own = a - (rank - view.shape.rank());
+  return own < 0 || view.shape[own] == 1 ? 0 : view.strides[own];
+}
+
+void where(const LaunchArgs& args) {
+  const TensorView &condition = args.inputs[0], &x = args.inputs[1], &other = args.inputs[2], &y = args.outputs[0];
+  if (y.elements() == 0) return;
+  AxesBuilder<4> builder;
+  const int rank = y.shape.rank();
+  for (int a = 0; a < rank; ++a)
+    builder.append(y.shape[a], {broadcast_stride(condition, a, rank), broadcast_stride(x, a, rank), broadcast_stride(other, a, rank), y.strides[a]});
+  where::Params params{condition.as<const std::uint8_t>(), x.data, other.data, y.data, static_cast<std::uint32_t>(size_of(y.dtype)), 1, builder.make()};
+  if (params.axes.count >= std::int64_t{where::threads} * 4 * args.queue->target().multiprocessors * 2) params.per_thread = 4;
+  args.queue->run(0, div_up(params.axes.count, std::int64_t{where::threads} * params.per_thread), params);
+}
+
+struct Padding {
+  pad::Mode mode;
+  PerAxis<std::int64_t> before{}, after{};
+  double value;
+};
+
+Padding padding_of(const Problem& p) {
+  const std::string& mode = p.attributes.text("mode");
+  Padding padding{mode == "constant" ? pad::Mode::constant : mode == "reflect" ? pad::Mode::reflect : pad::Mode::edge, {}, {}, p.attributes.number("value")};
+  const auto rank = static_cast<std::size_t>(p.input(0).rank());
+  for (std::size_t a = 0; a < rank; ++a) {
+    padding.before[a] = p.attributes.integers("pads")[a];
+    padding.after[a] = p.attributes.integers("pads")[a + rank];
+  }
+  return padding;
+}
+
+/// Symbolic dimensions are known only now.
+void check_sizes(const Padding& padding, const TensorView& x) {
+  if (padding.mode == pad::Mode::constant) return;
+  for (int a = 0; a < x.shape.rank(); ++a) {
+    const std::int64_t most = std::max(padding.before[static_cast<std::size_t>(a)], padding.after[static_cast<std::size_t>(a)]);
+    const std::int64_t needed = most == 0 ? 0 : padding.mode == pad::Mode::reflect ? most + 1 : 1;
+    if (x.shape[a] < needed)
+      fail(Status::invalid_argument, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
+  }
+}
+
+void pad(const LaunchArgs& args, const Padding& padding) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  check_sizes(padding, x);
+  if (y.elements() == 0) return;
+  AxesBuilder<2> builder;
+  const int rank = y.shape.rank();
+  for (int a = 0; a < rank; ++a) builder.append_alone(y.shape[a], {x.strides[a], y.strides[a]});
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  std::int64_t run = rank > 0 && x.shape.back() == y.shape.back() ? builder.run_length({true, true}, 16 / bytes) : 1;
+  while (run > 1 && !(is_aligned(x.data, run * bytes) && is_aligned(y.data, run * bytes))) run /= 2;
+  pad::Params params{.x = x.data,
+                     .y = y.data,
+                     .word_bytes = static_cast<std::uint32_t>(run * bytes),
+                     .mode = padding.mode,
+                     .constant = {},
+                     .before = {},
+                     .source = {1},
+                     .axes = builder.make(run, {true, true})};
+  for (int a = 0; a < rank; ++a) {
+    params.before[a] = padding.before[static_cast<std::size_t>(a)];
+    params.source[a] = x.shape[a] / (a + 1 == rank ? run : 1);
+  }
+  for (std::int64_t i = 0; i < 16 / bytes; ++i) format::store_element(params.constant, x.dtype, i, padding.value);
+  args.queue->run(0, div_up(params.axes.count, pad::threads), params);
+}
+
+}  // namespace
+
+extern const Kernel movement_where;
+const Kernel movement_where{
+    .name = "movement.where",
+    .op = OpKind::where,
+    .summary = "reads only the operand that is taken",
+    .bind = [](const Problem&) -> Launcher { return where; },
+    .programs = [](const Problem&) -> std::vector<Program> {
+      return {{.header = "kernel/cuda/device/movement/where.cuh", .task = "cermet::where::Task", .threads = where::threads, .min_blocks = 4}};
+    }};
+
+extern const Kernel movement_pad;
+const Kernel movement_pad{.name = "movement.pad",
+                          .op = OpKind::pad,
+                          .summary = "words of 16 bytes where the last axis is not padded",
+                          .bind = [](const Problem& p) -> Launcher { return [padding = padding_of(p)](const LaunchArgs& args) { pad(args, padding); }; },
+                          .programs = [](const Problem&) -> std::vector<Program> {
+                            return {{.header = "kernel/cuda/device/movement/pad.cuh", .task = "cermet::pad::Task", .threads = pad::threads, .min_blocks = 4}};
+                          }};
+
+}  // namespace cermet::cuda

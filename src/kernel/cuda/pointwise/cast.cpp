@@ -1,0 +1,32 @@
+// Host half of cast.
+#include "kernel/cuda/device/pointwise/cast.hpp"
+
+#include "kernel/cuda/pointwise/pointwise.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
+
+std::vector<Program> programs(const Problem& p) {
+  return tile_programs("kernel/cuda/device/pointwise/cast.cuh", [&](std::string_view tiling) {
+    return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .to_zero = {}, .width = {}}}>", tiling, device_type(p, 0),
+                       device_name(p.outputs[0].dtype), p.attributes.text("rounding") == "zero", width_of(p));
+  });
+}
+
+Launcher bind(const Problem& p) {
+  return [width = width_of(p)](const LaunchArgs& args) {
+    const TensorView* const operands[] = {&args.inputs[0], &args.outputs[0]};
+    const TileWalk walk(operands, width);
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
+      args.queue->run(walk.tiles().program, walk.tiles().items, cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
+  };
+}
+
+}  // namespace
+
+extern const Kernel pointwise_cast;
+const Kernel pointwise_cast{.name = "pointwise.cast", .op = OpKind::cast, .summary = "a vector for each thread", .bind = bind, .programs = programs};
+
+}  // namespace cermet::cuda

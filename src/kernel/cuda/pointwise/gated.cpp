@@ -1,0 +1,65 @@
+// Host half of the gated activations: silu_and_mul, gelu_and_mul, swiglu_clamped.
+#include "kernel/cuda/device/pointwise/gated.hpp"
+
+#include "kernel/cuda/pointwise/pointwise.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+std::string_view function_of(const Problem& p) {
+  if (p.op->kind == OpKind::silu_and_mul) return "silu";
+  if (p.op->kind == OpKind::swiglu_clamped) return "clamped";
+  const std::string& form = p.attributes.text("approximate");
+  return form == "tanh" ? "gelu_tanh" : form == "quick" ? "gelu_quick" : "gelu";
+}
+
+int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
+
+std::vector<Program> programs(const Problem& p) {
+  return tile_programs(
+      "kernel/cuda/device/pointwise/gated.cuh",
+      [&](std::string_view tiling) {
+        return fmt::format(
+            "cermet::gated::Task<cermet::gated::Config{{.tiling = {}, .function = cermet::gated::Function::{}, .layout = {{.gate_first = {}, .interleaved = "
+            "{}}}, .x = {}, .y = {}, .width = {}}}>",
+            tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_type(p, 0), device_name(p.outputs[0].dtype),
+            width_of(p));
+      },
+      function_of(p) == "silu" ? 4 : 3);
+}
+
+Launcher bind(const Problem& p) {
+  gated::Params bound{};
+  if (p.op->kind == OpKind::swiglu_clamped) {
+    bound.alpha = static_cast<float>(p.attributes.number("alpha"));
+    bound.limit = static_cast<float>(p.attributes.number("limit"));
+    bound.up_offset = static_cast<float>(p.attributes.number("up_offset"));
+  }
+  return [bound, width = width_of(p)](const LaunchArgs& args) {
+    const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    const RowView operands[] = {{&x}, {&y}};
+    const RowWalk walk(operands);
+    const std::int64_t features = y.shape.back();
+    if (features == 0) return;
+    const bool aligned = walk.aligned(0, width) && walk.aligned(1, width) && features % width == 0;
+    const Tiles tiles(walk, features, width, aligned);
+    gated::Params params = bound;
+    params.shape = tiles.shape;
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      params.x = walk.operand(0, launch);
+      params.y = {walk.operand(1, launch), 1};
+      args.queue->run(tiles.program, tiles.items, params);
+    }
+  };
+}
+
+constexpr const char* const summary = "a vector of each half for each thread";
+
+}  // namespace
+
+extern const Kernel pointwise_silu_and_mul, pointwise_gelu_and_mul, pointwise_swiglu_clamped;
+const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind, .programs = programs};
+const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind, .programs = programs};
+const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind, .programs = programs};
+
+}  // namespace cermet::cuda

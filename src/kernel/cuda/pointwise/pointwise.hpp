@@ -1,0 +1,51 @@
+// What the host halves of elementwise kernels share: operands that broadcast, cut into tiles.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "kernel/cuda/device/pointwise/tile.hpp"
+#include "kernel/cuda/rowwise/rowwise.hpp"
+
+namespace cermet::cuda {
+
+inline constexpr int pointwise_threads = 256;
+
+/// Elements of a vector where the widest element has this many bytes: 16 bytes of it, but at most 8.
+constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<int>(16 / widest)); }
+
+/// The tilings for which an elementwise task is compiled, in the order of its programs.
+inline constexpr std::array<std::string_view, 2> tilings{"simple", "general"};
+/// The programs of an elementwise task; task("simple") is its C++ type with that tiling.
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks = 3);
+
+/// Rows of `length` elements cut into work items.
+struct Tiles {
+  TileShape shape{};
+  std::int64_t items = 0;   ///< of one launch
+  std::size_t program = 0;  ///< simple or general
+
+  Tiles() = default;
+  /// aligned: every row of every operand that goes along the rows lies at a multiple of vectors.
+  Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned);
+};
+
+/// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely in all are merged.
+class TileWalk {
+ public:
+  TileWalk(std::span<const TensorView* const> operands, int width);
+
+  std::int64_t launches() const { return walk_->launches(); }
+  const Tiles& tiles() const { return tiles_; }
+  TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {walk_->operand(i, launch), along_[i]}; }
+
+ private:
+  static constexpr std::size_t most_operands = 6;
+  std::optional<RowWalk> walk_;
+  Tiles tiles_;
+  std::array<std::int64_t, most_operands> along_{};
+};
+
+}  // namespace cermet::cuda

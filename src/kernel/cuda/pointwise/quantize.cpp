@@ -1,0 +1,62 @@
+// Host half of quantize and dequantize.
+#include "kernel/cuda/device/pointwise/quantize.hpp"
+
+#include "kernel/cuda/pointwise/pointwise.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr std::size_t scale_operand = 1, offset_operand = 2;
+
+bool is_dequantize(const Problem& p) { return p.op->kind == OpKind::dequantize; }
+/// Where mode is "div" values were quantized by division, so they are dequantized by multiplication.
+bool multiplies(const Problem& p) { return (p.attributes.text("mode") == "mul") != is_dequantize(p); }
+bool is_grouped(const Problem& p) { return is_dequantize(p) && p.attributes.text("granularity") == "group"; }
+int width_of(const Problem& p) { return vector_width({p.input(0).dtype, p.outputs[0].dtype, DType::f32}); }
+
+std::vector<Program> programs(const Problem& p) {
+  return tile_programs("kernel/cuda/device/pointwise/quantize.cuh", [&](std::string_view tiling) {
+    return fmt::format(
+        "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, .has_offset = {}, .offset = {}, "
+        ".grouped = {}, .width = {}}}>",
+        is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0), device_name(p.outputs[0].dtype), multiplies(p), p.has(offset_operand),
+        device_type(p, offset_operand), is_grouped(p), width_of(p));
+  });
+}
+
+/// A scale as an operand that broadcasts to the quantized values: one number; per-token, with a last dimension of size
+/// 1 added.
+TensorView broadcast_view(const TensorView& view, bool per_token) {
+  if (!per_token && view.elements() == 1) return {view.data, view.dtype, Shape{1}};
+  if (!per_token) return view;
+  TensorView column = view;
+  column.shape.push_back(1);
+  column.strides.push_back(1);
+  return column;
+}
+
+Launcher bind(const Problem& p) {
+  const bool per_token = is_dequantize(p) && p.attributes.text("granularity") == "token", grouped = is_grouped(p);
+  return [per_token, width = width_of(p), group = grouped ? p.attributes.integer("group_size") : 0](const LaunchArgs& args) {
+    const bool by_rows = per_token || group != 0;
+    const TensorView scale = group != 0 ? args.inputs[scale_operand] : broadcast_view(args.inputs[scale_operand], by_rows);
+    const bool has_offset = args.has(offset_operand);
+    const TensorView offset = !has_offset ? scale : group != 0 ? args.inputs[offset_operand] : broadcast_view(args.inputs[offset_operand], by_rows);
+    const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &args.outputs[0]};
+    const TileWalk walk(operands, width);
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
+      args.queue->run(walk.tiles().program, walk.tiles().items,
+                      quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch), walk.operand(3, launch),
+                                       static_cast<std::uint32_t>(group)});
+  };
+}
+
+constexpr const char* const summary = "a vector for each thread";
+
+}  // namespace
+
+extern const Kernel pointwise_quantize, pointwise_dequantize;
+const Kernel pointwise_quantize{.name = "pointwise.quantize", .op = OpKind::quantize, .summary = summary, .bind = bind, .programs = programs};
+const Kernel pointwise_dequantize{.name = "pointwise.dequantize", .op = OpKind::dequantize, .summary = summary, .bind = bind, .programs = programs};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,119 @@
+#include <bit>
+
+#include "base/checked.hpp"
+#include "kernel/cuda/pointwise/pointwise.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr std::uint32_t tile_vectors = 2;          // as in device/pointwise/tile.cuh
+constexpr std::int64_t many_vectors = 132 * 2048;  // what the threads of a large GPU hold at once
+
+/// The view with leading dimensions of size 1, so that it has `rank`.
+TensorView with_rank(const TensorView& view, int rank) {
+  Shape shape, strides;
+  for (int axis = view.shape.rank(); axis < rank; ++axis) {
+    shape.push_back(1);
+    strides.push_back(0);
+  }
+  for (int axis = 0; axis < view.shape.rank(); ++axis) {
+    shape.push_back(view.shape[axis]);
+    strides.push_back(view.strides[axis]);
+  }
+  return {view.data, view.dtype, shape, strides};
+}
+
+/// Whether the last two dimensions of an operand are one run of elements, or one element, where the result is a run.
+bool merges(const TensorView& view, const TensorView& result) {
+  const int last = result.shape.rank() - 1;
+  const std::int64_t outer = view.shape[last - 1], inner = view.shape[last];
+  if (outer == 1 && inner == 1) return true;
+  if (outer != result.shape[last - 1] || inner != result.shape[last]) return false;
+  return outer == 1 || view.strides[last - 1] == inner;
+}
+
+void merge_last_two(TensorView& view) {
+  Shape shape, strides;
+  const int last = view.shape.rank() - 1;
+  for (int axis = 0; axis < last; ++axis) {
+    shape.push_back(axis == last - 1 ? view.shape[axis] * view.shape[last] : view.shape[axis]);
+    strides.push_back(axis == last - 1 ? 1 : view.strides[axis]);
+  }
+  view.shape = shape;
+  view.strides = strides;
+}
+
+}  // namespace
+
+TileWalk::TileWalk(std::span<const TensorView* const> operands, int width) {
+  CERMET_ASSERT(operands.size() <= most_operands);
+  const std::size_t count = operands.size();
+  std::array<TensorView, most_operands> views;
+  const int rank = std::max(1, operands.back()->shape.rank());
+  for (std::size_t i = 0; i < count; ++i) views[i] = with_rank(*operands[i], rank);
+  TensorView& result = views[count - 1];
+  const auto all_merge = [&] {
+    for (std::size_t i = 0; i < count; ++i)
+      if (!merges(views[i], result)) return false;
+    return true;
+  };
+  while (result.shape.rank() > 1 && all_merge())
+    for (std::size_t i = 0; i < count; ++i) merge_last_two(views[i]);
+  // Rows are walked by the result's dimensions, so it comes first there.
+  std::array<RowView, most_operands> rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    rows[i] = {&views[i], 1};
+    along_[i] = views[i].shape.back() == result.shape.back() ? 1 : 0;
+  }
+  walk_.emplace(std::span(rows.data(), count), count - 1);
+  bool aligned = true;
+  for (std::size_t i = 0; i < count; ++i) aligned = aligned && (along_[i] == 0 || walk_->aligned(i, width));
+  tiles_ = Tiles(*walk_, result.shape.back(), width, aligned);
+}
+
+Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned) {
+  const std::int64_t vectors = div_up(length, width);
+  require(walk.rows() < std::int64_t{1} << 32 && vectors < std::int64_t{1} << 31,
+          "elementwise operator: expected fewer than 2^32 rows of 2^31 vectors, found {} and {}", walk.rows(), vectors);
+  const bool simple = aligned && length % width == 0 && walk.dims().inner == 0;
+  program = simple ? 0 : 1;
+  shape.dims = walk.dims();
+  shape.rows = static_cast<std::uint32_t>(walk.rows());
+  shape.row_columns = static_cast<std::uint32_t>(vectors);
+  shape.length = length;
+  shape.aligned = aligned;
+  while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, pointwise_threads)) ++shape.lanes_shift;
+  shape.vectors = 1;
+  shape.item_columns = std::uint32_t{1} << shape.lanes_shift;
+  shape.item_rows = pointwise_threads >> shape.lanes_shift;
+  // A second vector for each thread keeps more loads in flight; few elements rather take more threads.
+  if (simple && vectors * walk.rows() >= many_vectors) {
+    shape.vectors = tile_vectors;
+    if (vectors >= std::int64_t{tile_vectors} * shape.item_columns) {
+      shape.step_columns = shape.item_columns;
+      shape.item_columns *= tile_vectors;
+    } else {
+      shape.step_rows = shape.item_rows;
+      shape.item_rows *= tile_vectors;
+    }
+  }
+  shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{shape.item_columns}));
+  items = div_up(walk.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
+  require(items < std::int64_t{1} << 31, "elementwise operator: expected fewer than 2^31 tiles, found {}", items);
+  if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below 2^31 (Granlund and Montgomery, 1994)
+    shape.shift = static_cast<std::uint32_t>(std::bit_width(shape.tiles_per_row - 1)) - 1;
+    shape.magic = static_cast<std::uint32_t>((std::uint64_t{1} << (32 + shape.shift)) / shape.tiles_per_row + 1);
+  }
+}
+
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks) {
+  std::vector<Program> list;
+  for (const std::string_view tiling : tilings)
+    list.push_back({.header = header,
+                    .task = task(fmt::format("cermet::Tiling::{}", tiling)),
+                    .threads = pointwise_threads,
+                    .min_blocks = tiling == "simple" ? min_blocks : 1});
+  return list;
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,114 @@
+// Host half of dynamic_quant.
+#include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
+
+#include "kernel/cuda/rowwise/codes.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr std::size_t smooth_operand = 1, index_operand = 2;
+
+struct DynamicQuant {
+  RowCodes codes;
+  bool per_tensor, offsets;
+
+  explicit DynamicQuant(const Problem& p)
+      : codes{.format = code_format(p.attributes), .groups = p.attributes.text("granularity") == "group", .exact = true},
+        per_tensor(p.attributes.text("granularity") == "tensor"),
+        offsets(p.attributes.text("index") == "offsets") {}
+};
+
+RowNeeds needs_of(const Problem& p) {
+  const DynamicQuant op(p);
+  const std::int64_t columns = constant_columns(p);
+  RowNeeds needs{.columns = columns, .width = vector_width({p.input(0).dtype}), .group = op.codes.group(p, columns), .target = p.target};
+  if (!op.codes.groups && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
+  if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
+    needs.short_rows = {.elements = 32, .registers = 64};
+    needs.long_rows = {.elements = 56, .registers = 64};
+  }
+  return needs;
+}
+
+/// All programs of one pass, then those of the next.
+std::vector<Program> programs(const Problem& p) {
+  const DynamicQuant op(p);
+  const RowPrograms geometries(needs_of(p));
+  std::vector<Program> list;
+  const std::vector<std::string_view> passes = op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
+  for (const std::string_view pass : passes)
+    for (const RowGeometry& g : geometries.list())
+      list.push_back(
+          row_program("kernel/cuda/device/rowwise/dynamic_quant.cuh",
+                      fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
+                                  ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, {}}}>",
+                                  g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
+                                  !p.has(index_operand) ? "none"
+                                  : op.offsets          ? "offsets"
+                                                        : "ids",
+                                  p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
+                      g));
+  return list;
+}
+
+Launcher bind(const Problem& p) {
+  return [op = DynamicQuant(p), programs = RowPrograms(needs_of(p))](const LaunchArgs& args) {
+    const TensorView& x = args.inputs[0];
+    const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
+    const CodeWalk rows(op.codes, args, {{&x}, {ids ? ids : &x, ids ? 0 : 1}}, op.per_tensor ? args.outputs.size() : 1);
+    const RowWalk& walk = rows.walk();
+    dynamic_quant::Params params{};
+    params.dims = walk.dims();
+    params.rows = static_cast<std::uint32_t>(walk.rows());
+    params.length = static_cast<std::int32_t>(x.shape.back());
+    if (args.has(smooth_operand)) {
+      params.smooth = args.inputs[smooth_operand].data;
+      params.smooth_step = args.inputs[smooth_operand].strides[0];
+      params.experts = args.inputs[smooth_operand].shape[0];
+    }
+    if (args.has(index_operand)) params.offsets = args.inputs[index_operand].data;
+    bool aligned = rows.aligned(programs.width());
+    if (args.has(index_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], programs.width()) && params.smooth_step % programs.width() == 0;
+    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
+    const ByteRange smooth = args.has(smooth_operand) ? byte_range(args.inputs[smooth_operand]) : ByteRange{};
+    const ByteRange ids_or_offsets = args.has(index_operand) ? byte_range(args.inputs[index_operand]) : ByteRange{};
+    const ByteRange range{args.workspace, 2 * sizeof(std::uint32_t)};  // of everything, in one pass; read by the next
+    const auto launch_all = [&](std::size_t pass) {
+      for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+        params.x = walk.operand(0, launch);
+        params.index = walk.operand(1, launch);
+        params.first_row = launch * walk.rows();
+        params.out = rows.out(launch);
+        if (op.per_tensor) {
+          params.out.scale = {args.outputs[1].data, {0, 0, 0}};
+          params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
+        }
+        args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
+        if (op.per_tensor && pass == 0) args.queue->declare({byte_range(x), smooth, ids_or_offsets, range}, {range});
+      }
+    };
+    if (op.per_tensor) {
+      params.range = reinterpret_cast<std::uint32_t*>(args.workspace);
+      args.queue->fill(params.range, 0, range.bytes);
+      if (x.elements() == 0) {  // no row writes the scale
+        args.queue->fill(args.outputs[1].data, 0, sizeof(float));
+        if (args.outputs.size() > 2) args.queue->fill(args.outputs[2].data, 0, sizeof(std::int32_t));
+        return;
+      }
+      launch_all(0);
+    }
+    launch_all(op.per_tensor ? 1 : 0);
+  };
+}
+
+}  // namespace
+
+extern const Kernel rowwise_dynamic_quant;
+const Kernel rowwise_dynamic_quant{.name = "rowwise.dynamic_quant",
+                                   .op = OpKind::dynamic_quant,
+                                   .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
+                                   .bind = bind,
+                                   .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
+                                   .programs = programs};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,176 @@
+#include "kernel/cuda/rowwise/rowwise.hpp"
+
+#include "base/checked.hpp"
+
+namespace cermet::cuda {
+
+RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
+  CERMET_ASSERT(count_ <= most_operands);
+  const TensorView& sizes = *operands[leader].view;
+  for (std::size_t i = 0; i < count_; ++i) operands_[i] = {operands[i].view->as<std::byte>(), static_cast<std::int64_t>(size_of(operands[i].view->dtype)), {}};
+  for (int axis = sizes.shape.rank() - operands[leader].trailing - 1; axis >= 0; --axis) {
+    const std::int64_t size = sizes.shape[axis];
+    if (size == 1) continue;
+    const auto step = [&](const RowView& o) { return o.view->shape[axis] == 1 ? 0 : o.view->strides[axis]; };
+    bool merges = sizes_.rank() > 0;
+    const int last = sizes_.rank() - 1;
+    for (std::size_t i = 0; merges && i < operands.size(); ++i) merges = step(operands[i]) == operands_[i].steps[last] * sizes_[last];
+    if (merges) {
+      sizes_[last] *= size;
+      continue;
+    }
+    sizes_.push_back(size);
+    for (std::size_t i = 0; i < operands.size(); ++i) operands_[i].steps.push_back(step(operands[i]));
+  }
+  const auto size_at = [&](int axis) { return axis < sizes_.rank() ? sizes_[axis] : std::int64_t{1}; };
+  inner_ = size_at(0);
+  middle_ = size_at(1);
+  outer_ = size_at(2);
+  for (int axis = 3; axis < sizes_.rank(); ++axis) launches_ *= sizes_[axis];
+  if (rows() == 0) launches_ = 0;
+  if (sizes_.rank() > 1) dims_ = {static_cast<std::uint32_t>(inner_), static_cast<std::uint32_t>(middle_)};
+}
+
+RowOperand RowWalk::operand(std::size_t i, std::int64_t launch) const {
+  const Operand& o = operands_[i];
+  RowOperand result{o.data, {0, 0, 0}};
+  for (int axis = 0; axis < std::min(3, sizes_.rank()); ++axis) result.step[axis] = o.steps[axis];
+  std::int64_t offset = 0;
+  for (int axis = 3; axis < sizes_.rank(); ++axis) {
+    offset += launch % sizes_[axis] * o.steps[axis];
+    launch /= sizes_[axis];
+  }
+  result.data = o.data + offset * o.bytes;
+  return result;
+}
+
+bool RowWalk::aligned(std::size_t i, int width) const {
+  const Operand& o = operands_[i];
+  if (reinterpret_cast<std::uintptr_t>(o.data) % static_cast<std::uintptr_t>(width * o.bytes) != 0) return false;
+  for (const std::int64_t step : o.steps)
+    if (step % width != 0) return false;
+  return true;
+}
+
+namespace {
+
+constexpr int most_threads = 1024, warp = 32, most_cluster_warps = 64;  // the last: device/rowwise/reduce_row.cuh
+
+int warps_of(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
+
+int most_resident_threads(const Target* target) {
+  const int capability = target ? target->compute_capability : 0;
+  return capability < 80 ? 1024 : capability == 86 || capability == 89 ? 1536 : 2048;
+}
+
+/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store.
+RowGeometry few_rows(const RowNeeds& needs) {
+  const std::int64_t vectors = needs.columns / needs.width;
+  const int cluster = vectors > most_threads ? needs.few_cluster : 1;
+  const std::int64_t own = div_up(vectors, cluster);
+  const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
+  const int lanes = warps_of(div_up(own, each));
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep, true};
+}
+
+/// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while other rows are reduced. What a
+/// warp does once for each row is then shared by more elements.
+RowGeometry many_rows(const RowNeeds& needs) {
+  const std::int64_t vectors = needs.columns / needs.width;
+  const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
+  RowGeometry g{static_cast<int>(needs.columns), 1, 128, needs.width, 1, false, needs.keep};
+  if (vectors <= warp) {
+    while (g.lanes < vectors) g.lanes *= 2;
+  } else {
+    g.lanes = std::min(most_threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
+    if (g.lanes > warp) g.threads = g.lanes;
+  }
+  const int registers = 65536 / (tuning.registers * g.threads);
+  g.min_blocks = std::max(1, std::min(registers, most_resident_threads(needs.target) / g.threads));
+  return g;
+}
+
+/// Whether a group of columns lies in neighbouring lanes of a warp.
+bool group_fits_lanes(const RowNeeds& needs) {
+  const std::int64_t lanes = needs.group / needs.width;
+  return needs.group % needs.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && needs.group < needs.columns;
+}
+
+/// Float32 values that a thread can hold.
+constexpr int most_values = 64;
+
+}  // namespace
+
+int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
+
+std::string RowGeometry::text() const {
+  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}, .uniform = {}}}", columns,
+                     lanes, threads, width, cluster, early, keep, uniform);
+}
+
+RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
+  const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
+  if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
+    if (needs.columns <= std::int64_t{most_threads} * most_values / 2) {
+      list_.push_back(many_rows(needs));
+      const RowGeometry few = few_rows(needs);
+      if (list_.front().lanes > warp && few != list_.front()) {
+        few_ = list_.size();
+        list_.push_back(few);
+      }
+    } else {
+      list_.push_back({.lanes = 512, .threads = 512, .width = needs.width});
+    }
+  }
+  const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : 512;
+  list_.push_back({.lanes = threads, .threads = threads});
+}
+
+std::size_t RowPrograms::choose(const RowWalk& walk, bool aligned, const Target& target) const {
+  if (!aligned || list_.size() == 1) return list_.size() - 1;
+  return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
+}
+
+std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {
+  const RowGeometry& g = list_[program];
+  return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
+}
+
+Program row_program(std::string header, std::string task, const RowGeometry& geometry) {
+  return {.header = std::move(header),
+          .task = std::move(task),
+          .threads = geometry.threads,
+          .shared_bytes = row_shared_bytes,
+          .min_blocks = geometry.min_blocks,
+          .cluster = geometry.cluster};
+}
+
+std::int64_t constant_columns(const Problem& problem, int trailing) {
+  std::int64_t columns = 1;
+  const Dims& dims = problem.input(0).dims;
+  for (int axis = 1; axis <= trailing; ++axis) {
+    const Dim& dim = dims[dims.size() - static_cast<std::size_t>(axis)];
+    if (!dim.is_constant()) return 0;
+    columns *= dim.constant();
+  }
+  return columns;
+}
+
+int vector_width(std::initializer_list<DType> types) {
+  std::size_t widest = 1;
+  for (const DType t : types) widest = std::max(widest, size_of(t));
+  return static_cast<int>(16 / widest);
+}
+
+bool is_aligned(const TensorView& vector, int width) {
+  return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
+}
+
+std::string device_type(const Problem& problem, std::size_t operand) { return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32); }
+
+std::string_view device_along(const Problem& problem, std::size_t operand) {
+  if (!problem.has(operand)) return "cermet::Along::none";
+  return problem.input(operand).elements() == Dim(1) ? "cermet::Along::one" : "cermet::Along::each";
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,57 @@
+// Host half of argmax.
+#include "kernel/cuda/device/sampling/argmax.hpp"
+#include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/kernel.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+struct Shares {
+  int threads, cluster;
+};
+
+/// Rows as long as a vocabulary are shared by a cluster, where there are clusters.
+Shares shares_of(const Problem& p) {
+  const std::int64_t length = p.size(0, -1);
+  if (length >= 16384 && p.target->compute_capability >= 90) return {512, 8};
+  return {length > 4096 ? 1024 : 256, 1};
+}
+
+void launch(const LaunchArgs& args, int cluster) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  if (y.elements() == 0) return;
+  if (x.shape.back() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
+  AxesBuilder<2> rows;
+  bool vectors = is_aligned(x.data, 16);
+  for (int a = 0; a < y.shape.rank(); ++a) {
+    rows.append(y.shape[a], {x.strides[a], y.strides[a]});
+    vectors = vectors && x.strides[a] * static_cast<std::int64_t>(size_of(x.dtype)) % 16 == 0;
+  }
+  const argmax::Params params{x.data, y.data, x.shape.back(), y.dtype == DType::i64, vectors, rows.make()};
+  args.queue->run(0, rows.count() * cluster, params);
+}
+
+}  // namespace
+
+extern const Kernel sampling_argmax;
+const Kernel sampling_argmax{
+    .name = "sampling.argmax",
+    .op = OpKind::argmax,
+    .summary = "a block for each row, a cluster of 8 where rows are long",
+    .declines = [](const Problem& p) -> Decline {
+      if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p) -> Launcher { return [cluster = shares_of(p).cluster](const LaunchArgs& args) { launch(args, cluster); }; },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      const Shares shares = shares_of(p);
+      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
+               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .threads = {}, .cluster = {}}}>", device_name(p.input(0).dtype),
+                                   shares.threads, shares.cluster),
+               .threads = shares.threads,
+               .shared_bytes = 512,
+               .cluster = shares.cluster}};
+    }};
+
+}  // namespace cermet::cuda
