@@ -3,7 +3,10 @@
 namespace cermet::jit {
 namespace {
 
-std::string includes(const cuda::Program& program) { return fmt::format("#include \"kernel/cuda/device/entry.cuh\"\n#include \"{}\"\n\n", program.header); }
+std::string includes(const cuda::Program& program) {
+  const std::string headers = fmt::format("#include \"kernel/cuda/device/entry.cuh\"\n#include \"{}\"\n\n", program.header);
+  return program.prelude.empty() ? headers : headers + program.prelude + "\n";
+}
 
 }  // namespace
 

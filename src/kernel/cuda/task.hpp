@@ -21,8 +21,9 @@ namespace cermet::cuda {
 ///   static __device__ void start, finish(const Params&, uint32_t item, char* smem)    optional: the halves of run; start keeps to what prefetch may touch
 /// and the generated wrapper loops over the items of its block.
 struct Program {
-  std::string header;  ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
-  std::string task;    ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
+  std::string header;        ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
+  std::string task;          ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
+  std::string prelude = {};  ///< generated source between the header and the task: the types that fill its holes
   int threads = 256;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
   int min_blocks = 1;             ///< blocks that must fit on an SM: caps registers

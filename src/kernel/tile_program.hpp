@@ -1,0 +1,86 @@
+// What fills a hole of a kernel: arithmetic on the values at each place of a tile, as a list of steps. CUDA kernels compile it into their programs, CPU kernels
+// run it over a tile in L1; the meaning of an epilogue is written once, here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "op/region.hpp"
+
+namespace cermet {
+
+/// Steps are float32, or 32-bit integers that wrap; each is rounded by itself, never contracted with another, so that every kernel gives the same bits.
+struct TileProgram {
+  /// How an operand extends over the rows and columns of a tile.
+  enum class Extent : std::uint8_t {
+    scalar,   ///< one value
+    column,   ///< one for each column, alike for all rows
+    row,      ///< one for each row
+    element,  ///< one for each place
+  };
+  /// An operand of the region that the steps read, as float32 or as integers where it is i32.
+  struct Extra {
+    std::size_t operand = 0;
+    DType dtype = DType::f32;
+    Extent extent = Extent::element;
+    friend bool operator==(const Extra&, const Extra&) = default;
+  };
+  struct Source {
+    enum class From : std::uint8_t {
+      input,  ///< what the kernel's loops give
+      extra,
+      step,    ///< the result of an earlier step
+      number,  ///< a constant
+    };
+    From from = From::input;
+    std::int32_t index = 0;
+    float number = 0;
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  struct Step {
+    OpKind function = OpKind::add;  ///< an elementwise operator, or cast: of an integer to float32, or none but its rounding
+    Source a, b;                    ///< b: of binary functions
+    std::array<float, 2> parameters{};
+    bool integer = false;      ///< on integers; a cast is not
+    DType round = DType::f32;  ///< the type that the result is rounded to before it is read: that of a strict edge
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  /// A result of the region: the value, rounded to its type. i8: to nearest, half to even, saturated; 0 for NaN.
+  struct Result {
+    std::size_t result = 0;
+    Source value;
+    DType dtype = DType::f32;
+    friend bool operator==(const Result&, const Result&) = default;
+  };
+
+  std::vector<DType> inputs;  ///< f32 or i32
+  std::vector<Extra> extras;
+  std::vector<Step> steps;
+  std::vector<Result> results;
+
+  static bool is_binary(const Step& step);
+  bool is_integer(const Source& source) const;
+  /// "s0 = add_i(in0, x0); s1 = cast(s0); s2 = mul(x1, s1); y0: bf16 = s2; x0: $4 i32 column; ..": alike for equal programs.
+  std::string to_string() const;
+  friend bool operator==(const TileProgram&, const TileProgram&) = default;
+};
+
+/// A program, or why there is none.
+struct TileProgramOrReason {
+  TileProgram program;
+  std::optional<std::string> reason;
+};
+
+/// What follows the sums of a product: its own scales, bias, activation, residual and zero points, then the elementwise nodes after it in the region.
+/// inputs: the sums (i32 of int8 operands unless their scales cover blocks of the reduction: such sums are scaled already, and float32), those of the second
+/// weight of a dual product, and where a zero point is given the sums over the reduction of the weight's columns, i32. Order of rounding: semantics of
+/// scaled_mm and dual_linear.
+TileProgramOrReason product_epilogue(const Region& region);
+
+/// How an operand extends over results of these dimensions, the last of which are the columns; nothing where it does not.
+std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& result);
+
+}  // namespace cermet
