@@ -30,28 +30,17 @@ struct TaskCall {
   static constexpr bool keeps_ring = requires { typename Task::Ring; };
   static constexpr bool halves = requires(const Params& p, Team team, char* smem) { Task::fetch(p, 0u, team, smem); }
   || requires(const Params& p, Team team, char* smem, Ring& ring) { Task::fetch(p, 0u, team, smem, ring); };
-
-  // Forms without a team, of families that are not converted yet. To be deleted with the last of them.
-  static constexpr bool old_halves = requires(const Params& p, char* smem) { Task::start(p, 0u, smem); };
-  static constexpr bool old_prefetch = requires(const Params& p) { Task::prefetch(p, 0u); };
-  static constexpr bool old_run = requires(const Params& p, char* smem) { Task::run(p, 0u, smem); };
+  /// Families that are not converted yet. To be deleted with the last of them.
+  static constexpr bool without_team = requires(const Params& p, char* smem) { Task::run(p, 0u, smem); };
 
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
-    if constexpr (old_halves) Task::start(p, item, smem);
-    else if constexpr (!halves) return;
+    if constexpr (!halves) return;
     else if constexpr (keeps_ring) Task::fetch(p, item, team, smem, ring);
     else Task::fetch(p, item, team, smem);
   }
 
-  /// The fetch of an item that is not the first: without a ring, once the last item's shared memory is free.
-  static __device__ __forceinline__ void fetch_next(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
-    if constexpr ((halves && !keeps_ring) || old_halves) team.sync();
-    fetch(p, item, team, smem, ring);
-  }
-
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
-    if constexpr (old_halves) Task::finish(p, item, smem);
-    else if constexpr (old_run) Task::run(p, item, smem);
+    if constexpr (without_team) Task::run(p, item, smem);
     else if constexpr (halves && keeps_ring) Task::compute(p, item, team, smem, ring);
     else if constexpr (halves) Task::compute(p, item, team, smem);
     else if constexpr (keeps_ring) Task::run(p, item, team, smem, ring);

@@ -8,6 +8,8 @@
 //   any(condition)               the same, and whether the condition holds in some thread
 //   sync_part(part, threads)     among `threads` threads (whole warps) that agree on a part, 0 .. parts - 1
 //   cluster_rank()               of the team's block in its cluster; 0 without one
+//   together                     whether all items of the launch run at the same time, each in a block of its own, where the host launches no more than are
+//                                resident: one may wait for another then, which nobody may otherwise
 #pragma once
 
 #include "kernel/cuda/device/ptx/barrier.cuh"
@@ -18,10 +20,11 @@ namespace cermet {
 __device__ __forceinline__ uint32_t lane_index() { return threadIdx.x % 32; }
 
 /// All threads of a block of `Size`, which may be one of the blocks of a cluster.
-template <int Size, int Cluster = 1>
+template <int Size, int Cluster = 1, bool Together = true>
 struct BlockTeam {
   static_assert(Size % 32 == 0 && Size > 0 && Size <= 1024);
   static constexpr int size = Size, warps = Size / 32, cluster = Cluster, parts = 15;
+  static constexpr bool together = Together;
 
   static __device__ __forceinline__ uint32_t rank() { return threadIdx.x; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
@@ -36,6 +39,7 @@ template <int Size, int First = 0, int Barrier = 1>
 struct PartTeam {
   static_assert(Size % 32 == 0 && Size > 0 && First % 32 == 0 && Barrier >= 1 && Barrier <= 15);
   static constexpr int size = Size, warps = Size / 32, cluster = 1, parts = 15 - Barrier;
+  static constexpr bool together = false;
 
   static __device__ __forceinline__ uint32_t rank() { return threadIdx.x - First; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32 - First / 32; }
