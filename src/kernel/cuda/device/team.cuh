@@ -4,6 +4,7 @@
 // A team is an empty value with these members; size is a multiple of 32.
 //   size, warps, cluster         numbers
 //   rank(), warp()               of this thread, and of its warp; lane_index() is its place in the warp
+//   contains_this_thread()       for the caller, who keeps other threads out
 //   sync()                       waits for all threads of the team; what they wrote before is visible after
 //   any(condition)               the same, and whether the condition holds in some thread
 //   sync_part(part, threads)     among `threads` threads (whole warps) that agree on a part, 0 .. parts - 1
@@ -29,6 +30,7 @@ struct BlockTeam {
   static __device__ __forceinline__ uint32_t rank() { return threadIdx.x; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
   static __device__ __forceinline__ uint32_t cluster_rank() { return Cluster == 1 ? 0 : blockIdx.x % Cluster; }
+  static __device__ __forceinline__ bool contains_this_thread() { return true; }
   static __device__ __forceinline__ void sync() { __syncthreads(); }
   static __device__ __forceinline__ bool any(bool condition) { return __syncthreads_or(condition) != 0; }
   static __device__ __forceinline__ void sync_part(int part, int threads) { ptx::named_barrier(1 + part, threads); }
@@ -44,12 +46,10 @@ struct PartTeam {
   static __device__ __forceinline__ uint32_t rank() { return threadIdx.x - First; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32 - First / 32; }
   static __device__ __forceinline__ uint32_t cluster_rank() { return 0; }
+  static __device__ __forceinline__ bool contains_this_thread() { return threadIdx.x - First < Size; }
   static __device__ __forceinline__ void sync() { ptx::named_barrier(Barrier, Size); }
   static __device__ __forceinline__ bool any(bool condition) { return ptx::named_barrier_or(Barrier, Size, condition); }
   static __device__ __forceinline__ void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
-
-  /// Whether this thread belongs to the team.
-  static __device__ __forceinline__ bool contains_this_thread() { return threadIdx.x - First < Size; }
 };
 
 }  // namespace cermet

@@ -131,7 +131,8 @@ struct Decode {
       for (int i = 0; i < 2; ++i) {
         const bool is_shared = i == 0 ? begin.unit > 0 || !ends_first : !at.ends_span() && !first_span;
         if (!is_shared) continue;
-        const Place& span = i == 0 ? begin : at;
+        Place span = begin;
+        if (i == 1) span = at;
         const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
         merge(p, span, parts, units, first_unit, holder_of(units, first_unit + span.tile.units - 1, parts.blocks), shared.outputs(0, 0));
       }
