@@ -20,4 +20,10 @@ namespace cermet::pointwise {
 #include "op/pointwise.inc"
 #undef FUNCTIONS
 
+/// A value that no instruction is contracted over: what computed it has rounded it.
+__device__ __forceinline__ float settled(float x) {
+  asm("" : "+f"(x));
+  return x;
+}
+
 }  // namespace cermet::pointwise
