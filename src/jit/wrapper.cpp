@@ -8,6 +8,12 @@ std::string includes(const cuda::Program& program) {
   return program.prelude.empty() ? headers : headers + program.prelude + "\n";
 }
 
+/// The team of a program that has its blocks to itself.
+std::string whole_block(const cuda::Program& program) {
+  return program.cluster == 1 ? fmt::format("cermet::BlockTeam<{}>", program.threads)
+                              : fmt::format("cermet::BlockTeam<{}, {}>", program.threads, program.cluster);
+}
+
 }  // namespace
 
 std::string wrapper_source(const cuda::Program& program) {
@@ -15,20 +21,26 @@ std::string wrapper_source(const cuda::Program& program) {
 
 extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ Task::Params params, unsigned items) {{
   extern __shared__ __align__(1024) char smem[];
-  cermet::run_items<Task>(params, items, smem);
+  cermet::run_items<Task, {}>(params, items, smem);
 }}
 )",
-                                         program.task, program.threads, program.min_blocks, entry_name);
+                                         program.task, program.threads, program.min_blocks, entry_name, whole_block(program));
 }
 
 std::string linked_task_source(const cuda::Program& program, const std::string& name) {
   return includes(program) + fmt::format(R"(using Task = {};
 
 extern "C" __device__ void {}(const void* params, unsigned item, char* smem) {{
-  Task::run(*static_cast<const Task::Params*>(params), item, smem);
+  using Call = cermet::TaskCall<Task, {}>;
+  const Task::Params& p = *static_cast<const Task::Params*>(params);
+  constexpr {} team;
+  Call::Ring ring(p, team, smem);
+  Call::fetch(p, item, team, smem, ring);
+  Call::compute(p, item, team, smem, ring);
+  ring.close(p, team, smem);
 }}
 )",
-                                         program.task, name);
+                                         program.task, name, whole_block(program), whole_block(program));
 }
 
 std::string linked_task_name(std::size_t task) { return fmt::format("cermet_task_{}", task); }

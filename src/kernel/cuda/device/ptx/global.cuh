@@ -17,6 +17,9 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t* from) {
   return value;
 }
 
+/// Puts what this thread stored before it ahead of what it reads after it, in one order of all such fences of the GPU.
+__device__ __forceinline__ void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
+
 /// Brings a line to the L1 without waiting for it.
 __device__ __forceinline__ void touch(const void* from) { asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from)); }
 
