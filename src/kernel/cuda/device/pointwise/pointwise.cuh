@@ -44,9 +44,10 @@ struct Task {
     Vector<In, C.width> a, b;
   };
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     for_tile<C.width, C.tiling>(
-        p.shape, item,
+        p.shape, item, team,
         [&](const TilePlace<C.width, C.tiling>& place) {
           Raw raw;
           raw.a = load_tile<In>(p.a, place);

@@ -17,9 +17,10 @@ struct RegionTask {
   using Place = TilePlace<Width, T>;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     for_tile<Width, T>(
-        p.shape, item, [&](const Place& place) { return Body::load(p.operands, place); },
+        p.shape, item, team, [&](const Place& place) { return Body::load(p.operands, place); },
         [&](const typename Body::template Raw<Width>& raw, const Place& place) { Body::store(p.operands, place, raw); });
   }
 };
