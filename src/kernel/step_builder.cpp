@@ -20,6 +20,16 @@ bool is_elementwise(OpKind op) {
   }
 }
 
+bool goes_by_token(const Region& region, std::size_t operand) {
+  for (std::size_t n = 0; n < region.nodes.size(); ++n) {
+    const Problem& p = region.nodes[n].problem;
+    if (p.op->kind != OpKind::dequantize || p.attributes.text("granularity") != "token") continue;
+    for (std::size_t i = 1; i < p.inputs.size(); ++i)
+      if (region.operand_of(n, i) == operand) return true;
+  }
+  return false;
+}
+
 namespace {
 
 /// Types of operands that float32 holds exactly.

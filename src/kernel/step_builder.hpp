@@ -63,6 +63,8 @@ class StepBuilder {
   std::map<std::pair<std::size_t, std::size_t>, Source> values_;  ///< by node and result
 };
 
+/// Whether an operand of the region is a number for each row of quantized values, without their last dimension.
+bool goes_by_token(const Region& region, std::size_t operand);
 /// Whether the operator is a row of pointwise.inc.
 bool is_elementwise(OpKind op);
 

@@ -15,6 +15,8 @@ std::string_view name_of(TileProgram::Extent extent) {
   assertion_failed("an extent", __FILE__, __LINE__);
 }
 
+}  // namespace
+
 std::string text_of(const TileProgram::Source& source) {
   switch (source.from) {
     case TileProgram::Source::From::input: return fmt::format("in{}", source.index);
@@ -24,8 +26,6 @@ std::string text_of(const TileProgram::Source& source) {
   }
   assertion_failed("a source", __FILE__, __LINE__);
 }
-
-}  // namespace
 
 bool TileProgram::is_binary(const Step& step) { return definition(step.function).inputs.size() == 2; }
 
@@ -52,7 +52,8 @@ std::string TileProgram::to_string() const {
     for (std::size_t p = 0; p < definition(s.function).attributes.size() && s.function != OpKind::cast; ++p)
       operands += fmt::format(", {}", s.parameters.at(p));
     const std::string round = s.round == DType::f32 || s.integer ? std::string() : fmt::format(" as {}", cermet::name_of(s.round));
-    parts.push_back(fmt::format("s{} = {}{}({}){}", i, definition(s.function).name, s.integer ? "_i" : "", operands, round));
+    const char* kind = s.integer ? "_i" : s.fused_multiply ? "_of_product" : "";
+    parts.push_back(fmt::format("s{} = {}{}({}){}", i, definition(s.function).name, kind, operands, round));
   }
   for (const Result& r : results) parts.push_back(fmt::format("y{}: {} = {}", r.result, cermet::name_of(r.dtype), text_of(r.value)));
   return fmt::format("{}", fmt::join(parts, "; "));

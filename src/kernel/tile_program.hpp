@@ -44,8 +44,9 @@ struct TileProgram {
     OpKind function = OpKind::add;  ///< an elementwise operator, or cast: of an integer to float32, or none but its rounding
     Source a, b;                    ///< b: of binary functions
     std::array<float, 2> parameters{};
-    bool integer = false;      ///< on integers; a cast is not
-    DType round = DType::f32;  ///< the type that the result is rounded to before it is read: that of a strict edge
+    bool integer = false;         ///< on integers; a cast is not
+    DType round = DType::f32;     ///< the type that the result is rounded to before it is read: that of a strict edge
+    bool fused_multiply = false;  ///< add whose first operand is a product: both rounded once
     friend bool operator==(const Step&, const Step&) = default;
   };
   /// A result of the region: the value, rounded to its type. i8: to nearest, half to even, saturated; 0 for NaN.
@@ -67,6 +68,9 @@ struct TileProgram {
   std::string to_string() const;
   friend bool operator==(const TileProgram&, const TileProgram&) = default;
 };
+
+/// "in0", "x1", "s2", or the number.
+std::string text_of(const TileProgram::Source& source);
 
 /// A program, or why there is none.
 struct TileProgramOrReason {

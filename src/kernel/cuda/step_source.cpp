@@ -50,6 +50,10 @@ std::string integer_expression(const TileProgram::Step& step, const std::string&
 /// Of a step on float32, before it is rounded to another type.
 std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
+  if (step.fused_multiply) {
+    const TileProgram::Step& product = program.steps.at(static_cast<std::size_t>(step.a.index));
+    return fmt::format("__fmaf_rn({}, {}, {})", value_source(product.a), value_source(product.b), b);
+  }
   if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
   return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
                      literal(step.parameters[0]), literal(step.parameters[1]));
@@ -67,9 +71,10 @@ std::string value_source(const Source& source) {
   assertion_failed("a source", __FILE__, __LINE__);
 }
 
-std::string step_source(const TileProgram& program, std::string_view indent) {
+std::string step_source(const TileProgram& program, std::string_view indent, const std::vector<bool>& wanted) {
   std::string text;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    if (!wanted.empty() && !wanted[i]) continue;
     const TileProgram::Step& step = program.steps[i];
     const std::string a = value_source(step.a), b = TileProgram::is_binary(step) ? value_source(step.b) : a;
     if (step.integer) {

@@ -4,6 +4,7 @@
 #include "kernel/cuda/device/pointwise/region.hpp"
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/step_source.hpp"
+#include "kernel/step_builder.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -83,17 +84,6 @@ std::vector<Program> programs(const Region& region) {
       min_blocks_of(program, width));
   for (Program& p : list) p.prelude = prelude(program);
   return list;
-}
-
-/// Whether an operand is a number for each row of quantized values, without their last dimension.
-bool goes_by_token(const Region& region, std::size_t operand) {
-  for (std::size_t n = 0; n < region.nodes.size(); ++n) {
-    const Problem& p = region.nodes[n].problem;
-    if (p.op->kind != OpKind::dequantize || p.attributes.text("granularity") != "token") continue;
-    for (std::size_t i = 1; i < p.inputs.size(); ++i)
-      if (region.operand_of(n, i) == operand) return true;
-  }
-  return false;
 }
 
 Launcher bind(const Region& region) {

@@ -19,6 +19,9 @@ struct RowView {
   int trailing = 1;
 };
 
+/// The view with leading dimensions of size 1, so that it has `rank`.
+TensorView with_rank(const TensorView& view, int rank);
+
 /// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that every operand has at one stride are
 /// merged; kernels take three that remain, and more make more launches.
 class RowWalk {
@@ -73,6 +76,7 @@ struct RowNeeds {
   RowTuning short_rows = {}, long_rows = {};  ///< of up to 6144 elements, and of more
   bool keep = false;                          ///< float32 values stay in registers between passes
   int few_cluster = 1;                        ///< blocks that share a long row where rows are few
+  std::int64_t most_columns = 32768;          ///< that are held; longer rows are read again for each pass
   const Target* target = nullptr;
 };
 
