@@ -15,6 +15,8 @@ std::string_view name_of(TileProgram::Extent extent) {
   assertion_failed("an extent", __FILE__, __LINE__);
 }
 
+}  // namespace
+
 std::string text_of(const TileProgram::Source& source) {
   switch (source.from) {
     case TileProgram::Source::From::input: return fmt::format("in{}", source.index);
@@ -24,8 +26,6 @@ std::string text_of(const TileProgram::Source& source) {
   }
   assertion_failed("a source", __FILE__, __LINE__);
 }
-
-}  // namespace
 
 bool TileProgram::is_binary(const Step& step) { return definition(step.function).inputs.size() == 2; }
 
@@ -52,7 +52,8 @@ std::string TileProgram::to_string() const {
     for (std::size_t p = 0; p < definition(s.function).attributes.size() && s.function != OpKind::cast; ++p)
       operands += fmt::format(", {}", s.parameters.at(p));
     const std::string round = s.round == DType::f32 || s.integer ? std::string() : fmt::format(" as {}", cermet::name_of(s.round));
-    parts.push_back(fmt::format("s{} = {}{}({}){}", i, definition(s.function).name, s.integer ? "_i" : "", operands, round));
+    const char* kind = s.integer ? "_i" : s.fused_multiply ? "_of_product" : "";
+    parts.push_back(fmt::format("s{} = {}{}({}){}", i, definition(s.function).name, kind, operands, round));
   }
   for (const Result& r : results) parts.push_back(fmt::format("y{}: {} = {}", r.result, cermet::name_of(r.dtype), text_of(r.value)));
   return fmt::format("{}", fmt::join(parts, "; "));
@@ -67,6 +68,14 @@ std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& re
   if (operand.back() == result.back() && std::all_of(operand.begin(), leads, is_one)) return TileProgram::Extent::column;
   if (is_one(operand.back()) && operand.size() == result.size() && std::equal(operand.begin(), leads, result.begin())) return TileProgram::Extent::row;
   return std::nullopt;
+}
+
+std::optional<TileProgram::Extent> broadcast_extent_of(const Dims& operand, const Dims& result) {
+  if (const auto extent = extent_of(operand, result)) return extent;
+  if (operand.empty() || operand.size() > result.size()) return std::nullopt;
+  const auto broadcasts = [](const Dim& own, const Dim& other) { return own == Dim(1) || own == other; };
+  if (!std::equal(operand.begin(), operand.end(), result.end() - static_cast<std::ptrdiff_t>(operand.size()), broadcasts)) return std::nullopt;
+  return operand.back() == result.back() ? TileProgram::Extent::element : TileProgram::Extent::row;
 }
 
 }  // namespace cermet

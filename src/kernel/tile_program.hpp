@@ -44,8 +44,9 @@ struct TileProgram {
     OpKind function = OpKind::add;  ///< an elementwise operator, or cast: of an integer to float32, or none but its rounding
     Source a, b;                    ///< b: of binary functions
     std::array<float, 2> parameters{};
-    bool integer = false;      ///< on integers; a cast is not
-    DType round = DType::f32;  ///< the type that the result is rounded to before it is read: that of a strict edge
+    bool integer = false;         ///< on integers; a cast is not
+    DType round = DType::f32;     ///< the type that the result is rounded to before it is read: that of a strict edge
+    bool fused_multiply = false;  ///< add whose first operand is a product: both rounded once
     friend bool operator==(const Step&, const Step&) = default;
   };
   /// A result of the region: the value, rounded to its type. i8: to nearest, half to even, saturated; 0 for NaN.
@@ -68,6 +69,9 @@ struct TileProgram {
   friend bool operator==(const TileProgram&, const TileProgram&) = default;
 };
 
+/// "in0", "x1", "s2", or the number.
+std::string text_of(const TileProgram::Source& source);
+
 /// A program, or why there is none.
 struct TileProgramOrReason {
   TileProgram program;
@@ -80,7 +84,13 @@ struct TileProgramOrReason {
 /// scaled_mm and dual_linear.
 TileProgramOrReason product_epilogue(const Region& region);
 
+/// A region of elementwise nodes alone (rows of pointwise.inc, cast, quantize, dequantize), whose results have the same dimensions. No inputs; an operand that
+/// is broadcast among rows has the extent that it has within one.
+TileProgramOrReason pointwise_program(const Region& region);
+
 /// How an operand extends over results of these dimensions, the last of which are the columns; nothing where it does not.
 std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& result);
+/// The same for an operand that broadcasts to the results: one that repeats among some rows is `element` or `row` by its last dimension.
+std::optional<TileProgram::Extent> broadcast_extent_of(const Dims& operand, const Dims& result);
 
 }  // namespace cermet

@@ -9,20 +9,6 @@ namespace {
 constexpr std::uint32_t tile_vectors = 2;          // as in device/pointwise/tile.cuh
 constexpr std::int64_t many_vectors = 132 * 2048;  // what the threads of a large GPU hold at once
 
-/// The view with leading dimensions of size 1, so that it has `rank`.
-TensorView with_rank(const TensorView& view, int rank) {
-  Shape shape, strides;
-  for (int axis = view.shape.rank(); axis < rank; ++axis) {
-    shape.push_back(1);
-    strides.push_back(0);
-  }
-  for (int axis = 0; axis < view.shape.rank(); ++axis) {
-    shape.push_back(view.shape[axis]);
-    strides.push_back(view.strides[axis]);
-  }
-  return {view.data, view.dtype, shape, strides};
-}
-
 /// Whether the last two dimensions of an operand are one run of elements, or one element, where the result is a run.
 bool merges(const TensorView& view, const TensorView& result) {
   const int last = result.shape.rank() - 1;

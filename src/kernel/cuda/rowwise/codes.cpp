@@ -8,7 +8,7 @@ std::int64_t RowCodes::group(const Problem& p, std::int64_t columns) const {
 }
 
 std::string RowCodes::text(const Problem& p, std::int64_t columns) const {
-  return fmt::format(".out = {{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .scale = {}, .offset = {}, .divide = {}, .exact = {}}}",
+  return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .scale = {}, .offset = {}, .divide = {}, .exact = {}}}",
                      device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(p, columns), device_along(p, scale), device_along(p, offset),
                      divide, exact);
 }

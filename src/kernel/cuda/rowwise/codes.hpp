@@ -19,7 +19,7 @@ struct RowCodes {
   bool is_static(const Problem& p) const { return p.has(scale); }
   /// Columns of a row that share a scale; 0: all of them.
   std::int64_t group(const Problem& p, std::int64_t columns) const;
-  /// ".out = {..}" of a device configuration.
+  /// The device's Quantization, "{.format = {..}, ..}".
   std::string text(const Problem& p, std::int64_t columns) const;
 };
 

@@ -1,6 +1,7 @@
 // Host half of rms_norm, add_rms_norm and layer_norm.
 #include "kernel/cuda/device/rowwise/norm.hpp"
 
+#include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
 #include "op/norm.hpp"
 
@@ -88,8 +89,10 @@ constexpr const char* const summary = "a row in the registers of a block, or of 
 }  // namespace
 
 extern const Kernel rowwise_rms_norm, rowwise_add_rms_norm, rowwise_layer_norm;
-const Kernel rowwise_rms_norm{.name = "rowwise.rms_norm", .op = OpKind::rms_norm, .summary = summary, .bind = bind, .programs = programs};
-const Kernel rowwise_add_rms_norm{.name = "rowwise.add_rms_norm", .op = OpKind::add_rms_norm, .summary = summary, .bind = bind, .programs = programs};
-const Kernel rowwise_layer_norm{.name = "rowwise.layer_norm", .op = OpKind::layer_norm, .summary = summary, .bind = bind, .programs = programs};
+const Kernel rowwise_rms_norm = with_row_regions({.name = "rowwise.rms_norm", .op = OpKind::rms_norm, .summary = summary, .bind = bind, .programs = programs});
+const Kernel rowwise_add_rms_norm =
+    with_row_regions({.name = "rowwise.add_rms_norm", .op = OpKind::add_rms_norm, .summary = summary, .bind = bind, .programs = programs});
+const Kernel rowwise_layer_norm =
+    with_row_regions({.name = "rowwise.layer_norm", .op = OpKind::layer_norm, .summary = summary, .bind = bind, .programs = programs});
 
 }  // namespace cermet::cuda

@@ -48,7 +48,7 @@ std::vector<Program> programs(const Problem& p) {
     list.push_back(
         row_program("kernel/cuda/device/rowwise/norm_quant.cuh",
                     fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .weight_offset = {}, .x = {}, .residual = {}, .weights = "
-                                "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, {}}}>",
+                                "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, .out = {}}}>",
                                 g.text(), op.add, p.attributes.number("weight_offset") != 0, device_type(p, 0), device_type(p, op.add ? 1 : 0),
                                 p.has(op.operands.weight) ? "each" : "none", p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight),
                                 device_type(p, op.operands.smooth), op.codes.text(p, constant_columns(p))),

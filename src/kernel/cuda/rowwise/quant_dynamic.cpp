@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
 
 #include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/region.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -41,7 +42,7 @@ std::vector<Program> programs(const Problem& p) {
       list.push_back(
           row_program("kernel/cuda/device/rowwise/dynamic_quant.cuh",
                       fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
-                                  ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, {}}}>",
+                                  ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out = {}}}>",
                                   g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
                                   !p.has(index_operand) ? "none"
                                   : op.offsets          ? "offsets"
@@ -104,11 +105,12 @@ Launcher bind(const Problem& p) {
 }  // namespace
 
 extern const Kernel rowwise_dynamic_quant;
-const Kernel rowwise_dynamic_quant{.name = "rowwise.dynamic_quant",
-                                   .op = OpKind::dynamic_quant,
-                                   .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
-                                   .bind = bind,
-                                   .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
-                                   .programs = programs};
+const Kernel rowwise_dynamic_quant =
+    with_row_regions({.name = "rowwise.dynamic_quant",
+                      .op = OpKind::dynamic_quant,
+                      .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
+                      .bind = bind,
+                      .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
+                      .programs = programs});
 
 }  // namespace cermet::cuda

@@ -57,7 +57,7 @@ std::vector<Program> programs(const Problem& p) {
     list.push_back(
         row_program("kernel/cuda/device/rowwise/gated_quant.cuh",
                     fmt::format("cermet::gated_quant::Task<cermet::gated_quant::Config{{{}, .layout = {{.gate_first = {}, .interleaved = {}}}, .x = {}, "
-                                ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, {}}}>",
+                                ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, .out = {}}}>",
                                 g.text(), op.gate_first, op.interleaved, device_type(p, 0), device_along(p, op.weight_scale), p.has(op.bias) ? "each" : "none",
                                 device_type(p, op.bias), p.has(op.smooth) ? "each" : "none", device_type(p, op.smooth), op.codes.text(p, features_of(p))),
                     g));

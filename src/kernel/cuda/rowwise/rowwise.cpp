@@ -4,6 +4,19 @@
 
 namespace cermet::cuda {
 
+TensorView with_rank(const TensorView& view, int rank) {
+  Shape shape, strides;
+  for (int axis = view.shape.rank(); axis < rank; ++axis) {
+    shape.push_back(1);
+    strides.push_back(0);
+  }
+  for (int axis = 0; axis < view.shape.rank(); ++axis) {
+    shape.push_back(view.shape[axis]);
+    strides.push_back(view.strides[axis]);
+  }
+  return {view.data, view.dtype, shape, strides};
+}
+
 RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
   CERMET_ASSERT(count_ <= most_operands);
   const TensorView& sizes = *operands[leader].view;
@@ -96,9 +109,6 @@ bool group_fits_lanes(const RowNeeds& needs) {
   return needs.group % needs.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && needs.group < needs.columns;
 }
 
-/// Float32 values that a thread can hold.
-constexpr int most_values = 64;
-
 }  // namespace
 
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
@@ -111,7 +121,7 @@ std::string RowGeometry::text() const {
 RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
   const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
   if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
-    if (needs.columns <= std::int64_t{most_threads} * most_values / 2) {
+    if (needs.columns <= needs.most_columns) {
       list_.push_back(many_rows(needs));
       const RowGeometry few = few_rows(needs);
       if (list_.front().lanes > warp && few != list_.front()) {

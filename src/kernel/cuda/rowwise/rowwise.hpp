@@ -19,10 +19,14 @@ struct RowView {
   int trailing = 1;
 };
 
+/// The view with leading dimensions of size 1, so that it has `rank`.
+TensorView with_rank(const TensorView& view, int rank);
+
 /// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that every operand has at one stride are
 /// merged; kernels take three that remain, and more make more launches.
 class RowWalk {
  public:
+  static constexpr std::size_t most_operands = 12;
   /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
   explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
 
@@ -41,7 +45,6 @@ class RowWalk {
     std::int64_t bytes = 1;  ///< of an element
     Shape steps;             ///< innermost dimension first, in elements
   };
-  static constexpr std::size_t most_operands = 8;
   std::array<Operand, most_operands> operands_{};
   std::size_t count_;
   Shape sizes_;  ///< innermost dimension first, merged
@@ -73,6 +76,7 @@ struct RowNeeds {
   RowTuning short_rows = {}, long_rows = {};  ///< of up to 6144 elements, and of more
   bool keep = false;                          ///< float32 values stay in registers between passes
   int few_cluster = 1;                        ///< blocks that share a long row where rows are few
+  std::int64_t most_columns = 32768;          ///< that are held; longer rows are read again for each pass
   const Target* target = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // Host half of softmax.
 #include "kernel/cuda/device/rowwise/softmax.hpp"
 
+#include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
 namespace cermet::cuda {
@@ -44,7 +45,7 @@ Launcher bind(const Problem& p) {
 }  // namespace
 
 extern const Kernel rowwise_softmax;
-const Kernel rowwise_softmax{
-    .name = "rowwise.softmax", .op = OpKind::softmax, .summary = "a row in registers: one pass over memory", .bind = bind, .programs = programs};
+const Kernel rowwise_softmax = with_row_regions(
+    {.name = "rowwise.softmax", .op = OpKind::softmax, .summary = "a row in registers: one pass over memory", .bind = bind, .programs = programs});
 
 }  // namespace cermet::cuda

@@ -105,10 +105,11 @@ struct Task {
   using Params = cast::Params;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Place = TilePlace<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
+        p.shape, item, team, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
         [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
           Vector<Element<C.y>, C.width> y;
           if constexpr (fits_float(C.x) && C.x != C.y && (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {

@@ -26,10 +26,11 @@ struct Task {
     Vector<X, C.width> first, second;  ///< of the halves, or of interleaved pairs
   };
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Place = TilePlace<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, [&](const Place& place) { return load(p, place); },
+        p.shape, item, team, [&](const Place& place) { return load(p, place); },
         [&](const Raw& raw, const Place& place) {
           float first[C.width], second[C.width], y[C.width];
           if constexpr (C.layout.interleaved) {

@@ -49,10 +49,11 @@ struct QuantizeTask {
   using Params = quantize::Params;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Place = TilePlace<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, [&](const Place& place) { return load<C>(p, place); },
+        p.shape, item, team, [&](const Place& place) { return load<C>(p, place); },
         [&](const Raw<C>& raw, const Place& place) {
           float v[C.width];
           to_floats(raw.x, v);
@@ -72,10 +73,11 @@ struct DequantizeTask {
   using Params = quantize::Params;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Place = TilePlace<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, [&](const Place& place) { return load<C>(p, place); },
+        p.shape, item, team, [&](const Place& place) { return load<C>(p, place); },
         [&](const Raw<C>& raw, const Place& place) {
           float v[C.width];
           to_floats(raw.x, v);

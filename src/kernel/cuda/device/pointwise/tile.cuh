@@ -82,12 +82,12 @@ __device__ __forceinline__ void store_tile(const TileOperand& operand, const Pla
 }
 
 /// Runs a work item: load(place) for the thread's vectors, then store(raw, place) for each.
-template <int Width, Tiling T, class Load, class Store>
-__device__ __forceinline__ void for_tile(const TileShape& shape, uint32_t item, Load load, Store store) {
+template <int Width, Tiling T, class Team, class Load, class Store>
+__device__ __forceinline__ void for_tile(const TileShape& shape, uint32_t item, Team team, Load load, Store store) {
   using Place = TilePlace<Width, T>;
   const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift, tile = item - above * shape.tiles_per_row;
-  const uint32_t row = above * shape.item_rows + (threadIdx.x >> shape.lanes_shift);
-  const uint32_t vector = tile * shape.item_columns + (threadIdx.x & ((1u << shape.lanes_shift) - 1u));
+  const uint32_t row = above * shape.item_rows + (team.rank() >> shape.lanes_shift);
+  const uint32_t vector = tile * shape.item_columns + (team.rank() & ((1u << shape.lanes_shift) - 1u));
   static_assert(tile_vectors == 2);
   const Place first(shape, row, vector);
   if constexpr (T == Tiling::general) {

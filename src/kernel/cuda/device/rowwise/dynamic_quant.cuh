@@ -27,12 +27,12 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = dynamic_quant::Params;
-  using Map = RowMap<C.shape>;
   using Smooth = Element<C.smooth>;
   using Values = float[C.shape.width];
   static constexpr Overlap overlap = Overlap::late;
 
   /// The row's factors; null where its index names no row of them.
+  template <class Map>
   static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
     const Smooth* smooth = static_cast<const Smooth*>(p.smooth);
     if constexpr (C.indexed == Index::none) return smooth;
@@ -46,7 +46,9 @@ struct Task {
     return group >= 0 && group < p.experts ? smooth + group * p.smooth_step : nullptr;
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
@@ -71,7 +73,7 @@ struct Task {
     reduce.finish();
   }
 
-  template <class Row>
+  template <class Row, class Map>
   static __device__ __forceinline__ void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
     if constexpr (C.pass == Pass::only) {
       quantize_row<C.out>(row, p.out, place, reduce);

@@ -87,10 +87,11 @@ struct Source {
 template <Config C>
 struct Task {
   using Params = gated_quant::Params;
-  using Map = RowMap<C.shape>;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);

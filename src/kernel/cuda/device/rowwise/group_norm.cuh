@@ -16,9 +16,10 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = group_norm::Params;
-  using Map = RowMap<RowShape{.lanes = C.threads, .threads = C.threads}>;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    using Map = RowMap<RowShape{.lanes = C.threads, .threads = C.threads}, Team>;
     RowReducer<Map> reduce(smem);
     const int64_t group = item % static_cast<uint32_t>(p.groups);
     const RowIndex index = row_index(p.dims, item / static_cast<uint32_t>(p.groups));

@@ -45,14 +45,15 @@ __device__ __forceinline__ float inverse_root(float squares, int length, float e
 template <Config C>
 struct Task {
   using Params = norm::Params;
-  using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
   using Residual = Element<C.residual>;
 
   static constexpr Overlap overlap = Overlap::late;
-  static constexpr bool overwritten = Map::held && !Map::uniform;  ///< the residual, by one of many rows
+  static constexpr bool overwritten = C.shape.columns > 0 && !C.shape.uniform;  ///< the residual, by one of many rows
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);

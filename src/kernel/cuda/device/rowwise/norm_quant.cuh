@@ -20,7 +20,6 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = norm_quant::Params;
-  using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
   /// The factor of the norm is the same for a whole row, so it is left out of the quantized values and enters the
   /// scale: both statistics take one reduction.
@@ -41,12 +40,14 @@ struct Task {
   }
 
   template <class Row>
-  static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowPlace<Map>& place) {
+  static __device__ __forceinline__ void store_sum(const Params& p, Row& row, const RowPlace<typename Row::Map>& place) {
     Element<C.residual>* sum = place.template of<Element<C.residual>>(p.sum);
     if (place.active) row.each([&](int, int64_t column, const Values& v) { store_vector(sum + column, from_floats<Element<C.residual>>(v)); });
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
@@ -76,13 +77,13 @@ struct Task {
       quantize_row<C.out>(normalised, p.out, place, reduce);
     }
     if constexpr (C.add && !Map::held) {  // last, because it may overwrite the residual, which was read again until here
-      __syncthreads();
+      team.sync();
       store_sum(p, row, place);
     }
     reduce.finish();
   }
 
-  template <class Row>
+  template <class Row, class Map>
   static __device__ __forceinline__ void quantize_at_once(const Params& p, Row&& row, float squares, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
     ValueRange range;
     row.each([&](int, int, const Values& v) {

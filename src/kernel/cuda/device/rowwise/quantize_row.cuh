@@ -89,8 +89,8 @@ __device__ __forceinline__ void quantize_held_groups(Row& row, const QuantizedRo
 template <Quantization Q, class Row>
 __device__ __forceinline__ void quantize_streamed_groups(Row& row, const QuantizedRow<Q>& out, int warps) {
   constexpr int width = Row::width;
-  const int lane = static_cast<int>(threadIdx.x) % 32, groups = static_cast<int>(div_up(row.map.length, Q.format.group));
-  for (int group = static_cast<int>(threadIdx.x) / 32; group < groups; group += warps) {
+  const int lane = static_cast<int>(lane_index()), groups = static_cast<int>(div_up(row.map.length, Q.format.group));
+  for (int group = static_cast<int>(Row::Map::Team::warp()); group < groups; group += warps) {
     const int begin = group * Q.format.group, end = min_of(begin + Q.format.group, row.map.length);
     ValueRange range;
     float v[width];

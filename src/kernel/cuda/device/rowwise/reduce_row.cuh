@@ -1,6 +1,7 @@
 // Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the same shape gives the same bits.
 #pragma once
 
+#include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/rowwise/row.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
@@ -28,6 +29,8 @@ __device__ __forceinline__ float lanes_reduce<Magnitude, 32>(float x) {
 /// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and calls it at most three times.
 template <class Map>
 class RowReducer {
+  using Team = typename Map::Team;
+
  public:
   static constexpr int most_calls = 3, most_warps = 64;  ///< of a cluster
   static constexpr int bytes = most_calls * (most_warps + 1) * 8;
@@ -39,7 +42,7 @@ class RowReducer {
   __device__ __forceinline__ explicit RowReducer(char* smem) : slots_(reinterpret_cast<Pair*>(smem)) {
 #if CERMET_ARCH >= 900
     if constexpr (Map::cluster > 1) {
-      if (threadIdx.x == 0) {
+      if (Team::rank() == 0) {
 #pragma unroll
         for (int i = 0; i < most_calls; ++i) {
           ptx::mbarrier_init(barrier(i), 1);
@@ -58,8 +61,8 @@ class RowReducer {
     Pair x{lanes_reduce<First, lanes>(first), lanes_reduce<Second, lanes>(second)};
     if constexpr (total > 1) {
       static_assert(total <= most_warps);
-      const int lane = static_cast<int>(threadIdx.x) % 32;
-      exchange(x, lane, static_cast<int>(threadIdx.x) / 32);
+      const int lane = static_cast<int>(lane_index());
+      exchange(x, lane, static_cast<int>(Team::warp()));
       const Pair* slots = slots_ + calls_ * most_warps;
       x = slot<First, Second>(slots, lane);
       if constexpr (total > 32) {
@@ -79,7 +82,7 @@ class RowReducer {
 
   /// Before the block's next item uses the same memory.
   __device__ __forceinline__ void finish() const {
-    if constexpr (Map::lanes > 32 || Map::cluster > 1) __syncthreads();
+    if constexpr (Map::lanes > 32 || Map::cluster > 1) Team::sync();
   }
 
  private:
@@ -98,11 +101,11 @@ class RowReducer {
     Pair* slots = slots_ + calls_ * most_warps;
     if constexpr (Map::cluster == 1) {
       if (lane == 0) slots[warp] = x;
-      __syncthreads();
+      Team::sync();
     } else {
 #if CERMET_ARCH >= 900
       if (calls_ == 0) ptx::cluster_wait();
-      const Pair* own = slots + ptx::cluster_rank() * warps + warp;
+      const Pair* own = slots + Team::cluster_rank() * warps + warp;
       if (lane < Map::cluster)
         ptx::store_async_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
                                      ptx::cluster_address(barrier(calls_), lane));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
-#include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/rowwise/rows.hpp"
 #include "kernel/cuda/device/rowwise/vectors.cuh"
 
@@ -37,9 +36,10 @@ struct RowShape {
   bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
 };
 
-/// Which elements of a row a thread has: one of every lanes * cluster vectors.
-template <RowShape S>
+/// Which elements of a row a thread of a team has: one of every lanes * cluster vectors.
+template <RowShape S, class Team_>
 struct RowMap {
+  using Team = Team_;
   static constexpr bool held = S.columns > 0;
   static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
   static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, rows_per_block = S.threads / S.lanes;
@@ -48,8 +48,8 @@ struct RowMap {
   int lane, length;
 
   __device__ __forceinline__ RowMap(int run_time_length)
-      : lane(static_cast<int>(threadIdx.x % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
-    if constexpr (cluster > 1) lane += static_cast<int>(ptx::cluster_rank()) * S.lanes;
+      : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
+    if constexpr (cluster > 1) lane += static_cast<int>(Team::cluster_rank()) * S.lanes;
   }
   /// In 64 bits, so that the vectors of a thread are constants away from its first.
   __device__ __forceinline__ int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
@@ -65,7 +65,7 @@ struct RowPlace {
   RowIndex index;
 
   __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
-    number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + threadIdx.x / Map::lanes;
+    number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
     active = (Map::rows_per_block == 1 && !Map::uniform) || number < rows;
     number = active ? number : rows - 1;
     index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);

@@ -16,11 +16,12 @@ struct Config {
 template <Config C>
 struct Task {
   using Params = softmax::Params;
-  using Map = RowMap<C.shape>;
   using Values = float[C.shape.width];
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);

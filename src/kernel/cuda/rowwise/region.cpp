@@ -1,0 +1,192 @@
+#include "kernel/cuda/rowwise/region.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/row_source.hpp"
+#include "kernel/row_program.hpp"
+#include "kernel/step_builder.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+using Extent = TileProgram::Extent;
+constexpr std::size_t most_operands = row_region::most_operands;
+constexpr std::size_t most_reductions = 3;  // device/rowwise/reduce_row.cuh
+
+/// A region as the programs and the launches of its kernel need it.
+struct RowRegion {
+  RowProgram program;
+  RowCodes codes;
+  std::string quantization;  ///< in the device's spelling
+  RowNeeds needs;
+
+  explicit RowRegion(const Region& region) : program(row_program(region).program) {
+    const Dim& last = program.dims.back();
+    needs.columns = last.is_constant() ? last.constant() : 0;
+    needs.target = region.target();
+    if (program.quantization) {
+      const Problem& p = region.nodes[program.quantization->node].problem;
+      codes = {.format = code_format(p.attributes), .groups = p.attributes.text("granularity") == "group", .exact = true};
+      needs.group = codes.group(p, needs.columns);
+      quantization = codes.text(p, needs.columns);
+    }
+    tune();
+  }
+  bool is_along_row(std::size_t extra) const {
+    const Extent extent = program.tile.extras[extra].extent;
+    return extent == Extent::element || extent == Extent::column;
+  }
+
+ private:
+  /// Few elements for each thread: what a region computes besides is not known here.
+  void tune() {
+    std::size_t widest = 1, loaded = 0, along = 0;
+    for (std::size_t i = 0; i < program.tile.extras.size(); ++i) {
+      if (!is_along_row(i)) continue;
+      ++along;
+      const std::size_t bytes = size_of(program.tile.extras[i].dtype);
+      if (program.tile.extras[i].extent == Extent::element) widest = std::max(widest, bytes);
+      loaded += bytes;
+    }
+    for (std::size_t j = 0; j < program.tile.results.size(); ++j)
+      if (!program.results_by_row[j]) widest = std::max(widest, size_of(program.tile.results[j].dtype));
+    needs.width = static_cast<int>(16 / widest);
+    const int registers = std::min(128, 56 + 8 * static_cast<int>(along + program.tile.results.size()));
+    needs.short_rows = needs.long_rows = {.elements = 16, .registers = registers};
+    needs.keep = program.row.from == TileProgram::Source::From::step;
+    needs.most_columns = static_cast<std::int64_t>(49152 / std::max<std::size_t>(2, loaded));
+  }
+};
+
+std::vector<Program> programs(const Region& region) {
+  const RowRegion made(region);
+  const std::string prelude = row_source(made.program, made.quantization);
+  const RowPrograms geometries(made.needs);
+  std::vector<Program> list;
+  for (const RowGeometry& g : geometries.list()) {
+    const std::string text = g.text();  // ".shape = {..}"
+    Program program = row_program("kernel/cuda/device/rowwise/region.cuh",
+                                  fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
+    program.prelude = prelude;
+    list.push_back(std::move(program));
+  }
+  return list;
+}
+
+/// An operand of the launch: of what the region reads, or a result.
+struct Operand {
+  bool is_result = false;
+  std::size_t index = 0;
+  bool walked = true;   ///< one row for each row of the region; others are the same for all
+  bool along = true;    ///< its rows have all columns
+  bool by_row = false;  ///< no last dimension: one number for each row
+};
+
+std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
+  std::vector<Operand> list;
+  const TileProgram& tile = made.program.tile;
+  for (std::size_t i = 0; i < tile.extras.size(); ++i) {
+    const Extent extent = tile.extras[i].extent;
+    list.push_back({false, tile.extras[i].operand, extent == Extent::element || extent == Extent::row, made.is_along_row(i),
+                    goes_by_token(region, tile.extras[i].operand)});
+  }
+  for (std::size_t j = 0; j < tile.results.size(); ++j) list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j], false});
+  return list;
+}
+
+/// Results of the quantization: values, scales, and zero points where there are.
+std::vector<std::size_t> quantized_results(const Region& region, const RowRegion& made) {
+  std::vector<std::size_t> list;
+  if (!made.program.quantization) return list;
+  const std::size_t node = made.program.quantization->node;
+  for (std::size_t o = 0; o < region.nodes[node].problem.outputs.size(); ++o) {
+    const RegionPlace place{static_cast<std::int32_t>(node), static_cast<std::int32_t>(o)};
+    list.push_back(static_cast<std::size_t>(std::ranges::find(region.results, place) - region.results.begin()));
+  }
+  return list;
+}
+
+class Bound {
+ public:
+  explicit Bound(const Region& region)
+      : made_(region),
+        programs_(made_.needs),
+        operands_(operands_of(region, made_)),
+        quantized_(quantized_results(region, made_)),
+        rank_(static_cast<int>(made_.program.dims.size())) {}
+
+  void operator()(const LaunchArgs& args) const {
+    std::array<TensorView, RowWalk::most_operands> views;
+    std::array<RowView, RowWalk::most_operands> rows;
+    std::array<std::size_t, RowWalk::most_operands> of_operand{};  // place among the walked
+    std::size_t count = 0;
+    row_region::Params params{};
+    bool aligned = true;
+    const auto walk_view = [&](const TensorView& view, int trailing) {
+      views[count] = view;
+      rows[count] = {&views[count], trailing};
+      return count++;
+    };
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const Operand& o = operands_[i];
+      const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
+      if (o.walked) {
+        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), 1);
+      } else {
+        params.operands[i].data = view.data;
+        if (o.along) aligned = aligned && is_aligned(view, programs_.width());
+      }
+      if (o.along && o.walked) params.length = static_cast<std::int32_t>(view.shape.back());
+    }
+    const std::size_t first_quantized = count;
+    for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
+    const RowWalk walk(std::span(rows.data(), count), count - 1);  // the last is a result, which no leading dimension repeats
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (operands_[i].walked && operands_[i].along) aligned = aligned && walk.aligned(of_operand[i], programs_.width());
+    if (!quantized_.empty()) aligned = aligned && walk.aligned(first_quantized, programs_.width());
+    params.dims = walk.dims();
+    params.rows = static_cast<std::uint32_t>(walk.rows());
+    const std::size_t program = programs_.choose(walk, aligned, args.queue->target());
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      for (std::size_t i = 0; i < operands_.size(); ++i)
+        if (operands_[i].walked) params.operands[i] = walk.operand(of_operand[i], launch);
+      RowOperand* const quantized[] = {&params.out.codes, &params.out.scale, &params.out.zero_point};
+      for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
+      args.queue->run(program, programs_.items(program, walk.rows()), params);
+    }
+  }
+
+ private:
+  RowRegion made_;
+  RowPrograms programs_;
+  std::vector<Operand> operands_;
+  std::vector<std::size_t> quantized_;  ///< results of the region
+  int rank_;
+};
+
+Decline declines(const Region& region) {
+  RowProgramOrReason made = row_program(region);
+  if (made.reason) return made.reason;
+  const RowProgram& program = made.program;
+  const std::size_t reductions = program.reductions.size() + (program.quantization ? 1 : 0);
+  if (reductions > most_reductions) return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_reductions);
+  const std::size_t quantized = program.quantization ? region.nodes[program.quantization->node].problem.outputs.size() : 0;
+  const std::size_t count = program.tile.extras.size() + program.tile.results.size() + quantized;
+  if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };
+  if (std::ranges::none_of(program.tile.extras, is_element)) return "no operand has all columns of its rows";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Kernel with_row_regions(Kernel kernel) {
+  kernel.fuses = true;
+  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
+  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
+  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher { return region.is_single() ? single(region) : Bound(region); };
+  return kernel;
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,49 @@
+// What a kernel computes along rows (of the last dimension): steps at each place, between reductions of whole rows.
+#pragma once
+
+#include "kernel/tile_program.hpp"
+
+namespace cermet {
+
+struct RowProgram {
+  struct Reduction {
+    enum class Kind : std::uint8_t {
+      sum,
+      mean,
+      max,           ///< NaN where any is
+      inverse_root,  ///< 1 / sqrt(mean of squares + eps)
+    };
+    Kind kind = Kind::sum;
+    TileProgram::Source value;  ///< may read what earlier reductions gave
+    float eps = 0;
+  };
+  /// The operator that quantizes rows with scales of their own, the last of the region, and what it quantizes.
+  struct Quantization {
+    std::size_t node = 0;
+    TileProgram::Source value;
+  };
+
+  Dims dims;         ///< [.., columns]
+  TileProgram tile;  ///< input i: what reduction i gave. Results extend over places, or over rows where their last dimension is 1
+  std::vector<Reduction> reductions;
+  TileProgram::Source row;  ///< what the first operator along rows reads: kernels keep it between passes
+  std::optional<Quantization> quantization;
+  std::vector<bool> row_steps;       ///< which steps are the same at all places of a row
+  std::vector<bool> results_by_row;  ///< which of the tile's results have one value for each row
+
+  /// Whether a value is the same at all places of a row.
+  bool goes_by_row(const TileProgram::Source& source) const;
+  /// Which steps a value takes, without those behind `known` ones; those of rows are known.
+  std::vector<bool> steps_behind(std::span<const TileProgram::Source> values, std::span<const TileProgram::Source> known) const;
+  std::string to_string() const;  ///< "in0 = mean(x0); in1 = inverse_root(s0, 1e-05); s0 = sub(x0, in0); .."
+};
+
+struct RowProgramOrReason {
+  RowProgram program;
+  std::optional<std::string> reason;
+};
+
+/// A region of norms, softmax, reductions of the last dimension and elementwise operators, in any order, perhaps with dynamic_quant at its end.
+RowProgramOrReason row_program(const Region& region);
+
+}  // namespace cermet
