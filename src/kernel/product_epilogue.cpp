@@ -1,4 +1,5 @@
 // From a region around a product to the steps that follow its sums.
+#include "op/operator.hpp"
 #include "base/checked.hpp"
 #include "kernel/tile_program.hpp"
 #include "op/scales.hpp"
@@ -112,7 +113,7 @@ class Builder {
 
   void follow(std::size_t n) {
     const RegionNode& node = region_.nodes[n];
-    const OpDefinition& op = *node.problem.op;
+    const OpDefinition& op = definition(node.problem);
     const auto fails = [&](std::string_view why) {
       if (!reason_) reason_ = fmt::format("{} after {}: {}", op.name, p_.op->name, why);
     };
