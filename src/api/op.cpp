@@ -4,6 +4,7 @@
 
 #include "api/guard.hpp"
 #include "device/cuda/plugin.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/select.hpp"
 
@@ -25,7 +26,8 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
   add_variant(made, ranges_.empty() ? 0 : ranges_.front().maximum);
   const Problem& p = problem();
   dense_dims_ = dense_dims_of(p);
-  is_elementwise_ = std::all_of(p.op->inputs.begin(), p.op->inputs.end(), [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  is_elementwise_ =
+      std::all_of(definition(p).inputs.begin(), definition(p).inputs.end(), [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
   weights_.resize(p.inputs.size());
   inputs_.resize(p.inputs.size());
   outputs_.resize(p.outputs.size());
@@ -51,8 +53,8 @@ void Operator::take_strides(std::span<const cermet_descriptor> inputs) {
     Shape strides = shape;
     std::copy_n(inputs[i].strides, shape.rank(), &strides[0]);
     const std::string_view fault = stride_fault(shape, strides, dense_dims_, false);
-    require(fault.empty(), "{}: input {} ({}): expected {}, found strides {} for {}", p.op->name, i, spec_name(p.op->inputs, i), fault, strides.to_string(),
-            p.input(i).to_string());
+    require(fault.empty(), "{}: input {} ({}): expected {}, found strides {} for {}", p.op->name, i, spec_name(definition(p).inputs, i), fault,
+            strides.to_string(), p.input(i).to_string());
     strides_[i] = strides;
   }
 }
@@ -63,7 +65,7 @@ cermet_descriptor Operator::output(std::size_t i) const {
 }
 
 int Operator::alias(std::size_t i) const {
-  const auto& aliases = problem().op->aliases;
+  const auto& aliases = definition(problem()).aliases;
   return i < aliases.size() ? aliases[i] : -1;
 }
 
@@ -71,7 +73,7 @@ Expectation Operator::expect_input(std::size_t i) const {
   const Problem& p = problem();
   return {.op = p.op->name,
           .role = "input",
-          .operand = spec_name(p.op->inputs, i),
+          .operand = spec_name(definition(p).inputs, i),
           .index = i,
           .type = &p.input(i),
           .symbols = &symbols_,
@@ -85,7 +87,7 @@ Expectation Operator::expect_output(std::size_t i) const {
   const Problem& p = problem();
   return {.op = p.op->name,
           .role = "output",
-          .operand = spec_name(p.op->outputs, i),
+          .operand = spec_name(definition(p).outputs, i),
           .index = i,
           .type = &p.outputs[i],
           .symbols = &symbols_,
@@ -116,7 +118,7 @@ void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
 void Operator::set_weight(std::size_t input, std::shared_ptr<Weight> weight) {
   require_constant(input);
   const Problem& p = problem();
-  const std::string_view operand = spec_name(p.op->inputs, input);
+  const std::string_view operand = spec_name(definition(p).inputs, input);
   require(&weight->handle() == handle_.get(), "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
           operand);
   require(weight->type() == p.input(input), "{}: input {} ({}): expected a weight of type {}, found {}", p.op->name, input, operand, p.input(input).to_string(),
@@ -134,7 +136,7 @@ SymbolValues Operator::symbols_of(std::span<const DLTensor* const> inputs) const
   for (const Range& range : ranges_) {
     const DLTensor* tensor = range.input < inputs.size() ? inputs[range.input] : nullptr;
     const TensorType& type = p.input(range.input);
-    const std::string_view operand = spec_name(p.op->inputs, range.input);
+    const std::string_view operand = spec_name(definition(p).inputs, range.input);
     require(tensor, "{}: input {} ({}): expected a tensor, found NULL", p.op->name, range.input, operand);
     require(tensor->ndim == type.rank() && tensor->shape, "{}: input {} ({}): expected {}, found {} dimensions", p.op->name, range.input, operand,
             type.to_string(), tensor->ndim);
@@ -147,7 +149,7 @@ SymbolValues Operator::symbols_of(std::span<const DLTensor* const> inputs) const
     for (const Dim& d : p.outputs[i].dims)
       if (d.value(values) < 0)
         fail(Status::invalid_argument, "{}: output {} ({}): expected operands that give {} no negative dimension, found {}", p.op->name, i,
-             spec_name(p.op->outputs, i), p.outputs[i].to_string(), d.value(values));
+             spec_name(definition(p).outputs, i), p.outputs[i].to_string(), d.value(values));
   return values;
 }
 
@@ -161,7 +163,7 @@ void Operator::take_inputs(std::span<const DLTensor* const> inputs) {
   if (!ranges_.empty()) symbols_ = symbols_of(inputs);
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const DLTensor* tensor = i < inputs.size() ? inputs[i] : nullptr;
-    const std::string_view operand = spec_name(p.op->inputs, i);
+    const std::string_view operand = spec_name(definition(p).inputs, i);
     if (p.has(i) && p.is_constant(i)) {
       require(!tensor, "{}: input {} ({}): expected NULL for a constant, found a tensor", p.op->name, i, operand);
       inputs_[i] = variant().constants[i];
@@ -178,20 +180,20 @@ void Operator::take_outputs(std::span<DLTensor* const> outputs) {
   const Problem& p = problem();
   require(outputs.size() == p.outputs.size(), "{}: expected {} outputs, found {}", p.op->name, p.outputs.size(), outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    require(outputs[i], "{}: output {} ({}): expected a tensor, found NULL", p.op->name, i, spec_name(p.op->outputs, i));
+    require(outputs[i], "{}: output {} ({}): expected a tensor, found NULL", p.op->name, i, spec_name(definition(p).outputs, i));
     outputs_[i] = checked_view(*outputs[i], expect_output(i));
   }
 }
 
 bool Operator::may_coincide(std::size_t output, std::size_t input) const {
-  const auto& in_place = problem().op->in_place;
+  const auto& in_place = definition(problem()).in_place;
   return alias(output) == static_cast<int>(input) || is_elementwise_ || (output < in_place.size() && in_place[output] == static_cast<int>(input));
 }
 
 void Operator::check_sharing(std::size_t output) const {
   const Problem& p = problem();
   const ByteRange range = range_of(outputs_[output]);
-  const std::string_view name = spec_name(p.op->outputs, output);
+  const std::string_view name = spec_name(definition(p).outputs, output);
   for (std::size_t other = 0; other < output; ++other)
     require(!range.overlaps(range_of(outputs_[other])), "{}: output {} ({}): expected memory of its own, found that of output {}", p.op->name, output, name,
             other);
@@ -199,9 +201,9 @@ void Operator::check_sharing(std::size_t output) const {
     if (!inputs_[i].present || p.is_constant(i)) continue;
     const bool same = coincide(outputs_[output], inputs_[i]);
     if (alias(output) == static_cast<int>(i))
-      require(same, "{}: output {} ({}): expected the memory of input {} ({}), found another", p.op->name, output, name, i, spec_name(p.op->inputs, i));
+      require(same, "{}: output {} ({}): expected the memory of input {} ({}), found another", p.op->name, output, name, i, spec_name(definition(p).inputs, i));
     require(!range.overlaps(range_of(inputs_[i])) || (same && may_coincide(output, i)),
-            "{}: output {} ({}): expected memory of its own, found that of input {} ({})", p.op->name, output, name, i, spec_name(p.op->inputs, i));
+            "{}: output {} ({}): expected memory of its own, found that of input {} ({})", p.op->name, output, name, i, spec_name(definition(p).inputs, i));
   }
 }
 

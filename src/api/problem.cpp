@@ -4,6 +4,7 @@
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::api {
 namespace {

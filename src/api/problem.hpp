@@ -7,6 +7,7 @@
 
 #include "cermet/cermet.h"
 #include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::api {
 

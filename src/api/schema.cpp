@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::api {
 namespace {

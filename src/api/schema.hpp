@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/json_value.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::api {
 

@@ -12,6 +12,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet::cli {
@@ -21,7 +22,7 @@ namespace {
 Problem without_symbols(const Problem& problem) {
   std::vector<std::optional<TensorType>> types;
   for (const auto& type : problem.inputs) types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, problem.maximum))}) : type);
-  return make_problem(*problem.op, std::move(types), problem.attributes);
+  return make_problem(definition(problem), std::move(types), problem.attributes);
 }
 
 /// One set of operands and results in host memory with the kernel bound to them.
@@ -39,7 +40,7 @@ struct Copy {
       inputs.back() = memory.back().view;
       if (i < 64 && problem.is_constant(i)) op.prepack(i, inputs.back());
     }
-    const auto& aliases = problem.op->aliases;
+    const auto& aliases = definition(problem).aliases;
     for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
       if (o < aliases.size() && aliases[o] >= 0) {
         outputs.push_back(inputs[static_cast<std::size_t>(aliases[o])]);

@@ -12,6 +12,7 @@
 #include "cli/trace.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "model/generate.hpp"
+#include "op/operator.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli {
@@ -82,7 +83,7 @@ Figures measure(Engine& engine, const Options& options) {
   return figures;
 }
 
-bool is_product(const Problem& problem) { return problem.op->category == "Linear algebra"; }
+bool is_product(const Problem& problem) { return definition(problem).category == "Linear algebra"; }
 
 /// Bytes of weights that a decode step of `batch` sequences reads, per token: of a stack of experts at most as many as
 /// that many tokens can be routed to.
@@ -110,7 +111,7 @@ double prefill_operations(const Engine& engine, std::int64_t tokens) {
     Problem problem = step.region.problem();
     problem.maximum.set(Symbol("T"), tokens);
     problem.maximum.set(Symbol("R"), 1);
-    operations += problem.op->operations(problem);
+    operations += definition(problem).operations(problem);
   }
   return operations;
 }

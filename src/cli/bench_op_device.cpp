@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/interrupt.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -54,7 +55,7 @@ class OperandSets {
   const WeightLayout* layout_of(std::size_t i) const { return problem_.is_constant(i) ? kernel_.weight_layout(problem_, i) : nullptr; }
 
   std::optional<std::size_t> shared_input(std::size_t output) const {
-    const auto& aliases = problem_.op->aliases;
+    const auto& aliases = definition(problem_).aliases;
     if (output >= aliases.size() || aliases[output] < 0) return std::nullopt;
     return static_cast<std::size_t>(aliases[output]);
   }

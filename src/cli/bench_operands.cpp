@@ -8,6 +8,7 @@
 #include "format/element.hpp"
 #include "op/case_data.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -92,7 +93,7 @@ Paging parse_paging(std::string_view text) {
 
 BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues& values) : key_(mixed(values.seed ^ mixed(i))), period_(values.period) {
   const DType dtype = problem.input(i).dtype;
-  const std::string_view name = problem.op->inputs[std::min(i, problem.op->inputs.size() - 1)].name;
+  const std::string_view name = definition(problem).inputs[std::min(i, definition(problem).inputs.size() - 1)].name;
   for (const IndexRule& rule : index_rules) {
     if (rule.op != problem.op->name || rule.operand != name) continue;
     table_ = OwnedTensor(dtype, {bind(problem.input(i).dims, {}).elements()});
@@ -100,7 +101,7 @@ BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues&
     return;
   }
   const bool may_be_index = dtypes::index.contains(dtype);  // of which 0 is always legal
-  const Fill fill = may_be_index ? constant(0) : fill_of(*problem.op, i);
+  const Fill fill = may_be_index ? constant(0) : fill_of(definition(problem), i);
   drawn_ = fill.kind != Fill::Kind::values;
   table_ = OwnedTensor(dtype, {drawn_ ? table_values : static_cast<std::int64_t>(fill.values.size())});
   std::mt19937_64 random(key_);

@@ -6,7 +6,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::cli {
 

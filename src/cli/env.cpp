@@ -1,5 +1,6 @@
 // cermet env: what this build and this machine are, and every environment variable.
 #include "base/env.hpp"
+#include "op/operator.hpp"
 
 #include <fmt/core.h>
 #include <hwy/highway.h>

@@ -6,7 +6,7 @@
 #include "cli/progress.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
 
 namespace cermet::cli {
 namespace {

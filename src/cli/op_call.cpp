@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "op/operator.hpp"
 #include "op/type_text.hpp"
 
 namespace cermet::cli {
@@ -109,7 +110,7 @@ void mark_constants(Problem& problem, std::string_view names) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
-    const auto& specs = problem.op->inputs;
+    const auto& specs = definition(problem).inputs;
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const OperandSpec& s) { return s.name == name; });
     require(spec != specs.end(), "{}: constant operands: expected an operand's name, found {}", problem.op->name, quote(name));
     problem.constant_inputs |= std::uint64_t{1} << (spec - specs.begin());
@@ -124,7 +125,7 @@ std::string operand_name(const OpDefinition& op, std::size_t i) {
 std::vector<std::string> constant_names(const Problem& problem) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.has(i) && i < 64 && problem.is_constant(i)) names.push_back(operand_name(*problem.op, i));
+    if (problem.has(i) && i < 64 && problem.is_constant(i)) names.push_back(operand_name(definition(problem), i));
   return names;
 }
 

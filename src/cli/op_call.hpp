@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::cli {
 

@@ -11,6 +11,7 @@
 #include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operator.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -117,7 +118,8 @@ Json layouts_of(const Problem& problem, const Kernel& kernel) {
   for (std::size_t i = 0; i < std::min<std::size_t>(problem.inputs.size(), 64); ++i) {
     if (!problem.has(i) || !problem.is_constant(i)) continue;
     const WeightLayout* layout = kernel.weight_layout(problem, i);
-    if (layout) list.push_back({{"operand", operand_name(*problem.op, i)}, {"layout", layout->name}, {"bytes", packed_bytes(*layout, problem.input(i))}});
+    if (layout)
+      list.push_back({{"operand", operand_name(definition(problem), i)}, {"layout", layout->name}, {"bytes", packed_bytes(*layout, problem.input(i))}});
   }
   return list;
 }
@@ -126,7 +128,7 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
   const Cost cost = cost_of(problem);
   Json json{{"problem", problem.to_string()}, {"outputs", Json::object()}, {"operations", cost.operations}, {"bytes", cost.bytes}};
   for (std::size_t i = 0; i < problem.outputs.size(); ++i)
-    json["outputs"][std::string(problem.op->outputs[std::min(i, problem.op->outputs.size() - 1)].name)] = problem.outputs[i].to_string();
+    json["outputs"][std::string(definition(problem).outputs[std::min(i, definition(problem).outputs.size() - 1)].name)] = problem.outputs[i].to_string();
   json["constants"] = constant_names(problem);
   if (problem.target) {
     json["target"] = problem.target->name;

@@ -5,7 +5,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "model/generate.hpp"
 
 namespace cermet::cli {

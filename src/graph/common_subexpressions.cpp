@@ -5,6 +5,7 @@
 
 #include "graph/editor.hpp"
 #include "graph/memory.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/operator.hpp"
+
 namespace cermet {
 
 GraphEditor::GraphEditor(const Graph& graph)

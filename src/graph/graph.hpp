@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/names.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

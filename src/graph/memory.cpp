@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "op/operator.hpp"
+
 namespace cermet {
 namespace {
 

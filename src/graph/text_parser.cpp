@@ -3,6 +3,7 @@
 #include "graph/text.hpp"
 #include "graph/text_line.hpp"
 #include "graph/verify.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "graph/memory.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -1,4 +1,5 @@
 // From a region around a product to the steps that follow its sums.
+#include "op/operator.hpp"
 #include "base/checked.hpp"
 #include "kernel/step_builder.hpp"
 #include "op/scales.hpp"

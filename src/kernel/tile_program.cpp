@@ -1,5 +1,6 @@
 #include "kernel/tile_program.hpp"
 
+#include "op/operator.hpp"
 #include "base/checked.hpp"
 
 namespace cermet {

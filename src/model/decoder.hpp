@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 
 namespace cermet {
 

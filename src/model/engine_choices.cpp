@@ -4,8 +4,8 @@
 
 #include "base/checked.hpp"
 #include "base/log.hpp"
+#include "model/checkpoint/quantization_check.hpp"
 #include "model/engine_options.hpp"
-#include "model/quantization_check.hpp"
 
 namespace cermet::engine {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "device/device.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/quantization.hpp"
 #include "model/engine.hpp"
-#include "model/quantization.hpp"
 
 namespace cermet::engine {
 

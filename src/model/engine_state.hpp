@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "model/cache_memory.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/quantization.hpp"
 #include "model/engine.hpp"
 #include "model/paged_cache.hpp"
 #include "model/pass_inputs.hpp"
-#include "model/quantization.hpp"
 #include "model/rotary.hpp"
 #include "runtime/session.hpp"
 

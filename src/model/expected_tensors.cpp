@@ -1,6 +1,6 @@
 // The tensors of a checkpoint by architecture: names and shapes, and what else may be stored with them.
 #include "model/arch/architecture.hpp"
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 
 namespace cermet {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "model/decoder.hpp"
 #include "runtime/weights.hpp"
 

@@ -1,4 +1,5 @@
 #include "op/norm.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -70,7 +71,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_add_rms_norm() {
+OpSpec define_add_rms_norm() {
   return {
       .category = "Normalization",
       .summary = "Residual addition followed by root-mean-square normalization",

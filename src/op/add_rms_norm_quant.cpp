@@ -1,4 +1,5 @@
 #include "op/norm_quant.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -32,7 +33,7 @@ void reference(const ReferenceCall& call) {
 
 }  // namespace
 
-OpDefinition define_add_rms_norm_quant() {
+OpSpec define_add_rms_norm_quant() {
   std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "a layer's output", Mapping::many_to_many},
                                   {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);

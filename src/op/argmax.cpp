@@ -1,5 +1,6 @@
 #include "op/float_order.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -43,7 +44,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_argmax() {
+OpSpec define_argmax() {
   return {
       .category = "Sampling",
       .summary = "Index of the largest element of each row",

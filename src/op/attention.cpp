@@ -1,6 +1,7 @@
 #include "op/attention.hpp"
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

@@ -1,5 +1,7 @@
 #include "op/case.hpp"
 
+#include "op/operator.hpp"
+
 namespace cermet {
 
 Fill normal(double deviation, double mean) { return {Fill::Kind::normal, mean, deviation, {}}; }

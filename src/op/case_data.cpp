@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -109,21 +110,21 @@ Expected run_reference(const CaseData& data) {
     expected.outputs.emplace_back(is_rounded(type.dtype) ? DType::f64 : type.dtype, bind(type.dims, {}));
     views.push_back(expected.outputs.back().view);
     expected.magnitude.emplace_back(static_cast<std::size_t>(views.back().elements()), 0.0);
-    const auto& aliases = data.problem.op->aliases;
+    const auto& aliases = definition(data.problem).aliases;
     if (i < aliases.size() && aliases[i] >= 0)
       for (std::int64_t e = 0; e < views[i].elements(); ++e) store(views[i], e, load(data.inputs[static_cast<std::size_t>(aliases[i])], e));
   }
-  data.problem.op->reference({data.inputs, views, data.problem.attributes, &expected.magnitude});
+  definition(data.problem).reference({data.inputs, views, data.problem.attributes, &expected.magnitude});
   return expected;
 }
 
 std::string compare(const Problem& problem, const Expected& expected, const std::vector<TensorView>& outputs) {
-  const double depth = problem.op->rounding_depth ? problem.op->rounding_depth(problem) : 8;
+  const double depth = definition(problem).rounding_depth ? definition(problem).rounding_depth(problem) : 8;
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const TensorView& found = outputs[o];
     for (std::int64_t i = 0; i < found.elements(); ++i) {
       const double want = load(expected.outputs[o].view, i), got = load(found, i);
-      double bound = problem.op->integer_slack;
+      double bound = definition(problem).integer_slack;
       bool agrees = true;
       if (is_rounded(found.dtype)) {
         const double recorded = expected.magnitude[o][static_cast<std::size_t>(i)];
@@ -135,7 +136,7 @@ std::string compare(const Problem& problem, const Expected& expected, const std:
       }
       if (!agrees)
         return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o,
-                           problem.op->outputs[std::min(o, problem.op->outputs.size() - 1)].name, i, want, got, bound);
+                           definition(problem).outputs[std::min(o, definition(problem).outputs.size() - 1)].name, i, want, got, bound);
     }
   }
   return "";

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -108,7 +109,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_cast() {
+OpSpec define_cast() {
   return {
       .category = "Data movement",
       .summary = "Conversion to another element type",

@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -52,7 +53,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_concat() {
+OpSpec define_concat() {
   return {
       .category = "Data movement",
       .summary = "Joins tensors along one axis",

@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reduction.hpp"
 #include "op/reference.hpp"
 
@@ -71,7 +72,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_cumsum() {
+OpSpec define_cumsum() {
   return {
       .category = "Reductions",
       .summary = "Running sums along one axis",

@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
@@ -117,7 +118,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_dequant_swiglu_quant() {
+OpSpec define_dequant_swiglu_quant() {
   return {
       .category = "Quantization",
       .summary = "Dequantizes int32 accumulators, applies SwiGLU and quantizes the result, in one pass",

@@ -1,4 +1,5 @@
 #include "base/checked.hpp"
+#include "op/operator.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
@@ -96,7 +97,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_dequantize() {
+OpSpec define_dequantize() {
   return {
       .category = "Quantization",
       .summary = "Dequantizes: the inverse of quantize and dynamic_quant",

@@ -1,4 +1,5 @@
 #include "op/activation.hpp"
+#include "op/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet {
@@ -66,7 +67,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_dual_linear() {
+OpSpec define_dual_linear() {
   return {
       .category = "Linear algebra",
       .summary = "Two products of the same rows, one activated and multiplied with the other",

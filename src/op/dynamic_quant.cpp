@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
@@ -98,7 +99,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_dynamic_quant() {
+OpSpec define_dynamic_quant() {
   return {
       .category = "Quantization",
       .summary = "Quantizes with scales computed from the values",

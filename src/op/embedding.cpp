@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -44,7 +45,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_embedding() {
+OpSpec define_embedding() {
   return {
       .category = "Data movement",
       .summary = "Rows of a table, looked up by id",

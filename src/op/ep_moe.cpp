@@ -1,5 +1,6 @@
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -53,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_ep_moe() {
+OpSpec define_ep_moe() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
   return {

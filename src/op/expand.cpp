@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -50,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_expand() {
+OpSpec define_expand() {
   return {
       .category = "Data movement",
       .summary = "Repeats a tensor along axes of length 1",

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -35,7 +36,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_expert_load() {
+OpSpec define_expert_load() {
   return {
       .category = "Mixture of experts",
       .summary = "Tokens that each expert gets, for balance",

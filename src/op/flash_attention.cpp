@@ -1,5 +1,6 @@
 #include "op/attention.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -150,7 +151,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_flash_attention() {
+OpSpec define_flash_attention() {
   return {
       .category = "Attention and cache",
       .summary = "Attention of sequences side by side: prefill, encoders, training shapes",

@@ -1,5 +1,6 @@
 #include "op/gated.hpp"
 
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -51,7 +52,7 @@ GatedLayout::GatedLayout(const Attributes& attributes, std::int64_t features) {
   up_first = gate_is_first ? second : 0;
 }
 
-OpDefinition define_gated(GatedActivation activation) {
+OpSpec define_gated(GatedActivation activation) {
   std::vector<AttributeSpec> attributes = std::move(activation.attributes);
   for (const AttributeSpec& shared : {gate_attribute(), interleaved_attribute()}) attributes.push_back(shared);
   attributes.push_back({"out_dtype", std::string(), "element type of y; that of x where empty"});

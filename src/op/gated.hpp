@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 
@@ -28,6 +29,6 @@ struct GatedActivation {
   double (*sensitivity)(double gate, const Attributes& attributes);
   std::vector<Case> extra_cases;
 };
-OpDefinition define_gated(GatedActivation activation);
+OpSpec define_gated(GatedActivation activation);
 
 }  // namespace cermet

@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -55,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_gather() {
+OpSpec define_gather() {
   return {
       .category = "Data movement",
       .summary = "Slices along one axis, picked by index",

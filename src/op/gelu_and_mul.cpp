@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "op/gated.hpp"
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cermet {
@@ -15,7 +16,7 @@ double gelu(double x, const Attributes& attributes) {
 
 }  // namespace
 
-OpDefinition define_gelu_and_mul() {
+OpSpec define_gelu_and_mul() {
   std::vector<Case> extra;
   for (std::string form : {"tanh", "quick"})
     for (DType t : {DType::f32, DType::bf16, DType::f16})

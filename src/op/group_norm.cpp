@@ -1,5 +1,6 @@
 #include "op/group_norm.hpp"
 
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -39,7 +40,7 @@ void reference(const ReferenceCall& call, Groups groups) {
 
 }  // namespace
 
-OpDefinition define_group_normalisation(GroupNormalisation op) {
+OpSpec define_group_normalisation(GroupNormalisation op) {
   op.attributes.push_back({"eps", 1e-5, "added to the variance"});
   op.attributes.push_back({"out_dtype", std::string(), "element type of y; that of x where empty"});
   return {
@@ -65,7 +66,7 @@ OpDefinition define_group_normalisation(GroupNormalisation op) {
   };
 }
 
-OpDefinition define_group_norm() {
+OpSpec define_group_norm() {
   std::vector<Case> cases;
   using enum DType;
   const auto vector = [](DType t, std::int64_t n) { return CaseOperand{{t, {n}}, normal(0.5, 1)}; };

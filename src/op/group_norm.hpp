@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op/norm.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 
@@ -12,6 +13,6 @@ struct GroupNormalisation {
   std::int64_t (*groups)(const Attributes& attributes, std::int64_t channels);
   std::vector<Case> cases;
 };
-OpDefinition define_group_normalisation(GroupNormalisation op);
+OpSpec define_group_normalisation(GroupNormalisation op);
 
 }  // namespace cermet

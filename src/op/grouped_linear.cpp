@@ -1,5 +1,6 @@
 #include "base/checked.hpp"
 #include "op/grouped_work.hpp"
+#include "op/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet {
@@ -160,7 +161,7 @@ std::int64_t used_groups(const TensorView& offsets) {
   return used;
 }
 
-OpDefinition define_grouped_linear() {
+OpSpec define_grouped_linear() {
   constexpr DTypeSet operand_types = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
       .category = "Linear algebra",

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/tensor.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

@@ -1,6 +1,7 @@
 #include "op/attention.hpp"
 #include "op/infer.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -224,7 +225,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_incre_flash_attention() {
+OpSpec define_incre_flash_attention() {
   return {
       .category = "Attention and cache",
       .summary = "Attention over a paged cache: decoding and prefill in chunks",

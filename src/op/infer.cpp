@@ -1,17 +1,9 @@
 #include "op/infer.hpp"
 
 namespace cermet {
-namespace {
-
-std::string_view operand_name(const Problem& problem, std::size_t operand) {
-  const auto& specs = problem.op->inputs;
-  return operand < specs.size() ? specs[operand].name : specs.back().name;
-}
-
-}  // namespace
 
 void bad_operand(const Problem& problem, std::size_t operand, std::string_view expected, std::string_view found) {
-  fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", problem.op->name, operand, operand_name(problem, operand), expected, found);
+  fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", problem.op->name, operand, problem.input_name(operand), expected, found);
 }
 
 void bad_attribute(const Problem& problem, std::string_view name, std::string_view expected) {

@@ -1,7 +1,7 @@
 // Checks that shape inference shares. Each throws Error(invalid_argument) naming operator, operand, what was expected and what was found.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

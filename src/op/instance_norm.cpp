@@ -1,8 +1,9 @@
 #include "op/group_norm.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 
-OpDefinition define_instance_norm() {
+OpSpec define_instance_norm() {
   std::vector<Case> cases;
   using enum DType;
   for (DType t : {f32, bf16, f16})

@@ -1,6 +1,7 @@
 #include "op/kv_cache.hpp"
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -1,7 +1,7 @@
 // The paged KV cache as operators see it: which axis is which, and the check of its operands.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

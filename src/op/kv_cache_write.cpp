@@ -1,6 +1,7 @@
 #include "format/fp8.hpp"
 #include "op/infer.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -119,7 +120,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_kv_cache_write() {
+OpSpec define_kv_cache_write() {
   return {
       .category = "Attention and cache",
       .summary = "Stores keys and values of new tokens in a paged cache",

@@ -1,4 +1,5 @@
 #include "op/norm.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -54,7 +55,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_layer_norm() {
+OpSpec define_layer_norm() {
   return {
       .category = "Normalization",
       .summary = "Normalization to mean 0 and variance 1 over the last dimensions",

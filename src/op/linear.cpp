@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet {
@@ -53,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_linear() {
+OpSpec define_linear() {
   return {
       .category = "Linear algebra",
       .summary = "Rows times a weight matrix, plus a bias",

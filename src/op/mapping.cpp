@@ -1,6 +1,7 @@
 #include "op/mapping.hpp"
 
 #include "op/axes.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -40,7 +41,7 @@ std::optional<Mapping> mapping_of(const Problem& p, std::size_t operand, std::si
   if (!p.has(operand)) return {};
   const bool adds_and_norms = p.op->kind == OpKind::add_rms_norm || p.op->kind == OpKind::add_rms_norm_quant;
   if (adds_and_norms && output == 1) return mapping_of_sum(operand);
-  const OperandSpec& spec = p.op->inputs[std::min(operand, p.op->inputs.size() - 1)];
+  const OperandSpec& spec = definition(p).inputs[std::min(operand, definition(p).inputs.size() - 1)];
   const Dims &from = p.input(operand).dims, &to = p.outputs[output].dims;
   switch (p.op->kind) {
     case OpKind::expand: return broadcasts(from, to) ? Mapping::one_to_many : from == to ? Mapping::one_to_one : Mapping::reorganize;

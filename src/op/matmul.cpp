@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet {
@@ -73,7 +74,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_matmul() {
+OpSpec define_matmul() {
   return {
       .category = "Linear algebra",
       .summary = "Product of two matrices, or of stacks of them",

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -62,7 +63,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_merge_attention_states() {
+OpSpec define_merge_attention_states() {
   return {
       .category = "Attention and cache",
       .summary = "Joins attention over two sets of keys into attention over both",

@@ -2,6 +2,7 @@
 
 #include "op/activation.hpp"
 #include "op/attention.hpp"
+#include "op/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet {

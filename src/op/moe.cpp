@@ -1,5 +1,6 @@
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -55,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_moe() {
+OpSpec define_moe() {
   return {
       .category = "Mixture of experts",
       .summary = "A whole mixture of experts: router, choice, experts, weighted sum",

@@ -1,5 +1,6 @@
 #include "op/attention.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -52,7 +53,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_moe_permute() {
+OpSpec define_moe_permute() {
   constexpr DTypeSet rows = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
       .category = "Mixture of experts",

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -59,7 +60,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_moe_unpermute() {
+OpSpec define_moe_unpermute() {
   return {
       .category = "Mixture of experts",
       .summary = "Weighted sum of each token's rows, back in token order",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/operator.hpp"
+
 namespace cermet {
 
 std::vector<OperandSpec> norm_quant_inputs() {

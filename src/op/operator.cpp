@@ -4,7 +4,7 @@
 
 namespace cermet {
 
-#define X(name) OpDefinition define_##name();
+#define X(name) OpSpec define_##name();
 #include "op/ops.inc"
 #undef X
 
@@ -12,10 +12,7 @@ namespace {
 
 std::vector<OpDefinition> build_table() {
   std::vector<OpDefinition> table;
-#define X(op_name)                     \
-  table.push_back(define_##op_name()); \
-  table.back().kind = OpKind::op_name; \
-  table.back().name = #op_name;
+#define X(op_name) table.push_back({{OpKind::op_name, #op_name}, define_##op_name()});
 #include "op/ops.inc"
 #undef X
   return table;
@@ -87,6 +84,17 @@ std::int64_t Problem::size(std::size_t i, int axis) const {
   return type.dims[static_cast<std::size_t>(axis)].value(maximum);
 }
 
+std::string_view Problem::input_name(std::size_t i) const {
+  const auto& specs = definition(*this).inputs;
+  return specs[std::min(i, specs.size() - 1)].name;
+}
+
+std::vector<double> Problem::numbers() const {
+  std::vector<double> list;
+  for (const AttributeSpec& spec : definition(*this).attributes) list.push_back(attributes.number(spec.name));
+  return list;
+}
+
 std::string Problem::to_string() const {
   std::string text = std::string(op->name) + "(";
   for (std::size_t i = 0; i < inputs.size(); ++i) text += (i ? ", " : "") + (inputs[i] ? inputs[i]->to_string() : "-");
@@ -105,6 +113,7 @@ std::span<const OpDefinition> all_operators() {
 }
 
 const OpDefinition& definition(OpKind kind) { return all_operators()[static_cast<std::size_t>(kind)]; }
+const OpDefinition& definition(const Problem& problem) { return static_cast<const OpDefinition&>(*problem.op); }
 
 const OpDefinition* find_operator(std::string_view name) {
   for (const OpDefinition& op : all_operators())
@@ -130,13 +139,17 @@ double bytes_of(const TensorType& type, const SymbolValues& maximum) {
   return bytes;
 }
 
-int dense_dims_of(const Problem& problem) { return problem.op->dense_dims ? problem.op->dense_dims(problem) : 1; }
+int dense_dims_of(const Problem& problem) {
+  const auto& dense_dims = definition(problem).dense_dims;
+  return dense_dims ? dense_dims(problem) : 1;
+}
 
 Cost cost_of(const Problem& problem) {
   Cost cost;
-  cost.operations = problem.op->operations(problem);
-  if (problem.op->bytes) {
-    cost.bytes = problem.op->bytes(problem);
+  const OpDefinition& op = definition(problem);
+  cost.operations = op.operations(problem);
+  if (op.bytes) {
+    cost.bytes = op.bytes(problem);
     return cost;
   }
   for (const auto& input : problem.inputs)

@@ -2,25 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/target.hpp"
-#include "base/tensor.hpp"
-#include "op/attributes.hpp"
 #include "op/case.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
-
-enum class OpKind : std::uint16_t {
-#define X(name) name,
-#include "op/ops.inc"
-#undef X
-};
 
 /// How an output's elements read an operand's elements (after DNNFusion, PLDI 2021); asked per operand by the fusion planner.
 enum class Mapping : std::uint8_t { one_to_one, one_to_many, many_to_many, reorganize, shuffle, barrier };
@@ -45,51 +34,8 @@ struct AttributeSpec {
   std::vector<std::string_view> choices = {};
 };
 
-/// Maximum number of operands, and of results, of one call.
-inline constexpr int max_variadic = 64;
-
-struct OpDefinition;
-
-/// An operator applied to operands of known type: what inference, cost, and kernels look at. Dimensions may be symbolic.
-struct Problem {
-  const OpDefinition* op = nullptr;
-  std::vector<std::optional<TensorType>> inputs;  ///< nothing where an optional operand is not given
-  std::vector<TensorType> outputs;
-  Attributes attributes;              ///< resolved: every attribute of the schema is present
-  std::uint64_t constant_inputs = 0;  ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
-  SymbolValues maximum;               ///< largest value each symbol may take
-  const Target* target = nullptr;     ///< the device that kernels are chosen for; null for the CPU
-
-  bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
-  bool is_constant(std::size_t i) const { return i < 64 && ((constant_inputs >> i) & 1u); }
-  /// Type of a given operand; asserts that it is there.
-  const TensorType& input(std::size_t i) const;
-  /// Dimension `axis` of operand i (negative counts from the end), at the symbols' maximum.
-  std::int64_t size(std::size_t i, int axis) const;
-  std::string to_string() const;  ///< "linear(bf16[T, 2048], bf16[8192, 2048]) {out_dtype = "bf16"}"
-};
-
-/// Work of one call at the symbols' maximum.
-struct Cost {
-  double operations = 0;  ///< multiplications and additions counted separately
-  double bytes = 0;       ///< every operand read once and every result written once, at least
-};
-
-/// Operands of a reference run. Views may be strided in their leading dimensions.
-struct ReferenceCall {
-  std::span<const TensorView> inputs;
-  std::span<const TensorView> outputs;
-  const Attributes& attributes;
-  /// Per output and dense element: the sum of the absolute terms that were added, which scales the error bound.
-  /// A reference that leaves an entry at 0 means "the result's own magnitude".
-  std::vector<std::vector<double>>* magnitude = nullptr;
-
-  bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
-};
-
-struct OpDefinition {
-  OpKind kind{};
-  std::string_view name = {};
+/// What an operator's file gives as define_NAME().
+struct OpSpec {
   std::string_view category = {};  ///< heading in docs and `cermet ops`
   std::string_view summary;        ///< one line
   std::string_view semantics;      ///< what exactly is computed: formula, rounding, corner cases
@@ -119,20 +65,10 @@ struct OpDefinition {
   bool associative = false, commutative = false, distributive = false;
 };
 
-/// The definition of an operator; built once.
-const OpDefinition& definition(OpKind kind);
+/// A row of ops.inc gives kind and name.
+struct OpDefinition : Operator, OpSpec {};
+
 /// All definitions in the order of ops.inc.
 std::span<const OpDefinition> all_operators();
-/// By name; nothing when there is none.
-const OpDefinition* find_operator(std::string_view name);
-
-/// Validates operands and attributes against the schema, fills attribute defaults and infers outputs. Throws Error naming the operand or attribute.
-Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes);
-/// dense_dims of the problem's operator.
-int dense_dims_of(const Problem& problem);
-/// Bytes of a dense tensor at the symbols' maximum.
-double bytes_of(const TensorType& type, const SymbolValues& maximum);
-/// Operations and bytes of a problem at its symbols' maximum.
-Cost cost_of(const Problem& problem);
 
 }  // namespace cermet

@@ -2,6 +2,7 @@
 
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -74,7 +75,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_pad() {
+OpSpec define_pad() {
   return {
       .category = "Data movement",
       .summary = "Elements added around a tensor",

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/reference.hpp"
 
@@ -135,7 +136,7 @@ std::vector<Case> binary_cases(const Row& row) {
 
 double result_elements(const Problem& p) { return static_cast<double>(p.outputs[0].elements().value(p.maximum)); }
 
-OpDefinition define(const Row& row) {
+OpSpec define(const Row& row) {
   return {
       .category = "Elementwise",
       .summary = row.text,
@@ -152,7 +153,7 @@ OpDefinition define(const Row& row) {
   };
 }
 
-OpDefinition define_binary(const Row& row) {
+OpSpec define_binary(const Row& row) {
   return {
       .category = "Elementwise",
       .summary = row.text,
@@ -205,15 +206,15 @@ Row make_row(std::string_view text, DTypeSet types, double depth, std::vector<At
 }  // namespace
 
 #define UNARY(name, types, depth, terms, text, expression) \
-  OpDefinition define_##name() { return define(make_row<name##_row>(text, types, depth)); }
+  OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth)); }
 #define UNARY1(name, types, depth, p, p_default, terms, text, expression) \
-  OpDefinition define_##name() { return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}})); }
+  OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}})); }
 #define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression)                                                \
-  OpDefinition define_##name() {                                                                                                       \
+  OpSpec define_##name() {                                                                                                       \
     return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}, {#q, q_default, "see the formula"}})); \
   }
 #define BINARY(name, types, result, properties, depth, terms, text, expression) \
-  OpDefinition define_##name() { return define_binary(make_row<name##_row>(text, types, depth, {}, Result::result, Properties::properties)); }
+  OpSpec define_##name() { return define_binary(make_row<name##_row>(text, types, depth, {}, Result::result, Properties::properties)); }
 #include "op/pointwise.inc"
 
 }  // namespace cermet

@@ -1,6 +1,7 @@
 #include "op/quantization.hpp"
 
 #include "base/checked.hpp"
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/reference.hpp"
 

@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
@@ -52,7 +53,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_quantize() {
+OpSpec define_quantize() {
   return {
       .category = "Quantization",
       .summary = "Quantizes with given scales",

@@ -1,6 +1,7 @@
 // The reductions along axes differ only in the reduction; each define_ function below is one operator.
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reduction.hpp"
 #include "op/reference.hpp"
 
@@ -98,7 +99,7 @@ std::vector<Case> cases(Reduction kind) {
   return list;
 }
 
-OpDefinition make(Reduction kind, std::string_view summary, std::string_view semantics) {
+OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics) {
   const bool rounds = kind == Reduction::sum || kind == Reduction::mean || kind == Reduction::prod;
   return {
       .category = "Reductions",
@@ -119,31 +120,31 @@ OpDefinition make(Reduction kind, std::string_view summary, std::string_view sem
 
 }  // namespace
 
-OpDefinition define_reduce_sum() {
+OpSpec define_reduce_sum() {
   return make(Reduction::sum, "Sum along axes",
               "Floating: accumulated in float32 in a fixed order, one rounding. Integers: exact, clamped once to the type's range. The sum of nothing is 0.");
 }
 
-OpDefinition define_reduce_mean() {
+OpSpec define_reduce_mean() {
   return make(
       Reduction::mean, "Mean along axes",
       "The sum of reduce_sum divided by the number of elements: floating with one rounding, NaN for the mean of nothing; integers exact, rounded half to "
       "even, 0 for the mean of nothing.");
 }
 
-OpDefinition define_reduce_prod() {
+OpSpec define_reduce_prod() {
   return make(
       Reduction::prod, "Product along axes",
       "Floating: accumulated in float32 in a fixed order, one rounding. Integers: in index order, clamped to the type's range after every factor. The product "
       "of nothing is 1.");
 }
 
-OpDefinition define_reduce_max() {
+OpSpec define_reduce_max() {
   return make(Reduction::max, "Largest element along axes",
               "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type.");
 }
 
-OpDefinition define_reduce_min() {
+OpSpec define_reduce_min() {
   return make(Reduction::min, "Smallest element along axes",
               "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type.");
 }

@@ -5,9 +5,21 @@
 #include <cstring>
 
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
+
+/// Operands of a reference run. Views may be strided in their leading dimensions.
+struct ReferenceCall {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  const Attributes& attributes;
+  /// Per output and dense element: the sum of the absolute terms that were added, which scales the error bound.
+  /// A reference that leaves an entry at 0 means "the result's own magnitude".
+  std::vector<std::vector<double>>* magnitude = nullptr;
+
+  bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
+};
 
 /// Offset, in elements, of dense index `index` of a view whose dimensions may be strided.
 inline std::int64_t element_offset(const TensorView& view, std::int64_t index) {

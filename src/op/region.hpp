@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -56,7 +57,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_reshape() {
+OpSpec define_reshape() {
   return {
       .category = "Data movement",
       .summary = "The same elements in the same order under other dimensions",

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -50,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_rms_norm() {
+OpSpec define_rms_norm() {
   return {
       .category = "Normalization",
       .summary = "Root-mean-square normalization over the last dimensions",

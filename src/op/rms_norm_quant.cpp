@@ -1,4 +1,5 @@
 #include "op/norm_quant.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -20,7 +21,7 @@ void reference(const ReferenceCall& call) {
 
 }  // namespace
 
-OpDefinition define_rms_norm_quant() {
+OpSpec define_rms_norm_quant() {
   std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
   return {

@@ -1,4 +1,5 @@
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -96,7 +97,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_rope() {
+OpSpec define_rope() {
   return {
       .category = "Position",
       .summary = "Rotary position embedding of queries and keys",

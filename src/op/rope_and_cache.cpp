@@ -1,6 +1,7 @@
 #include "format/fp8.hpp"
 #include "op/infer.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -194,7 +195,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_rope_and_cache() {
+OpSpec define_rope_and_cache() {
   return {
       .category = "Attention and cache",
       .summary = "Rotates queries and keys of new tokens and stores keys and values in a paged cache",

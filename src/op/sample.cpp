@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "op/sample_parameters.hpp"
 #include "op/sampling.hpp"
@@ -138,7 +139,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_sample() {
+OpSpec define_sample() {
   return {
       .category = "Sampling",
       .summary = "Draws the next token of each sequence",

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "op/operator.hpp"
+
 namespace cermet {
 namespace {
 

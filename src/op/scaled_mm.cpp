@@ -1,4 +1,5 @@
 #include "base/checked.hpp"
+#include "op/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet {
@@ -156,7 +157,7 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> scaled_mm_cases();
 
-OpDefinition define_scaled_mm() {
+OpSpec define_scaled_mm() {
   return {
       .category = "Linear algebra",
       .summary = "Product of int8 or fp8 matrices with scales, zero points, bias and residual",

@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reduction.hpp"
 #include "op/reference.hpp"
 
@@ -108,7 +109,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_scatter() {
+OpSpec define_scatter() {
   return {
       .category = "Data movement",
       .summary = "A tensor with elements replaced or reduced by index along one axis",

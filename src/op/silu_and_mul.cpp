@@ -1,10 +1,11 @@
 #include <cmath>
 
 #include "op/gated.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 
-OpDefinition define_silu_and_mul() {
+OpSpec define_silu_and_mul() {
   return define_gated({
       .summary = "Gated SiLU (SwiGLU): silu(gate) * up",
       .semantics =

@@ -1,4 +1,5 @@
 #include "op/gated.hpp"
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
@@ -101,7 +102,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_silu_and_mul_quant() {
+OpSpec define_silu_and_mul_quant() {
   return {
       .category = "Activation",
       .summary = "Gated SiLU (SwiGLU) with an int8 or fp8 result",

@@ -1,3 +1,4 @@
+#include "op/operator.hpp"
 #include "op/slice_range.hpp"
 
 #include "op/axes.hpp"
@@ -76,7 +77,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_slice() {
+OpSpec define_slice() {
   return {
       .category = "Data movement",
       .summary = "A range of positions along some axes",

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -64,7 +65,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_softmax() {
+OpSpec define_softmax() {
   return {
       .category = "Reductions",
       .summary = "Softmax along the last dimension, or its logarithm",

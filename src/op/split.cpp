@@ -2,6 +2,7 @@
 
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -76,7 +77,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_split() {
+OpSpec define_split() {
   return {
       .category = "Data movement",
       .summary = "Cuts a tensor into pieces along one axis",

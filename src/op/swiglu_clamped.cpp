@@ -1,11 +1,12 @@
 #include <cmath>
 
 #include "op/gated.hpp"
+#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cermet {
 
-OpDefinition define_swiglu_clamped() {
+OpSpec define_swiglu_clamped() {
   return define_gated({
       .summary = "Clamped SwiGLU of GPT-OSS",
       .semantics = "g = min(gate, limit), u = clip(up, -limit, limit), y = g * sigmoid(alpha * g) * (u + up_offset). The gate is the first half of a row (gate "

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -73,7 +74,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_topk() {
+OpSpec define_topk() {
   return {
       .category = "Reductions",
       .summary = "The k largest or smallest elements along the last dimension, sorted",

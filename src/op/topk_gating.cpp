@@ -2,6 +2,7 @@
 #include "op/float_order.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -125,7 +126,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_topk_gating() {
+OpSpec define_topk_gating() {
   return {
       .category = "Mixture of experts",
       .summary = "Chooses experts for each token and weighs them",

@@ -2,6 +2,7 @@
 
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -55,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_transpose() {
+OpSpec define_transpose() {
   return {
       .category = "Data movement",
       .summary = "Permutes the axes",

@@ -1,5 +1,6 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -53,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_where() {
+OpSpec define_where() {
   return {
       .category = "Data movement",
       .summary = "One of two operands, chosen for each element",

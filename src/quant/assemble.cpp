@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "io/new_folder.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/modelslim.hpp"
 #include "quant/pipeline.hpp"
 

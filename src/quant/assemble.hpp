@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "quant/checkpoint_files.hpp"
+#include "model/checkpoint/checkpoint_files.hpp"
 #include "quant/compressed_tensors.hpp"
 #include "quant/policy.hpp"
 #include "quant/record.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/pipeline.hpp"
 
 namespace cermet {

@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "format/element.hpp"
-#include "model/checkpoint.hpp"
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
 #include "quant/assemble.hpp"
 
 namespace cermet {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "io/json_value.hpp"
+#include "model/linear_modules.hpp"
 #include "model/linear_scheme.hpp"
-#include "quant/linear_modules.hpp"
 
 namespace cermet {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "io/new_folder.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/modelslim.hpp"
 
 namespace cermet {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "model/linear_modules.hpp"
 #include "quant/input_statistics.hpp"
 #include "quant/layer_runner.hpp"
-#include "quant/linear_modules.hpp"
 #include "quant/row_sample.hpp"
 #include "quant/search_unit.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/function_ref.hpp"
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 #include "model/weight_loader.hpp"
 #include "quant/calibration.hpp"
 #include "runtime/context.hpp"

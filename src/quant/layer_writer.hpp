@@ -9,7 +9,7 @@
 
 #include "base/thread_pool.hpp"
 #include "io/safetensors.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/policy.hpp"
 
 namespace cermet {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/json_value.hpp"
-#include "quant/checkpoint_files.hpp"
+#include "model/checkpoint/checkpoint_files.hpp"
 #include "quant/compressed_tensors.hpp"
 
 namespace cermet {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/linear_modules.hpp"
 #include "model/linear_scheme.hpp"
-#include "quant/linear_modules.hpp"
 
 namespace cermet {
 

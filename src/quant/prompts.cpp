@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "io/json_file.hpp"
-#include "quant/checkpoint_files.hpp"
+#include "model/checkpoint/checkpoint_files.hpp"
 
 namespace cermet {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
-#include "quant/checkpoint_files.hpp"
+#include "model/checkpoint/checkpoint_files.hpp"
 
 namespace cermet {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "quant/linear_modules.hpp"
+#include "model/linear_modules.hpp"
 #include "quant/row_sample.hpp"
 #include "quant/sample_product.hpp"
 #include "quant/smoothing.hpp"

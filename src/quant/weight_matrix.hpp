@@ -7,7 +7,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/code_grid.hpp"
 
 namespace cermet {

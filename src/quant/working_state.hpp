@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/posix_file.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/pipeline.hpp"
 
 namespace cermet {

@@ -7,6 +7,8 @@
 #include "base/buffer.hpp"
 #include "base/text.hpp"
 #include "jit/digest.hpp"
+#include "op/operator.hpp"
+#include "op/reference.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -16,7 +18,7 @@ namespace {
 /// On the CPU, whatever device the graph is for: weights are packed there.
 void compute(Problem problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, ThreadPool& pool) {
   if (Choice choice = explain_selection(problem).choice; choice.kernel) return BoundOp(std::move(problem), std::move(choice), pool).run(inputs, outputs);
-  problem.op->reference({inputs, outputs, problem.attributes});
+  definition(problem).reference({inputs, outputs, problem.attributes});
 }
 
 class Loader {

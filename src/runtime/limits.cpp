@@ -1,5 +1,7 @@
 #include "runtime/limits.hpp"
 
+#include "op/operator.hpp"
+
 namespace cermet {
 
 DeviceLimits device_limits(const cpu::Limits& l) {
@@ -23,7 +25,7 @@ DeviceLimits device_limits(const cuda::Limits& l) {
 }
 
 DType product_type(const Problem& problem) {
-  const std::string_view category = problem.op->category;
+  const std::string_view category = definition(problem).category;
   const bool multiplies = category == "Linear algebra" || category == "Attention and cache";
   return multiplies && problem.has(1) ? problem.input(1).dtype : DType::f32;
 }

@@ -6,7 +6,7 @@
 #include "base/device_limits.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/limits.hpp"
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet {
 

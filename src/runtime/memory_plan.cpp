@@ -6,6 +6,7 @@
 #include "base/checked.hpp"
 #include "base/function_ref.hpp"
 #include "graph/memory.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {

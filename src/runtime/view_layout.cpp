@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/operator.hpp"
+
 namespace cermet {
 namespace {
 
@@ -53,7 +55,7 @@ std::optional<std::vector<ValueLayout>> split_columns(const Problem& problem, co
 
 std::optional<std::vector<ValueLayout>> view_layouts(const Problem& problem, const ValueLayout& operand) {
   if (problem.op->kind == OpKind::split) return split_columns(problem, operand);
-  if (!problem.op->is_view) return {};
+  if (!definition(problem).is_view) return {};
   const auto layout = reshaped(operand, problem.input(0), problem.outputs[0]);
   if (!layout) return {};
   return std::vector{*layout};

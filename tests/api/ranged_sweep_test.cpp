@@ -6,6 +6,7 @@
 
 #include "cermet/cermet.h"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {

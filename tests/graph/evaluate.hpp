@@ -9,6 +9,7 @@
 #include "base/buffer.hpp"
 #include "graph/graph.hpp"
 #include "graph/memory.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -62,7 +63,7 @@ class Evaluation {
       memory[o] = OwnedTensor(problem.outputs[o].dtype, cermet::bind(problem.outputs[o].dims, {}));
       outputs.push_back(static_cast<std::int32_t>(o) == expression.output ? view : memory[o].view);
     }
-    problem.op->reference({inputs, outputs, problem.attributes});
+    definition(problem).reference({inputs, outputs, problem.attributes});
   }
 
   void run(const Node& node, const SymbolValues& symbols) {
@@ -74,7 +75,7 @@ class Evaluation {
       const ValueId shared = overwritten_by(node, o);
       if (shared) std::memcpy(outputs.back().data, values_[shared.at()].view.data, static_cast<std::size_t>(values_[shared.at()].memory.size()));
     }
-    problem.op->reference({inputs, outputs, problem.attributes});
+    definition(problem).reference({inputs, outputs, problem.attributes});
   }
 
   const Graph& graph_;

@@ -9,6 +9,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/kernel.hpp"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
 
@@ -47,7 +48,7 @@ inline std::string run_kernel(const CaseData& data, const Expected& expected, co
     if (data.problem.is_constant(i)) op.prepack(i, data.inputs[i]);
   std::vector<Result> results;
   std::vector<TensorView> views;
-  const auto& aliases = data.problem.op->aliases;
+  const auto& aliases = definition(data.problem).aliases;
   for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
     results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), o < aliases.size() && aliases[o] >= 0 ? 0 : padding);
     views.push_back(results.back().view);

@@ -29,7 +29,7 @@ TensorView row_range(const TensorView& view, std::int64_t first, std::int64_t co
 OwnedTensor run_rows(const CaseData& data, std::int64_t first, std::int64_t count, ThreadPool& pool) {
   std::vector<std::optional<TensorType>> types = data.problem.inputs;
   types[0]->dims[0] = count;
-  Problem problem = make_problem(*data.problem.op, types, data.problem.attributes);
+  Problem problem = make_problem(definition(data.problem), types, data.problem.attributes);
   problem.constant_inputs = data.problem.constant_inputs;
   BoundOp op(problem, select_kernel(problem), pool);
   for (std::size_t i = 0; i < data.inputs.size(); ++i)
@@ -77,7 +77,7 @@ TEST(Gemm, AKernelBoundForATokenRangeTakesEveryCountInIt) {
   const CaseData data =
       make_case_data(*find_operator("linear"), {"range", {rows_of(DType::bf16, most, k), weight(DType::bf16, {n, k})}, {{"out_dtype", "f32"}}});
   ThreadPool pool(2);
-  Problem problem = make_problem(*data.problem.op, {TensorType{DType::bf16, {Dim::symbol("T"), k}}, data.problem.inputs[1]}, {{"out_dtype", "f32"}});
+  Problem problem = make_problem(definition(data.problem), {TensorType{DType::bf16, {Dim::symbol("T"), k}}, data.problem.inputs[1]}, {{"out_dtype", "f32"}});
   problem.constant_inputs = data.problem.constant_inputs;
   problem.maximum.set(Symbol("T"), most);
   const Kernel& kernel = *select_kernel(problem).kernel;

@@ -1,5 +1,6 @@
 // CPU kernels against the oracle of tests/support/golden_values.hpp, on every instruction set: what they compute does not rest on our references.
 #include "tests/support/golden_values.hpp"
+#include "op/operator.hpp"
 
 #include <set>
 
@@ -20,7 +21,7 @@ std::vector<OwnedTensor> run(const GoldenCase& golden, const Problem& problem, c
   for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
     results.emplace_back(problem.outputs[o].dtype, bind(problem.outputs[o].dims, {}));
     outputs.push_back(results.back().view);
-    const int alias = o < problem.op->aliases.size() ? problem.op->aliases[o] : -1;
+    const int alias = o < definition(problem).aliases.size() ? definition(problem).aliases[o] : -1;
     if (alias < 0) continue;
     TensorView& shared = inputs[static_cast<std::size_t>(alias)];
     for (std::int64_t e = 0; e < shared.elements(); ++e) copy_element(shared, e, outputs[o], e);

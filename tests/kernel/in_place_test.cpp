@@ -6,6 +6,7 @@
 
 #include "kernel/cpu/kernels.hpp"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

@@ -4,6 +4,7 @@
 #include "kernel/cpu/gemm/panels.hpp"
 #include "op/case_data.hpp"
 #include "op/mixture.hpp"
+#include "op/operator.hpp"
 #include "select/select.hpp"
 
 namespace cermet {

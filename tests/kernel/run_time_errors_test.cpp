@@ -3,6 +3,7 @@
 
 #include "kernel/cpu/kernels.hpp"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "op/type_text.hpp"
 #include "select/bound_op.hpp"
 

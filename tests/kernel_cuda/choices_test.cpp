@@ -2,6 +2,7 @@
 // costs may not move a choice away from what was measured to be the fastest.
 #include <sstream>
 
+#include "op/operator.hpp"
 #include "op/type_text.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"

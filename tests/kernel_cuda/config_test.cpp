@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/error_text.hpp"

@@ -1,5 +1,6 @@
 // Every CUDA kernel against its operator's reference, over the operator's own cases, on the GPU.
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 
 namespace cermet {

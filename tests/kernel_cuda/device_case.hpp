@@ -9,6 +9,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -113,7 +114,7 @@ inline std::string run_on_device(const CaseData& data, const Expected& expected,
     memory.emplace_back(data.inputs[i], queue);
     inputs.push_back(memory.back().view);
   }
-  const auto& aliases = data.problem.op->aliases;
+  const auto& aliases = definition(data.problem).aliases;
   std::vector<DeviceResult> results;
   for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
     const bool shared = o < aliases.size() && aliases[o] >= 0;

@@ -5,6 +5,7 @@
 
 #include "kernel/cuda/device/attention/attention.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 

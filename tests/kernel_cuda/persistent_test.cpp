@@ -1,4 +1,5 @@
 // GEMMs whose thread blocks compute several tiles, on the GPU.
+#include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 

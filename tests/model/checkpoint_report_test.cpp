@@ -1,4 +1,4 @@
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
 
 #include <cmath>
 #include <limits>

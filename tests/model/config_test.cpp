@@ -5,7 +5,7 @@
 #include <random>
 
 #include "io/json_file.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 
 namespace cermet::test {
 

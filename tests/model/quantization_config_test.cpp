@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "io/json_file.hpp"
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
+#include "model/checkpoint/quantization_formats.hpp"
 #include "model/engine.hpp"
-#include "model/quantization_formats.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/json_file.hpp"
+#include "model/checkpoint/quantization_formats.hpp"
 #include "model/engine.hpp"
-#include "model/quantization_formats.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"
 

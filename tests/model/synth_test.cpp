@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "format/element.hpp"
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
 #include "model/random_weights.hpp"
 #include "tests/model/scratch.hpp"
 

@@ -16,7 +16,7 @@ std::string cost(const Problem& problem) {
   for (const auto& input : problem.inputs)
     if (input && !input->is_constant()) return "";
   const Cost cost = cost_of(problem);
-  const double depth = problem.op->rounding_depth ? problem.op->rounding_depth(problem) : -1;
+  const double depth = definition(problem).rounding_depth ? definition(problem).rounding_depth(problem) : -1;
   return fmt::format("; {} operations, {} bytes, depth {}", cost.operations, cost.bytes, depth);
 }
 

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "format/element.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/layer_runner.hpp"
 #include "tests/model/scratch.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "format/element.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "quant/assemble.hpp"
 #include "quant/pipeline.hpp"
 

@@ -1,4 +1,5 @@
 #include "runtime/executable.hpp"
+#include "op/operator.hpp"
 
 #include <gtest/gtest.h>
 

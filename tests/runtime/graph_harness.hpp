@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/text.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
@@ -103,10 +104,10 @@ class ReferenceRun {
     for (const ValueId id : node.inputs) inputs.push_back(id ? view(id) : TensorView());
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       outputs.push_back(view(node.outputs[o]));
-      const std::vector<int>& aliases = problem.op->aliases;
+      const std::vector<int>& aliases = definition(problem).aliases;
       if (o < aliases.size() && aliases[o] >= 0) copy(inputs.at(static_cast<std::size_t>(aliases[o])), outputs.back());
     }
-    problem.op->reference({inputs, outputs, problem.attributes});
+    definition(problem).reference({inputs, outputs, problem.attributes});
   }
 
   const Graph& graph_;

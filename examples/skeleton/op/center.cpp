@@ -1,6 +1,7 @@
 // Skeleton of an operator. Copy to src/op/NAME.cpp, add the row X(NAME) to src/op/ops.inc, and give it a kernel (see kernel/cpu/ beside this folder):
 // the schema table, `cermet ops`, the C interface and the conformance test take both from there.
 #include "op/infer.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 
 namespace cermet {
@@ -50,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpDefinition define_center() {
+OpSpec define_center() {
   return {
       .category = "Normalization",
       .summary = "Subtracts the mean of each row",

@@ -4,24 +4,21 @@
 #include "graph/idle_casts.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
+#include "op/operator.hpp"
 #include "tests/kernel/conformance.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {
 
-OpDefinition define_center();
+OpSpec define_center();
 namespace cpu {
 extern const Kernel rowwise_rms_norm_plain;
 }
 
 namespace {
 
-OpDefinition center() {
-  OpDefinition op = define_center();
-  op.name = "center";  // a row of ops.inc would give it
-  return op;
-}
+OpDefinition center() { return {{{}, "center"}, define_center()}; }  // a row of ops.inc would give kind and name
 
 TEST(Operator, ReferenceCentresRows) {
   const OpDefinition op = center();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/operator.hpp"
 #include "op/text_reader.hpp"
 
 namespace cermet {

@@ -2,6 +2,7 @@
 
 #include "graph/memory.hpp"
 #include "graph/rewrite/replace.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "op/operator.hpp"
+
 namespace cermet::cuda {
 
 #define X(variable) extern const Kernel variable;

@@ -146,7 +146,7 @@ Decline declines(const Problem& p) {
 
 Decline pairs_declines(const Problem& p) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-    if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.op->inputs[i].name, name_of(p.input(i).dtype));
+    if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
   if (Decline reason = declines(p)) return reason;
   return pairs_decline();
 }

@@ -6,7 +6,6 @@
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/gated-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/gated.hpp"
 
 #ifndef CERMET_GATED_ONCE
 #define CERMET_GATED_ONCE

@@ -157,7 +157,7 @@ namespace {
 
 Launcher bind_pointwise(const Problem& p) {
   std::array<float, 2> parameters{};
-  for (std::size_t i = 0; i < p.op->attributes.size(); ++i) parameters.at(i) = static_cast<float>(p.attributes.number(p.op->attributes[i].name));
+  std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
   return [kind = p.op->kind, parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(pointwise)(args, kind, parameters.data()); };
 }
 

@@ -57,7 +57,7 @@ struct ScaleGrids {
 
 Decline declines_scaled(const Problem& p) {
   for (const std::size_t i : {5, 6, 7})
-    if (p.has(i)) return fmt::format("{} is given", p.op->inputs[i].name);
+    if (p.has(i)) return fmt::format("{} is given", p.input_name(i));
   if (p.has(4) && p.input(4).dtype == DType::i32) return "bias is i32";
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ std::vector<Program> programs(const Problem& p) {
 
 Launcher bind(const Problem& p) {
   std::array<float, 2> parameters{};
-  for (std::size_t i = 0; i < p.op->attributes.size(); ++i) parameters.at(i) = static_cast<float>(p.attributes.number(p.op->attributes[i].name));
+  std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
   return [parameters, width = width_of(p)](const LaunchArgs& args) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/json_file.hpp"
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 
 namespace cermet {
 

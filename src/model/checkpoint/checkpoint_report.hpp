@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 
 namespace cermet {
 

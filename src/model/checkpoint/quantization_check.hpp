@@ -1,7 +1,7 @@
 // What the scales of a quantized checkpoint say, checked before anything computes with them.
 #pragma once
 
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 
 namespace cermet {
 

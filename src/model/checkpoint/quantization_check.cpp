@@ -1,4 +1,4 @@
-#include "model/quantization_check.hpp"
+#include "model/checkpoint/quantization_check.hpp"
 
 #include <algorithm>
 #include <cmath>

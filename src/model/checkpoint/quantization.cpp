@@ -1,10 +1,10 @@
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 
 #include <functional>
 #include <optional>
 
 #include "base/error.hpp"
-#include "model/quantization_formats.hpp"
+#include "model/checkpoint/quantization_formats.hpp"
 
 namespace cermet {
 namespace {

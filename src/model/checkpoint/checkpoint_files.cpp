@@ -1,4 +1,4 @@
-#include "quant/checkpoint_files.hpp"
+#include "model/checkpoint/checkpoint_files.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "model/checkpoint_report.hpp"
+#include "model/checkpoint/checkpoint_report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/checkpoint/quantization_check.hpp"
 #include "model/decoder.hpp"
-#include "model/quantization_check.hpp"
 
 namespace cermet {
 namespace {

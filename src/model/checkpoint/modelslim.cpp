@@ -2,7 +2,7 @@
 #include <array>
 #include <unordered_set>
 
-#include "model/quantization_formats.hpp"
+#include "model/checkpoint/quantization_formats.hpp"
 
 namespace cermet {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/safetensors.hpp"
-#include "model/quantization.hpp"
+#include "model/checkpoint/quantization.hpp"
 
 namespace cermet {
 

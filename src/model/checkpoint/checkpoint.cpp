@@ -1,4 +1,4 @@
-#include "model/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "quant/linear_modules.hpp"
+#include "model/linear_modules.hpp"
 
 #include <fmt/format.h>
 

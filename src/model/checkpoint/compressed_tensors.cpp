@@ -3,7 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "model/quantization_formats.hpp"
+#include "model/checkpoint/quantization_formats.hpp"
 #include "model/tokenizer/regex.hpp"
 
 namespace cermet {
