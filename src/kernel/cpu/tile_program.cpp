@@ -48,45 +48,52 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   ExtraView& to = extras_[extra];
   const BoundTileProgram::Extra& e = program_.extras_[extra];
   const TensorView& view = *to.view;
-  switch (e.what.extent) {
-    case TileProgram::Extent::scalar: to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert)); return;
-    case TileProgram::Extent::row:
-    case TileProgram::Extent::element: to.rows.emplace(rows_beside(view, result)); return;
-    case TileProgram::Extent::column: break;
-  }
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  const int first = e.grouped ? 1 : 0;
-  if (e.grouped) to.group_step = view.strides[0] * bytes;
-  for (int axis = view.shape.rank() - 1; axis >= first; --axis) {
-    if (view.shape[axis] == 1) continue;
-    to.column_step = view.strides[axis] * bytes;
-    to.shared = view.shape[axis] == result.back() ? 1 : scale_block;
-    return;
-  }
+  to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
+  if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, result)));
+  to.form = Form::repeated;
+  to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert));
 }
 
+void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
+  ExtraView& to = extras_[extra];
+  const TensorView& view = *to.view;
+  const bool grouped = program_.extras_[extra].grouped;
+  if (grouped) to.group_step = view.strides[0] * to.element_bytes;
+  for (int axis = view.shape.rank() - 1; axis >= (grouped ? 1 : 0); --axis) {
+    if (view.shape[axis] == 1) continue;
+    to.column_step = view.strides[axis] * to.element_bytes;
+    to.shared = view.shape[axis] == result.back() ? 1 : scale_block;
+    break;
+  }
+  if (to.column_step == to.element_bytes && to.shared == 1) to.form = to.element_bytes == float_bytes ? Form::columns_in_place : Form::columns;
+}
+
+/// Columns that share a value, or are apart.
 TileOperand TileRun::expand_columns(std::size_t extra, const TilePlace& place, float* to) const {
   const ExtraView& e = extras_[extra];
   const RunConverter convert = program_.extras_[extra].convert;
-  const DType dtype = e.view->dtype;
-  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column / e.shared * e.column_step;
-  if (e.column_step == 0 || e.shared > 1) {  // columns that share a value are whole panels
-    std::fill_n(to, TileOperand::repeated, load_value(from, dtype, convert));
+  if (e.column_step == 0 || e.shared > 1) {  // whole panels share one
+    std::fill_n(to, TileOperand::repeated, load_value(from, e.view->dtype, convert));
     return {to, 0, 0};
   }
-  if (e.column_step == float_bytes && bytes == float_bytes) return {reinterpret_cast<const float*>(from), 0, 1};
-  if (e.column_step == bytes) convert(from, reinterpret_cast<std::byte*>(to), place.columns);
-  else
-    for (std::int64_t c = 0; c < place.columns; ++c) to[c] = load_value(from + c * e.column_step, dtype, convert);
+  for (std::int64_t c = 0; c < place.columns; ++c) to[c] = load_value(from + c * e.column_step, e.view->dtype, convert);
   return {to, 0, 1};
+}
+
+TileOperand TileRun::expand_rows(std::size_t extra, const TilePlace& place, float* to) const {
+  const ExtraView& e = extras_[extra];
+  for (std::int64_t r = 0; r < place.rows; ++r)
+    std::fill_n(to + r * static_cast<std::int64_t>(TileOperand::repeated), TileOperand::repeated,
+                load_value(e.rows->row(place.row + r), e.view->dtype, program_.extras_[extra].convert));
+  return {to, TileOperand::repeated, 0};
 }
 
 TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, float* to) const {
   const Rows& rows = *extras_[extra].rows;
-  const DType dtype = extras_[extra].view->dtype;
-  const std::int64_t skipped = place.column * static_cast<std::int64_t>(size_of(dtype));
-  if (size_of(dtype) == sizeof(float)) {  // as they lie in memory, where rows are evenly apart
+  const std::int64_t bytes = extras_[extra].element_bytes, skipped = place.column * bytes;
+  if (bytes == float_bytes) {  // as they lie in memory, where rows are evenly apart
     const std::byte* const first = rows.row(place.row);
     const std::int64_t step = place.rows > 1 ? rows.row(place.row + 1) - first : 0;
     bool even = step >= 0 && step % float_bytes == 0;
@@ -98,18 +105,20 @@ TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, 
   return {to, static_cast<std::size_t>(place.columns), 1};
 }
 
-TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
-  const BoundTileProgram::Extra& e = program_.extras_[extra];
-  switch (e.what.extent) {
-    case TileProgram::Extent::scalar: return {extras_[extra].scalar.data(), 0, 0};
-    case TileProgram::Extent::column: return expand_columns(extra, place, to);
-    case TileProgram::Extent::element: return expand_elements(extra, place, to);
-    case TileProgram::Extent::row: break;
+inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
+  const ExtraView& e = extras_[extra];
+  if (e.form == Form::repeated) return {e.scalar.data(), 0, 0};
+  if (e.form != Form::other) {
+    const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column * e.element_bytes;
+    if (e.form == Form::columns_in_place) return {reinterpret_cast<const float*>(from), 0, 1};
+    program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(to), place.columns);
+    return {to, 0, 1};
   }
-  for (std::int64_t r = 0; r < place.rows; ++r)
-    std::fill_n(to + r * static_cast<std::int64_t>(TileOperand::repeated), TileOperand::repeated,
-                load_value(extras_[extra].rows->row(place.row + r), e.what.dtype, e.convert));
-  return {to, TileOperand::repeated, 0};
+  switch (program_.extras_[extra].what.extent) {
+    case TileProgram::Extent::column: return expand_columns(extra, place, to);
+    case TileProgram::Extent::row: return expand_rows(extra, place, to);
+    default: return expand_elements(extra, place, to);
+  }
 }
 
 void TileRun::operator()(const TileOperand* inputs, const TilePlace& place) const {
@@ -117,7 +126,7 @@ void TileRun::operator()(const TileOperand* inputs, const TilePlace& place) cons
   TileOperand values[BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots];
   std::size_t at = 0;
   for (; at < program_.inputs_; ++at) values[at] = inputs[at];
-  for (std::size_t e = 0; e < program_.extras_.size(); ++e) values[at++] = expand(e, place, slots[e]);
+  for (std::size_t e = 0; e < program_.extras_.size(); ++e) values[at++] = expand(e, place, slots[program_.extras_[e].slot]);
   for (const BoundTileProgram::Number& number : program_.numbers_) values[at++] = {number.data(), 0, 0};
   const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};

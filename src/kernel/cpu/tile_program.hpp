@@ -19,7 +19,7 @@ class BoundTileProgram {
   /// Of a tile: rows, and rows times columns, which are at least `least_columns` for this.
   static constexpr std::size_t most_rows = 32, most_values = 512, least_columns = 32;
   /// Of a program.
-  static constexpr std::size_t most_inputs = 4, most_extras = 12, most_results = 4, most_slots = 16, most_numbers = 4;
+  static constexpr std::size_t most_inputs = 4, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4;
 
   /// Why a program cannot be run.
   static Decline declines(const TileProgram& program);
@@ -35,6 +35,7 @@ class BoundTileProgram {
     TileProgram::Extra what;
     bool grouped;
     RunConverter convert;  ///< to float32, or a copy
+    std::uint8_t slot;     ///< where a tile of it is expanded; none is needed for a scalar
   };
   /// Operands are places in a list of values: inputs, extras, numbers, slots.
   struct Instruction {
@@ -51,7 +52,7 @@ class BoundTileProgram {
   using Number = std::array<float, TileOperand::repeated>;
 
   std::size_t inputs_ = 0;
-  std::size_t slots_ = 0;  ///< the first ones are for extras, one each
+  std::size_t slots_ = 0;  ///< the first ones are for extras
   std::vector<Extra> extras_;
   std::vector<Number> numbers_;
   std::vector<Instruction> instructions_;
@@ -66,17 +67,22 @@ class TileRun {
   void operator()(const TileOperand* inputs, const TilePlace& place) const;
 
  private:
+  /// How a tile of an extra operand is had.
+  enum class Form : std::uint8_t { repeated, columns_in_place, columns, other };
   struct ExtraView {
+    Form form = Form::other;
     const TensorView* view = nullptr;
-    std::optional<Rows> rows;                      ///< of elements, and of one value for each row
-    std::int64_t column_step = 0, group_step = 0;  ///< bytes, of one value for each column
-    std::int64_t shared = 1;                       ///< columns that share a value
+    std::optional<Rows> rows;                                         ///< of elements, and of one value for each row
+    std::int64_t element_bytes = 0, column_step = 0, group_step = 0;  ///< bytes; steps of one value for each column
+    std::int64_t shared = 1;                                          ///< columns that share a value
     alignas(64) std::array<float, TileOperand::repeated> scalar;
   };
 
   void look_at(std::size_t extra, const Shape& result);
+  void look_at_columns(std::size_t extra, const Shape& result);
   TileOperand expand(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_columns(std::size_t extra, const TilePlace& place, float* to) const;
+  TileOperand expand_rows(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_elements(std::size_t extra, const TilePlace& place, float* to) const;
 
   const BoundTileProgram& program_;

@@ -24,7 +24,6 @@ class TileProgramCompiler {
         program_.results.size() > BoundTileProgram::most_results)
       return fmt::format("more than {} operands or {} results", BoundTileProgram::most_extras, BoundTileProgram::most_results);
     to.inputs_ = program_.inputs.size();
-    used_.assign(program_.extras.size(), true);
     for (const TileProgram::Extra& extra : program_.extras)
       if (Decline reason = add_extra(to, extra, std::ranges::find(grouped, extra.operand) != grouped.end())) return reason;
     collect_numbers(to);
@@ -49,10 +48,11 @@ class TileProgramCompiler {
     last_[s] = std::max(last_[s], reader);
   }
 
-  static Decline add_extra(BoundTileProgram& to, const TileProgram::Extra& extra, bool is_grouped) {
+  Decline add_extra(BoundTileProgram& to, const TileProgram::Extra& extra, bool is_grouped) {
     const bool integer = extra.dtype == DType::i32;
     if (!integer && !dtypes::real.contains(extra.dtype)) return fmt::format("operand {} is {}", extra.operand, name_of(extra.dtype));
-    to.extras_.push_back({extra, is_grouped, real_converter(integer ? DType::f32 : extra.dtype, DType::f32)});
+    to.extras_.push_back({extra, is_grouped, real_converter(integer ? DType::f32 : extra.dtype, DType::f32), static_cast<std::uint8_t>(used_.size())});
+    if (extra.extent != TileProgram::Extent::scalar) used_.push_back(true);
     return std::nullopt;
   }
 
@@ -69,11 +69,11 @@ class TileProgramCompiler {
   }
 
   /// The only step that makes the source and that nothing else reads, where it has this function and is not rounded.
-  const Step* only(const Source& source, OpKind function) const {
+  const Step* only(const Source& source, OpKind function, bool integer = false) const {
     if (source.from != Source::From::step) return nullptr;
     const auto s = static_cast<std::size_t>(source.index);
     const Step& step = program_.steps[s];
-    return readers_[s] == 1 && step.function == function && !step.integer && step.round == DType::f32 ? &step : nullptr;
+    return readers_[s] == 1 && step.function == function && step.integer == integer && step.round == DType::f32 ? &step : nullptr;
   }
   void skip(const Source& source) { skipped_[static_cast<std::size_t>(source.index)] = true; }
   /// A value that a step skipped reads is read later than that step says.
@@ -81,20 +81,26 @@ class TileProgramCompiler {
     if (source.from == Source::From::step) last_[static_cast<std::size_t>(source.index)] = std::max(last_[static_cast<std::size_t>(source.index)], reader);
   }
 
-  /// Two scales of a product, and the sum that is stored: passes over the tile that are worth saving.
+  /// The scales and the zero point of a product, and the sum that is stored: passes over the tile that are worth saving.
   void plan_fusions() {
-    scales_.resize(program_.steps.size());
+    fused_.resize(program_.steps.size());
+    const TileSteps functions = tile_steps();
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& outer = program_.steps[s];
-      if (outer.function != OpKind::mul || outer.integer) continue;
-      const Step* const inner = only(outer.b, OpKind::mul);
-      if (!inner || scales_[static_cast<std::size_t>(outer.b.index)]) continue;
-      const Step* const cast = only(inner->b, OpKind::cast);
-      const bool integers = cast && program_.is_integer(cast->a);
-      scales_[s] = Scales{integers ? cast->a : inner->b, inner->a, outer.a, integers};
+      const Step* const inner = only(outer.b, OpKind::mul, outer.integer);
+      if (!inner || fused_[static_cast<std::size_t>(outer.b.index)]) continue;
+      if (outer.integer && outer.function == OpKind::sub) {
+        fused_[s] = Fused{functions.subtract_product, {outer.a, inner->a, inner->b}};
+      } else if (!outer.integer && outer.function == OpKind::mul) {
+        const Step* const cast = only(inner->b, OpKind::cast);
+        const bool integers = cast && program_.is_integer(cast->a);
+        fused_[s] = Fused{integers ? functions.scale_integers : functions.scale, {integers ? cast->a : inner->b, inner->a, outer.a}};
+        if (integers) skip(inner->b);
+      } else {
+        continue;
+      }
       skip(outer.b);
-      if (integers) skip(inner->b);
-      for (const Source& read : {scales_[s]->value, scales_[s]->first, scales_[s]->second}) keep_until(read, s);
+      for (const Source& read : fused_[s]->operands) keep_until(read, s);
     }
     for (const TileProgram::Result& result : program_.results) {
       const Step* const sum = only(result.value, OpKind::add);
@@ -135,9 +141,9 @@ class TileProgramCompiler {
     const TileSteps steps = tile_steps();
     TileFunction function = nullptr;
     std::array<std::uint8_t, 3> operands{};
-    if (scales_[s]) {
-      function = scales_[s]->integers ? steps.scale_integers : steps.scale;
-      operands = {place(scales_[s]->value), place(scales_[s]->first), place(scales_[s]->second)};
+    if (fused_[s]) {
+      function = fused_[s]->function;
+      std::ranges::transform(fused_[s]->operands, operands.begin(), [&](const Source& source) { return place(source); });
     } else {
       operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0}, 0};
       if (step.function == OpKind::cast) {
@@ -167,16 +173,16 @@ class TileProgramCompiler {
     return std::nullopt;
   }
 
-  struct Scales {
-    Source value, first, second;
-    bool integers;
+  struct Fused {
+    TileFunction function;
+    std::array<Source, 3> operands;
   };
 
   const TileProgram& program_;
   std::vector<int> readers_;       ///< of steps: how many read it
   std::vector<std::size_t> last_;  ///< of steps: the last that reads it; all of them for results
   std::vector<bool> skipped_;      ///< of steps: taken together with its reader
-  std::vector<std::optional<Scales>> scales_;
+  std::vector<std::optional<Fused>> fused_;
   std::vector<std::size_t> places_;  ///< of steps: their slots
   std::vector<bool> used_;           ///< of slots
   std::vector<float> numbers_;

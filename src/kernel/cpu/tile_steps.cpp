@@ -52,6 +52,10 @@ void scale(const TileOperand* operands, const TileTarget& y, const float*) {
   for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return hn::Mul(v[2], hn::Mul(v[1], v[0])); });
 }
 
+void subtract_product(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return (Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits(); });
+}
+
 template <class T>
 void round_tile(const TileOperand* operands, const TileTarget& y, const float*) {
   for_tile<1>(operands, y, [](const Floats* v) HWY_ATTR {
@@ -90,7 +94,12 @@ TileStore store_of(DType dtype) {
 }  // namespace
 
 TileSteps find_tile_steps() {
-  return {.to_real = to_real, .round_bf16 = round_tile<format::bf16>, .round_f16 = round_tile<format::f16>, .scale_integers = scale_integers, .scale = scale};
+  return {.to_real = to_real,
+          .round_bf16 = round_tile<format::bf16>,
+          .round_f16 = round_tile<format::f16>,
+          .scale_integers = scale_integers,
+          .scale = scale,
+          .subtract_product = subtract_product};
 }
 TileStore find_tile_store(DType dtype, bool sum) { return sum ? store_of<true>(dtype) : store_of<false>(dtype); }
 

@@ -19,8 +19,9 @@ using TileStore = void (*)(const TileOperand* operands, const Rows& y, const Til
 struct TileSteps {
   TileFunction to_real;  ///< of integers
   TileFunction round_bf16, round_f16;
-  TileFunction scale_integers;  ///< c * (b * real(a)) of a, b, c
-  TileFunction scale;           ///< c * (b * a)
+  TileFunction scale_integers;    ///< c * (b * real(a)) of a, b, c
+  TileFunction scale;             ///< c * (b * a)
+  TileFunction subtract_product;  ///< a - b * c, integers
 };
 TileSteps tile_steps();
 /// f32, bf16, f16; i8: to nearest even, saturated, 0 for NaN; i32: of integers. `sum`: of two tiles, of float32.

@@ -103,26 +103,13 @@ inline void pack_rows(const TensorView& x, const RowBlocks& blocks, const Scaled
   });
 }
 
-/// tile -= 128 * column_sums: quantized values were packed as unsigned bytes.
-inline void subtract_offset(std::int32_t* tile, std::int64_t rows, const std::int32_t* column_sums) {
-  for (std::int64_t c = 0; c < panel_columns; c += static_cast<std::int64_t>(lanes())) {
-    const auto offset = hn::ShiftLeft<7>(hn::LoadU(IntTag(), column_sums + c));
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::int32_t* const at = tile + r * panel_columns + c;
-      hn::StoreU(hn::Sub(hn::LoadU(IntTag(), at), offset), IntTag(), at);
-    }
-  }
-}
-
 /// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of these steps.
 inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
                               const std::int32_t* column_sums, std::int32_t* tile) {
   const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
-  if (p.bytes) {
-    multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns, div_up(end - begin, 4),
-                              Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), tile);
-    return subtract_offset(tile, rows, column_sums);
-  }
+  if (p.bytes)
+    return multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
+                                     div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
   constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum
   std::fill_n(tile, rows * panel_columns, 0);
   for (std::int64_t k = begin; k < end; k += exact) {
