@@ -1,6 +1,6 @@
 // From a region around a product to the steps that follow its sums.
 #include "base/checked.hpp"
-#include "kernel/tile_program.hpp"
+#include "kernel/step_builder.hpp"
 #include "op/scales.hpp"
 
 namespace cermet {
@@ -29,40 +29,32 @@ struct ProductOperands {
 /// A program under construction for a region.
 class Builder {
  public:
-  explicit Builder(const Region& region) : region_(region), anchor_(static_cast<std::size_t>(region.anchor)), p_(region.problem()), at_(p_.op->kind) {}
+  explicit Builder(const Region& region)
+      : region_(region),
+        anchor_(static_cast<std::size_t>(region.anchor)),
+        p_(region.problem()),
+        at_(p_.op->kind),
+        steps_(
+            region, [this](const Dims& dims) { return extent_of(dims, p_.outputs[0].dims); }, fmt::format(" after {}", p_.op->name)) {}
 
   TileProgramOrReason build() {
-    values_.resize(region_.nodes.size());
-    values_[anchor_] = product();
+    steps_.set(anchor_, 0, product());
     for (std::size_t n = anchor_ + 1; n < region_.nodes.size(); ++n)
-      if (follows(n)) follow(n);
+      if (steps_.reads_values(n)) follow(n);
     for (std::size_t i = 0; i < region_.results.size(); ++i) {
       const RegionPlace& place = region_.results[i];
-      const std::optional<Source> value = values_[static_cast<std::size_t>(place.node)];
-      if (value) program_.results.push_back({i, *value, region_.result_type(i).dtype});
+      const std::optional<Source> value = steps_.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
+      if (value) steps_.program().results.push_back({i, *value, region_.result_type(i).dtype});
     }
-    return {std::move(program_), std::move(reason_)};
+    return steps_.finish();
   }
 
  private:
   bool has(std::size_t operand) const { return operand != none && p_.has(operand); }
 
-  Source add(OpKind function, Source a, Source b = {}, bool integer = false) {
-    program_.steps.push_back({.function = function, .a = a, .b = b, .integer = integer});
-    return {Source::From::step, static_cast<std::int32_t>(program_.steps.size() - 1)};
-  }
-  Source extra(std::size_t node, std::size_t input, Extent extent) {
-    const TileProgram::Extra wanted{*region_.operand_of(node, input), region_.nodes[node].problem.input(input).dtype, extent};
-    const auto found = std::ranges::find(program_.extras, wanted);
-    const auto index = static_cast<std::int32_t>(found - program_.extras.begin());
-    if (found == program_.extras.end()) program_.extras.push_back(wanted);
-    return {Source::From::extra, index};
-  }
-  Source anchor_extra(std::size_t input, Extent extent) { return extra(anchor_, input, extent); }
-  Source input(DType dtype) {
-    program_.inputs.push_back(dtype);
-    return {Source::From::input, static_cast<std::int32_t>(program_.inputs.size() - 1)};
-  }
+  Source add(OpKind function, Source a, Source b = {}, bool integer = false) { return steps_.add(function, a, b, integer); }
+  Source anchor_extra(std::size_t input, Extent extent) { return steps_.extra(anchor_, input, extent); }
+  Source input(DType dtype) { return steps_.input(dtype); }
 
   /// The anchor's own result, before it is rounded.
   Source product() {
@@ -105,70 +97,18 @@ class Builder {
     return add(OpKind::mul, gate, up);
   }
 
-  /// Whether a node reads, through others or not, what the anchor gives.
-  bool follows(std::size_t n) const {
-    return std::ranges::any_of(region_.nodes[n].inputs, [&](const RegionInput& i) { return i.is_inside() && values_[static_cast<std::size_t>(i.index)]; });
-  }
-
   void follow(std::size_t n) {
-    const RegionNode& node = region_.nodes[n];
-    const OpDefinition& op = *node.problem.op;
-    const auto fails = [&](std::string_view why) {
-      if (!reason_) reason_ = fmt::format("{} after {}: {}", op.name, p_.op->name, why);
-    };
-    if (!is_elementwise(op)) return fails("only elementwise operators can follow");
-    if (!dtypes::real.contains(node.problem.outputs[0].dtype)) return fails("the result is no real number");
-    std::array<Source, 2> operands;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const RegionInput& from = node.inputs[i];
-      if (from.is_inside()) {
-        const auto source = static_cast<std::size_t>(from.index);
-        if (!values_[source]) return fails("an operand comes from a node beside the product");
-        operands[i] = rounded(*values_[source], source, from.rounding);
-      } else {
-        const std::optional<Extent> extent = extent_of(node.problem.input(i).dims, p_.outputs[0].dims);
-        if (!extent) return fails(fmt::format("operand {} does not extend over the product's results", i));
-        operands[i] = extra(n, i, *extent);
-      }
-    }
-    if (node.problem.outputs[0].dims != p_.outputs[0].dims) return fails("the result has other dimensions");
-    values_[n] = add(op.kind, operands[0], operands[1]);
-    for (std::size_t i = 0; i < op.attributes.size(); ++i)
-      program_.steps.back().parameters.at(i) = static_cast<float>(node.problem.attributes.number(op.attributes[i].name));
-  }
-
-  /// A node's value as another of the region reads it.
-  Source rounded(Source value, std::size_t node, Rounding rounding) {
-    const DType dtype = region_.nodes[node].problem.outputs[0].dtype;
-    if (rounding != Rounding::strict || dtype == DType::f32 || program_.is_integer(value)) return value;
-    if (!dtypes::real.contains(dtype)) {
-      if (!reason_) reason_ = fmt::format("the result of {} is {}, which nothing can follow", region_.nodes[node].problem.op->name, cermet::name_of(dtype));
-      return value;
-    }
-    const Source copy = add(OpKind::cast, value);
-    program_.steps.back().round = dtype;
-    return copy;
-  }
-
-  static bool is_elementwise(const OpDefinition& op) {
-    switch (op.kind) {
-#define UNARY(name, ...) case OpKind::name:
-#define UNARY1(name, ...) case OpKind::name:
-#define UNARY2(name, ...) case OpKind::name:
-#define BINARY(name, ...) case OpKind::name:
-#include "op/pointwise.inc"
-      return true;
-      default: return false;
-    }
+    const Problem& p = region_.nodes[n].problem;
+    if (!is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
+    if (!dtypes::real.contains(p.outputs[0].dtype)) return steps_.fail(n, "the result is no real number");
+    steps_.follow(n);
   }
 
   const Region& region_;
   std::size_t anchor_;
   const Problem& p_;
   ProductOperands at_;
-  TileProgram program_;
-  std::optional<std::string> reason_;
-  std::vector<std::optional<Source>> values_;  ///< of nodes: the anchor and what follows it
+  StepBuilder steps_;
 };
 
 }  // namespace

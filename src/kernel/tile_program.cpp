@@ -69,4 +69,12 @@ std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& re
   return std::nullopt;
 }
 
+std::optional<TileProgram::Extent> broadcast_extent_of(const Dims& operand, const Dims& result) {
+  if (const auto extent = extent_of(operand, result)) return extent;
+  if (operand.empty() || operand.size() > result.size()) return std::nullopt;
+  const auto broadcasts = [](const Dim& own, const Dim& other) { return own == Dim(1) || own == other; };
+  if (!std::equal(operand.begin(), operand.end(), result.end() - static_cast<std::ptrdiff_t>(operand.size()), broadcasts)) return std::nullopt;
+  return operand.back() == result.back() ? TileProgram::Extent::element : TileProgram::Extent::row;
+}
+
 }  // namespace cermet

@@ -80,7 +80,13 @@ struct TileProgramOrReason {
 /// scaled_mm and dual_linear.
 TileProgramOrReason product_epilogue(const Region& region);
 
+/// A region of elementwise nodes alone (rows of pointwise.inc, cast, quantize, dequantize), whose results have the same dimensions. No inputs; an operand that
+/// is broadcast among rows has the extent that it has within one.
+TileProgramOrReason pointwise_program(const Region& region);
+
 /// How an operand extends over results of these dimensions, the last of which are the columns; nothing where it does not.
 std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& result);
+/// The same for an operand that broadcasts to the results: one that repeats among some rows is `element` or `row` by its last dimension.
+std::optional<TileProgram::Extent> broadcast_extent_of(const Dims& operand, const Dims& result);
 
 }  // namespace cermet

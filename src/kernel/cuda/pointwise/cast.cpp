@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/pointwise/cast.hpp"
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
+#include "kernel/cuda/pointwise/region.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -27,6 +28,7 @@ Launcher bind(const Problem& p) {
 }  // namespace
 
 extern const Kernel pointwise_cast;
-const Kernel pointwise_cast{.name = "pointwise.cast", .op = OpKind::cast, .summary = "a vector for each thread", .bind = bind, .programs = programs};
+const Kernel pointwise_cast =
+    with_regions({.name = "pointwise.cast", .op = OpKind::cast, .summary = "a vector for each thread", .bind = bind, .programs = programs});
 
 }  // namespace cermet::cuda

@@ -2,6 +2,7 @@
 #include "kernel/cuda/pointwise/pointwise.hpp"
 
 #include "kernel/cuda/device/pointwise/pointwise.hpp"
+#include "kernel/cuda/pointwise/region.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -35,10 +36,10 @@ Launcher bind(const Problem& p) {
 
 }  // namespace
 
-#define UNARY(op_name, ...)                \
-  extern const Kernel pointwise_##op_name; \
-  const Kernel pointwise_##op_name{        \
-      .name = "pointwise." #op_name, .op = OpKind::op_name, .summary = "a vector of 16 bytes for each thread", .bind = bind, .programs = programs};
+#define UNARY(op_name, ...)                        \
+  extern const Kernel pointwise_##op_name;         \
+  const Kernel pointwise_##op_name = with_regions( \
+      {.name = "pointwise." #op_name, .op = OpKind::op_name, .summary = "a vector of 16 bytes for each thread", .bind = bind, .programs = programs});
 #define UNARY1(name, ...) UNARY(name, )
 #define UNARY2(name, ...) UNARY(name, )
 #define BINARY(name, ...) UNARY(name, )

@@ -35,6 +35,7 @@ struct Tiles {
 /// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely in all are merged.
 class TileWalk {
  public:
+  static constexpr std::size_t most_operands = RowWalk::most_operands;
   TileWalk(std::span<const TensorView* const> operands, int width);
 
   std::int64_t launches() const { return walk_->launches(); }
@@ -42,7 +43,6 @@ class TileWalk {
   TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {walk_->operand(i, launch), along_[i]}; }
 
  private:
-  static constexpr std::size_t most_operands = 6;
   std::optional<RowWalk> walk_;
   Tiles tiles_;
   std::array<std::int64_t, most_operands> along_{};

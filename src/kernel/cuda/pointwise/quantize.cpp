@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/pointwise/quantize.hpp"
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
+#include "kernel/cuda/pointwise/region.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -56,7 +57,8 @@ constexpr const char* const summary = "a vector for each thread";
 }  // namespace
 
 extern const Kernel pointwise_quantize, pointwise_dequantize;
-const Kernel pointwise_quantize{.name = "pointwise.quantize", .op = OpKind::quantize, .summary = summary, .bind = bind, .programs = programs};
-const Kernel pointwise_dequantize{.name = "pointwise.dequantize", .op = OpKind::dequantize, .summary = summary, .bind = bind, .programs = programs};
+const Kernel pointwise_quantize = with_regions({.name = "pointwise.quantize", .op = OpKind::quantize, .summary = summary, .bind = bind, .programs = programs});
+const Kernel pointwise_dequantize =
+    with_regions({.name = "pointwise.dequantize", .op = OpKind::dequantize, .summary = summary, .bind = bind, .programs = programs});
 
 }  // namespace cermet::cuda

@@ -23,6 +23,7 @@ struct RowView {
 /// merged; kernels take three that remain, and more make more launches.
 class RowWalk {
  public:
+  static constexpr std::size_t most_operands = 12;
   /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
   explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
 
@@ -41,7 +42,6 @@ class RowWalk {
     std::int64_t bytes = 1;  ///< of an element
     Shape steps;             ///< innermost dimension first, in elements
   };
-  static constexpr std::size_t most_operands = 8;
   std::array<Operand, most_operands> operands_{};
   std::size_t count_;
   Shape sizes_;  ///< innermost dimension first, merged

@@ -1,26 +1,11 @@
 // Every elementwise operator: a row of pointwise.inc over a tile.
 #pragma once
 
-#include "kernel/cuda/device/pointwise/math.cuh"
+#include "kernel/cuda/device/pointwise/functions.cuh"
 #include "kernel/cuda/device/pointwise/pointwise.hpp"
 #include "kernel/cuda/device/pointwise/tile.cuh"
 
 namespace cermet::pointwise {
-
-// One struct for each row, with its expression for any value type V. What an expression does not use stays silent.
-#define FUNCTIONS(name, FIRST, P, Q, expression)                                                                                            \
-  struct name##_row {                                                                                                                       \
-    template <class V>                                                                                                                      \
-    static __device__ __forceinline__ V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
-      return expression;                                                                                                                    \
-    }                                                                                                                                       \
-  };
-#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, x, p_, q_, expression)
-#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, x, p, q_, expression)
-#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, x, p, q, expression)
-#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, a, p_, q_, expression)
-#include "op/pointwise.inc"
-#undef FUNCTIONS
 
 struct Config {
   Tiling tiling = Tiling::general;

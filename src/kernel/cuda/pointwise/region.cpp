@@ -1,0 +1,148 @@
+#include "kernel/cuda/pointwise/region.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise.hpp"
+#include "kernel/cuda/step_source.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr std::size_t most_operands = pointwise::most_operands;
+static_assert(most_operands <= TileWalk::most_operands);
+
+std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
+
+/// Bytes of the widest element, and of all that a thread loads for one place.
+struct PlaceBytes {
+  std::size_t widest = 1, loaded = 0;
+
+  explicit PlaceBytes(const TileProgram& program) {
+    for (const auto& extra : program.extras) {
+      widest = std::max(widest, size_of(extra.dtype));
+      loaded += size_of(extra.dtype);
+    }
+    for (const auto& result : program.results) widest = std::max(widest, size_of(result.dtype));
+  }
+};
+
+/// Blocks on an SM: what a thread has loaded must fit beside what it computes with.
+int min_blocks_of(const TileProgram& program, int width) {
+  const std::size_t registers = PlaceBytes(program).loaded * static_cast<std::size_t>(width) * 2 / 4;  // of two vectors
+  return registers <= 24 ? 3 : registers <= 48 ? 2 : 1;
+}
+
+std::string prelude(const TileProgram& program) {
+  std::string members, loads, values, results, stores, assignments;
+  for (std::size_t i = 0; i < program.extras.size(); ++i) {
+    const DType dtype = program.extras[i].dtype;
+    members += fmt::format("    Vector<{}, Width> x{};\n", element(dtype), i);
+    loads += fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, element(dtype));
+    values +=
+        dtype == DType::i32 ? fmt::format("      const int32_t x{0} = raw.x{0}[k];\n", i) : fmt::format("      const float x{0} = to_float(raw.x{0}[k]);\n", i);
+  }
+  for (std::size_t i = 0; i < program.results.size(); ++i) {
+    const TileProgram::Result& result = program.results[i];
+    results += fmt::format("    Vector<{}, Place::width> y{};\n", element(result.dtype), i);
+    assignments += fmt::format("      y{}[k] = {};\n", i, result_source(program, result));
+    stores += fmt::format("    store_tile(operands[{}], place, y{});\n", program.extras.size() + i, i);
+  }
+  return fmt::format(R"(namespace cermet::pointwise {{
+namespace {{
+
+// {}
+struct Body {{
+  template <int Width>
+  struct Raw {{
+{}  }};
+  template <class Place>
+  static __device__ __forceinline__ Raw<Place::width> load(const TileOperand* operands, const Place& place) {{
+    Raw<Place::width> raw;
+{}    return raw;
+  }}
+  template <class Place>
+  static __device__ __forceinline__ void store(const TileOperand* operands, const Place& place, const Raw<Place::width>& raw) {{
+{}#pragma unroll
+    for (int k = 0; k < Place::width; ++k) {{
+{}{}{}    }}
+{}  }}
+}};
+
+}}  // namespace
+}}  // namespace cermet::pointwise
+)",
+                     program.to_string(), members, loads, results, values, step_source(program, "      "), assignments, stores);
+}
+
+std::vector<Program> programs(const Region& region) {
+  const TileProgram program = pointwise_program(region).program;
+  const int width = tile_width(PlaceBytes(program).widest);
+  std::vector<Program> list = tile_programs(
+      "kernel/cuda/device/pointwise/region.cuh",
+      [&](std::string_view tiling) { return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width); },
+      min_blocks_of(program, width));
+  for (Program& p : list) p.prelude = prelude(program);
+  return list;
+}
+
+/// Whether an operand is a number for each row of quantized values, without their last dimension.
+bool goes_by_token(const Region& region, std::size_t operand) {
+  for (std::size_t n = 0; n < region.nodes.size(); ++n) {
+    const Problem& p = region.nodes[n].problem;
+    if (p.op->kind != OpKind::dequantize || p.attributes.text("granularity") != "token") continue;
+    for (std::size_t i = 1; i < p.inputs.size(); ++i)
+      if (region.operand_of(n, i) == operand) return true;
+  }
+  return false;
+}
+
+Launcher bind(const Region& region) {
+  const TileProgram program = pointwise_program(region).program;
+  struct Operand {
+    std::size_t index;
+    bool by_token;
+  };
+  std::vector<Operand> operands;
+  for (const TileProgram::Extra& extra : program.extras) operands.push_back({extra.operand, goes_by_token(region, extra.operand)});
+  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest)](const LaunchArgs& args) {
+    std::array<TensorView, most_operands> views;
+    std::array<const TensorView*, most_operands> given{};
+    std::size_t count = 0;
+    for (const Operand& operand : operands) {
+      views[count] = args.inputs[operand.index];
+      if (operand.by_token) {
+        views[count].shape.push_back(1);
+        views[count].strides.push_back(1);
+      }
+      given[count] = &views[count];
+      ++count;
+    }
+    for (std::size_t i = 0; i < results; ++i) given[count++] = &args.outputs[i];
+    const TileWalk walk(std::span(given.data(), count), width);
+    pointwise::RegionParams params{walk.tiles().shape, {}};
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
+      args.queue->run(walk.tiles().program, walk.tiles().items, params);
+    }
+  };
+}
+
+Decline declines(const Region& region) {
+  const TileProgramOrReason made = pointwise_program(region);
+  if (made.reason) return made.reason;
+  const std::size_t count = made.program.extras.size() + made.program.results.size();
+  if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Kernel with_regions(Kernel kernel) {
+  kernel.fuses = true;
+  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
+  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
+  kernel.bind = [single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : bind(region); };
+  return kernel;
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,94 @@
+#include "kernel/cuda/step_source.hpp"
+
+#include <bit>
+#include <cmath>
+
+#include "base/checked.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+using Source = TileProgram::Source;
+
+/// Exact: float32 in hexadecimal, and what has no such spelling by its bits.
+std::string literal(float value) {
+  if (std::isfinite(value)) return fmt::format("{:a}f", value);
+  return fmt::format("__uint_as_float(0x{:08x}u)", std::bit_cast<std::uint32_t>(value));
+}
+
+/// The function that rounds once to nearest and is never contracted; null where the operator is another.
+const char* rounding_intrinsic(OpKind function) {
+  switch (function) {
+    case OpKind::add: return "__fadd_rn";
+    case OpKind::sub: return "__fsub_rn";
+    case OpKind::mul: return "__fmul_rn";
+    case OpKind::div: return "__fdiv_rn";
+    default: return nullptr;
+  }
+}
+
+/// The operator in C++, where unsigned arithmetic wraps as it does.
+const char* wrapping_operator(OpKind function) {
+  switch (function) {
+    case OpKind::add: return "+";
+    case OpKind::sub: return "-";
+    case OpKind::mul: return "*";
+    default: return nullptr;
+  }
+}
+
+std::string element(DType dtype) { return fmt::format("cermet::Element<{}>", device_name(dtype)); }
+
+std::string integer_expression(const TileProgram::Step& step, const std::string& a, const std::string& b) {
+  if (const char* sign = wrapping_operator(step.function))
+    return fmt::format("static_cast<int32_t>(static_cast<uint32_t>({}) {} static_cast<uint32_t>({}))", a, sign, b);
+  return fmt::format("static_cast<int32_t>(cermet::pointwise::{}_row::apply<cermet::Integer>(int64_t{{{}}}, int64_t{{{}}}, 0, 0).value)",
+                     definition(step.function).name, a, b);
+}
+
+/// Of a step on float32, before it is rounded to another type.
+std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
+  if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
+  if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
+  return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
+                     literal(step.parameters[0]), literal(step.parameters[1]));
+}
+
+}  // namespace
+
+std::string value_source(const Source& source) {
+  switch (source.from) {
+    case Source::From::input: return fmt::format("in{}", source.index);
+    case Source::From::extra: return fmt::format("x{}", source.index);
+    case Source::From::step: return fmt::format("s{}", source.index);
+    case Source::From::number: return literal(source.number);
+  }
+  assertion_failed("a source", __FILE__, __LINE__);
+}
+
+std::string step_source(const TileProgram& program, std::string_view indent) {
+  std::string text;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const TileProgram::Step& step = program.steps[i];
+    const std::string a = value_source(step.a), b = TileProgram::is_binary(step) ? value_source(step.b) : a;
+    if (step.integer) {
+      text += fmt::format("{}const int32_t s{} = {};\n", indent, i, integer_expression(step, a, b));
+      continue;
+    }
+    std::string value = real_expression(program, step, a, b);
+    if (step.round != DType::f32) value = fmt::format("cermet::to_float(cermet::from_float<{}>({}))", element(step.round), value);
+    text += fmt::format("{}const float s{} = {};\n", indent, i, value);
+  }
+  return text;
+}
+
+std::string result_source(const TileProgram& program, const TileProgram::Result& result) {
+  const std::string value = value_source(result.value);
+  const bool integer = program.is_integer(result.value);
+  if (result.dtype == DType::boolean) return fmt::format("static_cast<{}>({} != 0)", element(result.dtype), value);
+  if (integer && result.dtype == DType::i32) return value;
+  return fmt::format("cermet::from_float<{}>({})", element(result.dtype), integer ? fmt::format("static_cast<float>({})", value) : value);
+}
+
+}  // namespace cermet::cuda
