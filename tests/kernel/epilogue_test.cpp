@@ -2,9 +2,6 @@
 // own kernel and the elementwise kernels give.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "kernel/cpu/isa.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
 
@@ -12,50 +9,6 @@ namespace cermet {
 namespace {
 
 TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
-
-bool same_bits(const TensorView& a, const TensorView& b) { return std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))) == 0; }
-
-/// The largest difference, in units of the result's type beside `scale` and of the value.
-double largest_error(const TensorView& found, const TensorView& expected, double scale) {
-  const double unit = found.dtype == DType::f32 ? 0x1p-20 : found.dtype == DType::i8 ? 1 : 0x1p-7;
-  double largest = 0;
-  for (std::int64_t e = 0; e < found.elements(); ++e) {
-    const double allowed = found.dtype == DType::i8 ? 1 : unit * (scale + std::abs(load(expected, e)));
-    largest = std::max(largest, std::abs(load(found, e) - load(expected, e)) / allowed);
-  }
-  return largest;
-}
-
-/// Every kernel of the anchor that takes the region, on every instruction set, on one thread and on three. `takers`: at least so many take it on each.
-void expect_conforms(const Region& region, const std::vector<Fill>& fills, int takers, double scale = 4) {
-  static ThreadPool one(1), three(3);
-  const std::vector<OwnedTensor> operands = make_operands(region, fills);
-  const std::vector<TensorView> inputs = views_of(operands);
-  const std::vector<OwnedTensor> expected = run_references(region, inputs);
-  bool strict = true;
-  for (const RegionNode& node : region.nodes)
-    for (const RegionInput& input : node.inputs) strict = strict && (!input.is_inside() || input.rounding == Rounding::strict);
-  for (const cpu::Isa isa : cpu::supported_isas()) {
-    cpu::force_isa(isa);
-    int taken = 0;
-    for (const Kernel* kernel : cpu::kernels_of(region.problem().op->kind)) {
-      if (!kernel->fuses || kernel->declines(region)) continue;
-      ++taken;
-      const std::vector<OwnedTensor> apart = run_kernels(region, *kernel, one, inputs);
-      for (ThreadPool* pool : {&one, &three}) {
-        SCOPED_TRACE(fmt::format("{}, {}, {} threads, {}", kernel->name, cpu::name_of(isa), pool->size(), region.to_string()));
-        const std::vector<OwnedTensor> results = make_results(region);
-        run_one(region, *kernel, *pool, inputs, views_of(results));
-        for (std::size_t r = 0; r < results.size(); ++r) {
-          EXPECT_LE(largest_error(results[r].view, expected[r].view, scale), 1) << "result " << r;
-          EXPECT_TRUE(!strict || same_bits(results[r].view, apart[r].view)) << "result " << r;
-        }
-      }
-    }
-    EXPECT_GE(taken, takers) << cpu::name_of(isa) << ": " << region.to_string();
-  }
-  cpu::force_isa(cpu::supported_isas().back());
-}
 
 void make_constant(Region& region, std::initializer_list<std::size_t> operands) {
   for (const std::size_t i : operands) region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= std::uint64_t{1} << i;
@@ -81,8 +34,8 @@ TEST(Epilogue, ScaledResidual) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Rounding rounding : {Rounding::strict, Rounding::fast})
       for (const std::int64_t rows : {1, 3, 29}) {
-        expect_conforms(scaled_residual(dtype, rounding, rows, 70, false), {normal(), normal(0.1), constant(0.75), normal()}, 2);
-        expect_conforms(scaled_residual(dtype, rounding, rows, 64, true), {normal(), normal(0.1), normal(), constant(-1.5), normal()}, 2);
+        expect_region_conforms(scaled_residual(dtype, rounding, rows, 70, false), {normal(), normal(0.1), constant(0.75), normal()}, 2);
+        expect_region_conforms(scaled_residual(dtype, rounding, rows, 64, true), {normal(), normal(0.1), normal(), constant(-1.5), normal()}, 2);
       }
 }
 
@@ -96,7 +49,7 @@ TEST(Epilogue, OfColumnsAndRows) {
   b.anchor(product);
   Region region = b.build();
   make_constant(region, {1});
-  expect_conforms(region, {normal(), normal(0.1), normal(), normal()}, 2);
+  expect_region_conforms(region, {normal(), normal(0.1), normal(), normal()}, 2);
 }
 
 TEST(Epilogue, Activation) {
@@ -109,7 +62,7 @@ TEST(Epilogue, Activation) {
       b.anchor(product);
       Region region = b.build();
       make_constant(region, {1});
-      expect_conforms(region, {normal(), normal(0.2)}, 2);
+      expect_region_conforms(region, {normal(), normal(0.2)}, 2);
     }
 }
 
@@ -123,7 +76,7 @@ TEST(Epilogue, OfDualProducts) {
     b.anchor(product);
     Region region = b.build();
     make_constant(region, {1, 2});
-    expect_conforms(region, {normal(), normal(0.1), normal(0.1), normal(), normal()}, 2);
+    expect_region_conforms(region, {normal(), normal(0.1), normal(0.1), normal(), normal()}, 2);
   }
 }
 
@@ -133,7 +86,7 @@ TEST(Epilogue, OfMatrixProducts) {
   const Value scaled = b.add(OpKind::div, {product, b.operand(type(DType::f16, {1}))});
   b.result(b.add(OpKind::max, {scaled, b.operand(type(DType::f16, {3, 7, 50}))}));
   b.anchor(product);
-  expect_conforms(b.build(), {normal(), normal(), constant(3), normal()}, 1);
+  expect_region_conforms(b.build(), {normal(), normal(), constant(3), normal()}, 1);
 }
 
 TEST(Epilogue, OfQuantizedProducts) {
@@ -155,7 +108,7 @@ TEST(Epilogue, OfQuantizedProducts) {
     b.anchor(product);
     Region region = b.build();
     make_constant(region, {1});
-    expect_conforms(region, {whole, whole, uniform(0.001, 0.002), uniform(0.002, 0.02), integers(-20, 20), normal(), normal()}, 1);
+    expect_region_conforms(region, {whole, whole, uniform(0.001, 0.002), uniform(0.002, 0.02), integers(-20, 20), normal(), normal()}, 1);
   }
 }
 
@@ -168,7 +121,7 @@ TEST(Epilogue, OfGroups) {
   b.anchor(product);
   Region region = b.build();
   make_constant(region, {1});
-  expect_conforms(region, {normal(), normal(0.1), values({0, 11, 11, 30}), normal(), normal(), normal()}, 2);
+  expect_region_conforms(region, {normal(), normal(0.1), values({0, 11, 11, 30}), normal(), normal(), normal()}, 2);
 }
 
 TEST(Epilogue, DeclinesWhatIsNoEpilogue) {

@@ -1,9 +1,14 @@
-// Regions computed node by node, to compare kernels of several nodes with.
+// Regions computed node by node, and what kernels of several nodes are held to: the references one after another and, where edges are strict, the bits of
+// kernels for single operators.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "op/case_data.hpp"
 #include "op/reference.hpp"
@@ -88,6 +93,52 @@ inline std::vector<OwnedTensor> run_kernels(const Region& region, const Kernel& 
     for (const Kernel* other : cpu::kernels_of(problem.op->kind))
       if (!other->declines(problem)) return run_one(problem, *other, pool, inputs, outputs);
   });
+}
+
+inline bool same_bits(const TensorView& a, const TensorView& b) {
+  return std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))) == 0;
+}
+
+/// The largest difference, in units of the result's type beside `scale` and of the value.
+inline double largest_error(const TensorView& found, const TensorView& expected, double scale) {
+  const double unit = found.dtype == DType::f32 ? 0x1p-20 : found.dtype == DType::i8 ? 1 : 0x1p-7;
+  double largest = 0;
+  for (std::int64_t e = 0; e < found.elements(); ++e) {
+    const double allowed = found.dtype == DType::i8 ? 1 : unit * (scale + std::abs(load(expected, e)));
+    largest = std::max(largest, std::abs(load(found, e) - load(expected, e)) / allowed);
+  }
+  return largest;
+}
+
+/// Every kernel of the anchor that takes the region, on every instruction set, on one thread and on three. `takers`: at least so many take it on each.
+inline void expect_region_conforms(const Region& region, const std::vector<Fill>& fills, int takers, double scale = 4) {
+  static ThreadPool one(1), three(3);
+  const std::vector<OwnedTensor> operands = make_operands(region, fills);
+  const std::vector<TensorView> inputs = views_of(operands);
+  const std::vector<OwnedTensor> expected = run_references(region, inputs);
+  bool strict = true;
+  for (const RegionNode& node : region.nodes)
+    for (const RegionInput& input : node.inputs) strict = strict && (!input.is_inside() || input.rounding == Rounding::strict);
+  for (const cpu::Isa isa : cpu::supported_isas()) {
+    cpu::force_isa(isa);
+    int taken = 0;
+    for (const Kernel* kernel : cpu::kernels_of(region.problem().op->kind)) {
+      if (!kernel->fuses || kernel->declines(region)) continue;
+      ++taken;
+      const std::vector<OwnedTensor> apart = run_kernels(region, *kernel, one, inputs);
+      for (ThreadPool* pool : {&one, &three}) {
+        SCOPED_TRACE(fmt::format("{}, {}, {} threads, {}", kernel->name, cpu::name_of(isa), pool->size(), region.to_string()));
+        const std::vector<OwnedTensor> results = make_results(region);
+        run_one(region, *kernel, *pool, inputs, views_of(results));
+        for (std::size_t r = 0; r < results.size(); ++r) {
+          EXPECT_LE(largest_error(results[r].view, expected[r].view, scale), 1) << "result " << r;
+          EXPECT_TRUE(!strict || same_bits(results[r].view, apart[r].view)) << "result " << r;
+        }
+      }
+    }
+    EXPECT_GE(taken, takers) << cpu::name_of(isa) << ": " << region.to_string();
+  }
+  cpu::force_isa(cpu::supported_isas().back());
 }
 
 }  // namespace cermet

@@ -49,9 +49,8 @@ class TileProgramCompiler {
   }
 
   Decline add_extra(BoundTileProgram& to, const TileProgram::Extra& extra, bool is_grouped) {
-    const bool integer = extra.dtype == DType::i32;
-    if (!integer && !dtypes::real.contains(extra.dtype)) return fmt::format("operand {} is {}", extra.operand, name_of(extra.dtype));
-    to.extras_.push_back({extra, is_grouped, real_converter(integer ? DType::f32 : extra.dtype, DType::f32), static_cast<std::uint8_t>(used_.size())});
+    if (!tile_types.contains(extra.dtype)) return fmt::format("operand {} is {}", extra.operand, name_of(extra.dtype));
+    to.extras_.push_back({extra, is_grouped, tile_reader(extra.dtype), static_cast<std::uint8_t>(used_.size())});
     if (extra.extent != TileProgram::Extent::scalar) used_.push_back(true);
     return std::nullopt;
   }
@@ -156,7 +155,8 @@ class TileProgramCompiler {
     }
     const std::uint8_t slot = take_slot(s);
     if (function) to.instructions_.push_back({function, operands, slot, step.parameters});
-    const TileFunction round = step.round == DType::bf16 ? steps.round_bf16 : step.round == DType::f16 ? steps.round_f16 : nullptr;
+    const TileFunction round = step.round == DType::f32 || step.integer ? nullptr : tile_round(step.round);
+    if (!round && step.round != DType::f32 && !step.integer) return fmt::format("a step is rounded to {}", name_of(step.round));
     if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, slot, {}});
     if (!function && !round) return "a cast that changes nothing";
     return std::nullopt;
@@ -165,11 +165,11 @@ class TileProgramCompiler {
   Decline add_store(BoundTileProgram& to, std::size_t r) {
     const TileProgram::Result& result = program_.results[r];
     const bool integer = program_.is_integer(result.value);
-    if (integer != (result.dtype == DType::i32) || !(dtypes::real | DTypeSet{DType::i8, DType::i32}).contains(result.dtype))
-      return fmt::format("result {} is {}", r, name_of(result.dtype));
     const Step* const sum = only(result.value, OpKind::add);
+    const TileStore function = tile_store(result.dtype, sum != nullptr);
+    if (!function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
     const std::array<std::uint8_t, 2> operands = sum ? std::array{place(sum->a), place(sum->b)} : std::array{place(result.value), std::uint8_t{0}};
-    to.stores_.push_back({tile_store(result.dtype, sum != nullptr), operands, result.result});
+    to.stores_.push_back({function, operands, result.result});
     return std::nullopt;
   }
 

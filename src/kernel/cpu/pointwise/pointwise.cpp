@@ -6,6 +6,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/broadcast.hpp"
+#include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/cpu/pointwise/tile_functions.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/tile-inl.hpp"
@@ -77,7 +78,7 @@ void wide_run(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std
 template <class Row>
 PointwiseFunctions functions_of() {
   PointwiseFunctions functions;
-  if constexpr (Row::types.contains(DType::f32)) functions.real = &real_tile<Row>;
+  if constexpr (Row::types.contains(DType::f32) || Row::types.contains(DType::boolean)) functions.real = &real_tile<Row>;  // truth: 0 and 1
   if constexpr (Row::types.contains(DType::i32)) functions.integer = &integer_tile<Row>;
   if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.wide = &wide_run<Row>;
   return functions;
@@ -186,12 +187,12 @@ Launcher bind_pointwise(const Problem& p) {
 }  // namespace
 
 #define UNARY(op_name, ...)                                \
-  extern const Kernel pointwise_##op_name{                 \
+  extern const Kernel pointwise_##op_name = with_regions({ \
       .name = "pointwise." #op_name,                       \
       .op = OpKind::op_name,                               \
       .summary = "tiles of all rows, spread over threads", \
       .bind = bind_pointwise,                              \
-  };
+  });
 #define UNARY1(name, ...) UNARY(name, )
 #define UNARY2(name, ...) UNARY(name, )
 #define BINARY(name, ...) UNARY(name, )
