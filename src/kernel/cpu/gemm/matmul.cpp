@@ -15,6 +15,7 @@ namespace cermet::cpu {
 struct MatmulPlan {
   bool transpose_a, transpose_b;
   bool folded;  ///< b is one matrix for all of a: the batches of a are so many more rows
+  ProductBinding binding;
 };
 
 /// Workspace bytes of one matrix product at a time.
@@ -51,8 +52,8 @@ void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, 
 /// All products of a launch. Row g of the result is row g % m of batch g / m.
 struct Matmul {
   MatrixBatch left, right;
-  DType left_type, right_type, y_type;
-  Rows y;
+  DType left_type, right_type;
+  const TileRun& epilogue;
   std::int64_t m;     ///< rows of one matrix of a
   std::int64_t rows;  ///< rows that share a matrix of b
   std::int64_t columns;
@@ -89,7 +90,7 @@ struct Matmul {
         for_item(items, item, blocks, [&](const BlockGroup& group, std::int64_t panel) {
           alignas(64) Tile tiles[group_blocks];
           multiply_group(packed, reinterpret_cast<const std::byte*>(packed_panels + panel * panel_floats), group, tiles);
-          for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), TensorView(), y, y_type, group.first(i), panel);
+          for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, columns, tiles[i]);
         });
       });
     }
@@ -99,19 +100,13 @@ struct Matmul {
 }  // namespace
 
 void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
-  const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
+  const TensorView a = plan.binding.operands(args, 0), b = plan.binding.operands(args, 1), &y = args.outputs[0];
   if (y.elements() == 0) return;
   const std::int64_t m = y.shape[y.shape.rank() - 2], columns = y.shape.back();
   const Rows results(y);
-  const Matmul all{MatrixBatch(a, plan.transpose_a, y),
-                   MatrixBatch(b, !plan.transpose_b, y),
-                   a.dtype,
-                   b.dtype,
-                   y.dtype,
-                   results,
-                   m,
-                   plan.folded ? results.count() : m,
-                   columns};
+  const TileRun epilogue(plan.binding.epilogue, args);
+  const Matmul all{
+      MatrixBatch(a, plan.transpose_a, y), MatrixBatch(b, !plan.transpose_b, y), a.dtype, b.dtype, epilogue, m, plan.folded ? results.count() : m, columns};
   const std::int64_t products = results.count() / all.rows;
   if (products < args.pool->size()) {
     for (std::int64_t i = 0; i < products; ++i)
@@ -137,19 +132,24 @@ namespace {
 
 HWY_EXPORT(matmul_repacked);
 
-MatmulPlan plan_of(const Problem& p) {
+bool is_folded(const Problem& p) {
   const Dims& b = p.input(1).dims;
   const bool one_b = std::all_of(b.begin(), b.end() - 2, [](const Dim& d) { return d == Dim(1); });
-  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), one_b && !p.attributes.flag("transpose_a")};
+  return one_b && !p.attributes.flag("transpose_a");
+}
+
+MatmulPlan plan_of(const Region& region) {
+  const Problem& p = region.problem();
+  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), ProductBinding(region)};
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
-  const MatmulPlan plan = plan_of(p);
+  const bool folded = is_folded(p);
   const Dims& y = p.outputs[0].dims;
   std::int64_t rows = 1;
-  for (std::size_t axis = plan.folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
-  const std::int64_t bytes = matmul_bytes(rows, y.back().value(p.maximum), p.size(0, plan.transpose_a ? -2 : -1));
-  return round_up(bytes, 64) * (plan.folded ? 1 : threads);
+  for (std::size_t axis = folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
+  const std::int64_t bytes = matmul_bytes(rows, y.back().value(p.maximum), p.size(0, p.attributes.flag("transpose_a") ? -2 : -1));
+  return round_up(bytes, 64) * (folded ? 1 : threads);
 }
 
 }  // namespace
@@ -158,8 +158,10 @@ extern const Kernel gemm_matmul_repacked{
     .name = "gemm.matmul.repacked",
     .op = OpKind::matmul,
     .summary = "packs both operands in every run; a matrix per thread where there are enough, else threads share each product",
-    .bind = [](const Problem& p) -> Launcher {
-      return [plan = plan_of(p)](const LaunchArgs& args) {
+    .fuses = true,
+    .declines = ProductBinding::declines,
+    .bind = [](const Region& region) -> Launcher {
+      return [plan = plan_of(region)](const LaunchArgs& args) {
         HWY_DYNAMIC_DISPATCH(matmul_repacked)
         (args, plan);
       };

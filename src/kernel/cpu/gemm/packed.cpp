@@ -9,10 +9,8 @@
 #include "kernel/cpu/gemm/bf16.hpp"
 #include "kernel/cpu/gemm/tiles-inl.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "kernel/cpu/pointwise/activation-inl.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
-#include "op/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -55,19 +53,9 @@ void pack_rows(const TensorView& x, const RowBlocks& blocks, const PackedProduct
   });
 }
 
-/// gate = activation(gate + gate_bias) * (up + up_bias), in place.
-void combine_tiles(float* gate, const float* up, std::int64_t rows, Activation activation, const float* gate_bias, const float* up_bias) {
-  for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes())) {
-    const std::int64_t c = i % panel_columns;
-    const Real activated = activate(activation, Real(hn::Add(load(gate + i), load(gate_bias + c))));
-    store(hn::Mul(activated.v, hn::Add(load(up + i), load(up_bias + c))), gate + i);
-  }
-}
-
 /// Packs rows of x, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
 template <class GroupBody>
-void for_product(const LaunchArgs& args, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
-  const TensorView& x = args.inputs[0];
+void for_product(const LaunchArgs& args, const TensorView& x, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
   const std::int64_t rows = Rows(args.outputs[0]).count();
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
@@ -82,48 +70,41 @@ const std::byte* panel_at(const TensorView& w, std::int64_t panel) { return w.as
 
 }  // namespace
 
-void linear_packed(const LaunchArgs& args, bool pairs) {
-  const TensorView &w = args.inputs[1], bias = optional_input(args, 2), &y = args.outputs[0];
-  if (y.elements() == 0) return;
-  const Rows results(y);
-  for_product(args, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1);
+  if (args.outputs[0].elements() == 0) return;
+  const TileRun epilogue(binding.epilogue, args);
+  for_product(args, x, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel), group, tiles);
-    for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), bias, results, y.dtype, group.first(i), panel);
+    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[0], tiles[i]);
   });
 }
 
-void dual_linear_packed(const LaunchArgs& args, Activation activation, bool pairs) {
-  const TensorView gate_bias = optional_input(args, 3), up_bias = optional_input(args, 4), &y = args.outputs[0];
-  if (y.elements() == 0) return;
-  const Rows results(y);
-  for_product(args, args.inputs[1], 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+  const TensorView x = binding.operands(args, 0), gates = binding.operands(args, 1), ups = binding.operands(args, 2);
+  if (args.outputs[0].elements() == 0) return;
+  const TileRun epilogue(binding.epilogue, args);
+  for_product(args, x, gates, 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile gate[group_blocks], up[group_blocks];
-    alignas(64) float biases[2][panel_columns] = {};
-    const std::int64_t column = panel * panel_columns, count = std::min(panel_columns, y.shape.back() - column);
-    multiply_group(product, panel_at(args.inputs[1], panel), group, gate);
-    multiply_group(product, panel_at(args.inputs[2], panel), group, up);
-    load_wide(gate_bias, column, count, biases[0]);
-    load_wide(up_bias, column, count, biases[1]);
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      combine_tiles(gate[i], up[i], group.rows(i), activation, biases[0], biases[1]);
-      store_tile(gate[i], group.rows(i), TensorView(), results, y.dtype, group.first(i), panel);
-    }
+    multiply_group(product, panel_at(gates, panel), group, gate);
+    multiply_group(product, panel_at(ups, panel), group, up);
+    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, gates.shape[0], gate[i], &up[i]);
   });
 }
 
-void grouped_linear_packed(const LaunchArgs& args, bool pairs) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
-  const Groups groups(args.inputs[2], x.shape[0], args.workspace);
-  if (y.elements() == 0) return;
+void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1), offsets = binding.operands(args, 2);
+  const Groups groups(offsets, x.shape[0], args.workspace);
+  if (args.outputs[0].elements() == 0) return;
   const PackedProduct product = make_product(w, pairs, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
-  const Rows results(y);
+  const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), product, pairs, *args.pool);
   for_groups(groups, panels, panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
-    for (std::int64_t i = 0; i < group.count; ++i) store_tile(tiles[i], group.rows(i), optional_row(args, 3, e), results, y.dtype, group.first(i), panel);
+    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[1], tiles[i], nullptr, e);
   });
 }
 
@@ -138,21 +119,24 @@ HWY_EXPORT(linear_packed);
 HWY_EXPORT(dual_linear_packed);
 HWY_EXPORT(grouped_linear_packed);
 
-Decline declines(const Problem& p) {
+Decline declines(const Region& region) {
+  const Problem& p = region.problem();
   if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("x is {}, not a real type", name_of(p.input(0).dtype));
   if (!p.is_constant(1) || (p.op->kind == OpKind::dual_linear && !p.is_constant(2))) return "weight is not constant, so it cannot be prepacked";
-  return std::nullopt;
+  return ProductBinding::declines(region);
 }
 
-Decline pairs_declines(const Problem& p) {
+Decline pairs_declines(const Region& region) {
+  const Problem& p = region.problem();
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
-  if (Decline reason = declines(p)) return reason;
+  if (Decline reason = declines(region)) return reason;
   return pairs_decline();
 }
 
-const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
-  const bool is_weight = operand == 1 || (operand == 2 && p.op->kind == OpKind::dual_linear);
+const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
+  const Problem& p = region.problem();
+  const bool is_weight = region.operand_of(1) == operand || (p.op->kind == OpKind::dual_linear && region.operand_of(2) == operand);
   return is_weight ? panel_layout(p.input(1).dtype) : nullptr;
 }
 
@@ -164,20 +148,18 @@ std::int64_t workspace(const Problem& p, int) {
 }
 
 template <bool pairs>
-Launcher bind_linear(const Problem&) {
-  return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, pairs); };
+Launcher bind_linear(const Region& region) {
+  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, pairs); };
 }
 
 template <bool pairs>
-Launcher bind_dual_linear(const Problem& p) {
-  return [activation = activation_from_name(p.attributes.text("activation"))](const LaunchArgs& args) {
-    HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, activation, pairs);
-  };
+Launcher bind_dual_linear(const Region& region) {
+  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, pairs); };
 }
 
 template <bool pairs>
-Launcher bind_grouped_linear(const Problem&) {
-  return [](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, pairs); };
+Launcher bind_grouped_linear(const Region& region) {
+  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, pairs); };
 }
 
 double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
@@ -192,6 +174,7 @@ extern const Kernel gemm_linear_bf16{
     .name = "gemm.linear.bf16",
     .op = OpKind::linear,
     .summary = "bf16 dot products over packed panels, where they are measured to be at least 1.5 times as fast as float32",
+    .fuses = true,
     .declines = pairs_declines,
     .bind = bind_linear<true>,
     .weight_layout = weight_layout,
@@ -203,6 +186,7 @@ extern const Kernel gemm_linear_packed{
     .name = "gemm.linear.packed",
     .op = OpKind::linear,
     .summary = "float32 products over packed panels; the same bits for any number of rows and threads",
+    .fuses = true,
     .declines = declines,
     .bind = bind_linear<false>,
     .weight_layout = weight_layout,
@@ -214,6 +198,7 @@ extern const Kernel gemm_dual_linear_bf16{
     .name = "gemm.dual_linear.bf16",
     .op = OpKind::dual_linear,
     .summary = "as gemm.dual_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
+    .fuses = true,
     .declines = pairs_declines,
     .bind = bind_dual_linear<true>,
     .weight_layout = weight_layout,
@@ -225,6 +210,7 @@ extern const Kernel gemm_dual_linear_packed{
     .name = "gemm.dual_linear.packed",
     .op = OpKind::dual_linear,
     .summary = "both products of a tile over packed panels, then activation and product before the one store",
+    .fuses = true,
     .declines = declines,
     .bind = bind_dual_linear<false>,
     .weight_layout = weight_layout,
@@ -236,6 +222,7 @@ extern const Kernel gemm_grouped_linear_bf16{
     .name = "gemm.grouped_linear.bf16",
     .op = OpKind::grouped_linear,
     .summary = "as gemm.grouped_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
+    .fuses = true,
     .declines = pairs_declines,
     .bind = bind_grouped_linear<true>,
     .weight_layout = weight_layout,
@@ -247,6 +234,7 @@ extern const Kernel gemm_grouped_linear_packed{
     .name = "gemm.grouped_linear.packed",
     .op = OpKind::grouped_linear,
     .summary = "packed panels of the groups that have rows, spread over threads together",
+    .fuses = true,
     .declines = declines,
     .bind = bind_grouped_linear<false>,
     .weight_layout = weight_layout,

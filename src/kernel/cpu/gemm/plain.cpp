@@ -5,12 +5,10 @@
 #include <hwy/foreach_target.h>
 
 #include "base/checked.hpp"
-#include "format/element.hpp"
 #include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/vec-inl.hpp"
-#include "kernel/kernel.hpp"
 #include "kernel/roofline.hpp"
-#include "op/activation.hpp"
 #include "op/products.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,81 +49,68 @@ void widen_rows(const TensorView& x, float* wide, ThreadPool& pool) {
   });
 }
 
-float bias_at(const TensorView& bias, std::int64_t n) { return bias.present ? static_cast<float>(format::load_element(bias.data, bias.dtype, n)) : 0.0f; }
+constexpr std::int64_t tile_rows = 4, tile_columns = 32;
 
-/// Rows [first, last) of y = x * w^T + bias; w is [columns, K].
-void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, const TensorView& w, const TensorView& bias, const TensorView& y,
-                   ThreadPool& pool) {
-  const Rows weights(w), results(y);
+/// tile[r][c] = the product of rows [first, first + rows) with columns [begin, end) of the result; w is [columns, K].
+void multiply_tile(const float* wide, std::int64_t first, std::int64_t rows, const TensorView& w, std::int64_t begin, std::int64_t end, float* tile) {
+  const Rows weights(w);
   const std::int64_t length = weights.length();
   by_real_dtype(w.dtype, [&](auto zero) {
-    pool.parallel_for(weights.count(), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = first; r < last; r += 4) {
-        const int block = static_cast<int>(std::min<std::int64_t>(4, last - r));
-        for (std::int64_t n = begin; n < end; ++n) {
-          float sums[4];
-          const auto* const row = reinterpret_cast<const decltype(zero)*>(weights.row(n));
-          dot_rows(wide + r * length, block, row, static_cast<std::size_t>(length), sums);
-          for (int i = 0; i < block; ++i) format::store_element(results.row(r + i), y.dtype, n, sums[i] + bias_at(bias, n));
-        }
-      }
-    });
+    for (std::int64_t n = begin; n < end; ++n) {
+      float sums[tile_rows];
+      const auto* const row = reinterpret_cast<const decltype(zero)*>(weights.row(n));
+      dot_rows(wide + first * length, static_cast<int>(rows), row, static_cast<std::size_t>(length), sums);
+      for (std::int64_t r = 0; r < rows; ++r) tile[r * tile_columns + n - begin] = sums[r];
+    }
   });
 }
 
-TensorView optional_input(const LaunchArgs& args, std::size_t i) { return args.has(i) ? args.inputs[i] : TensorView(); }
+/// Rows [first, last) of the result from one weight, or two with products of their own.
+void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std::span<const TensorView> weights, const TileRun& epilogue, std::int64_t group,
+                   ThreadPool& pool) {
+  pool.parallel_for(weights[0].shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = first; r < last; r += tile_rows)
+      for (std::int64_t n = begin; n < end; n += tile_columns) {
+        const TilePlace place{r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), group};
+        alignas(64) float tiles[2][tile_rows * tile_columns];
+        TileOperand inputs[2];
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+          multiply_tile(wide, r, place.rows, weights[i], n, n + place.columns, tiles[i]);
+          inputs[i] = {tiles[i], tile_columns, 1};
+        }
+        epilogue(inputs, place);
+      }
+  });
+}
 
 }  // namespace
 
-void linear_plain(const LaunchArgs& args) {
+/// linear, and dual_linear with its two weights.
+void linear_plain(const LaunchArgs& args, const ProductBinding& binding, std::size_t weights) {
   float* const wide = reinterpret_cast<float*>(args.workspace);
   const std::int64_t rows = Rows(args.outputs[0]).count();
   if (rows == 0) return;
-  widen_rows(args.inputs[0], wide, *args.pool);
-  multiply_rows(wide, 0, rows, args.inputs[1], optional_input(args, 2), args.outputs[0], *args.pool);
+  widen_rows(binding.operands(args, 0), wide, *args.pool);
+  const TensorView matrices[] = {binding.operands(args, 1), binding.operands(args, 2)};
+  multiply_rows(wide, 0, rows, {matrices, weights}, TileRun(binding.epilogue, args), 0, *args.pool);
 }
 
-void grouped_linear_plain(const LaunchArgs& args) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &offsets = args.inputs[2];
+void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding) {
+  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1), offsets = binding.operands(args, 2);
   check_group_offsets("grouped_linear", offsets, x.shape[0]);
   if (x.shape[0] == 0) return;
   float* const wide = reinterpret_cast<float*>(args.workspace);
   widen_rows(x, wide, *args.pool);
-  TensorView bias = optional_input(args, 3);
+  const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t e = 0; e < w.shape[0]; ++e) {
     const std::int64_t first = load_index(offsets, e), last = load_index(offsets, e + 1);
     if (first == last) continue;
-    if (bias.present) bias.data = Rows(args.inputs[3]).row(e);
     TensorView matrix = w;
     matrix.data = w.as<std::byte>() + e * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype));
     matrix.shape = {w.shape[1], w.shape[2]};
     matrix.strides = {w.strides[1], w.strides[2]};
-    multiply_rows(wide, first, last, matrix, bias, args.outputs[0], *args.pool);
+    multiply_rows(wide, first, last, {&matrix, 1}, epilogue, e, *args.pool);
   }
-}
-
-void dual_linear_plain(const LaunchArgs& args, Activation activation) {
-  const TensorView &w = args.inputs[1], &y = args.outputs[0], gate_bias = optional_input(args, 3), up_bias = optional_input(args, 4);
-  const Rows gates(w), ups(args.inputs[2]), results(y);
-  const std::int64_t rows = results.count(), length = gates.length();
-  if (rows == 0) return;
-  float* const wide = reinterpret_cast<float*>(args.workspace);
-  widen_rows(args.inputs[0], wide, *args.pool);
-  by_real_dtype(w.dtype, [&](auto zero) {
-    using W = decltype(zero);
-    args.pool->parallel_for(gates.count(), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = 0; r < rows; r += 4) {
-        const int block = static_cast<int>(std::min<std::int64_t>(4, rows - r));
-        for (std::int64_t n = begin; n < end; ++n) {
-          float gate[4], up[4];
-          dot_rows(wide + r * length, block, reinterpret_cast<const W*>(gates.row(n)), static_cast<std::size_t>(length), gate);
-          dot_rows(wide + r * length, block, reinterpret_cast<const W*>(ups.row(n)), static_cast<std::size_t>(length), up);
-          for (int i = 0; i < block; ++i)
-            format::store_element(results.row(r + i), y.dtype, n, activate(activation, gate[i] + bias_at(gate_bias, n)) * (up[i] + bias_at(up_bias, n)));
-        }
-      }
-    });
-  });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -136,12 +121,16 @@ namespace cermet::cpu {
 namespace {
 
 HWY_EXPORT(linear_plain);
-HWY_EXPORT(dual_linear_plain);
 HWY_EXPORT(grouped_linear_plain);
 
 constexpr const char* const summary = "dot products over the weight as it lies in memory; for weights that are not known beforehand";
 
 std::int64_t workspace(const Problem& p, int) { return max_rows(p, 0, 0) * static_cast<std::int64_t>(sizeof(float)); }
+
+template <std::size_t weights>
+Launcher bind_linear(const Region& region) {
+  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_plain)(args, binding, weights); };
+}
 
 /// Assumed: dot products of rows with four rows at a time reach a quarter of the peak.
 double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second / 4, limits); }
@@ -152,12 +141,9 @@ extern const Kernel gemm_linear_plain{
     .name = "gemm.linear.plain",
     .op = OpKind::linear,
     .summary = summary,
-    .bind = [](const Problem&) -> Launcher {
-      return [](const LaunchArgs& args) {
-        HWY_DYNAMIC_DISPATCH(linear_plain)
-        (args);
-      };
-    },
+    .fuses = true,
+    .declines = ProductBinding::declines,
+    .bind = bind_linear<1>,
     .workspace = workspace,
     .cost = cost,
 };
@@ -166,11 +152,9 @@ extern const Kernel gemm_dual_linear_plain{
     .name = "gemm.dual_linear.plain",
     .op = OpKind::dual_linear,
     .summary = summary,
-    .bind = [](const Problem& p) -> Launcher {
-      return [activation = activation_from_name(p.attributes.text("activation"))](const LaunchArgs& args) {
-        HWY_DYNAMIC_DISPATCH(dual_linear_plain)(args, activation);
-      };
-    },
+    .fuses = true,
+    .declines = ProductBinding::declines,
+    .bind = bind_linear<2>,
     .workspace = workspace,
     .cost = cost,
 };
@@ -179,15 +163,14 @@ extern const Kernel gemm_grouped_linear_plain{
     .name = "gemm.grouped_linear.plain",
     .op = OpKind::grouped_linear,
     .summary = summary,
-    .declines = [](const Problem& p) -> Decline {
-      if (dtypes::real.contains(p.input(0).dtype)) return std::nullopt;
-      return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(p.input(0).dtype));
+    .fuses = true,
+    .declines = [](const Region& region) -> Decline {
+      const DType x = region.problem().input(0).dtype;
+      if (!dtypes::real.contains(x)) return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(x));
+      return ProductBinding::declines(region);
     },
-    .bind = [](const Problem&) -> Launcher {
-      return [](const LaunchArgs& args) {
-        HWY_DYNAMIC_DISPATCH(grouped_linear_plain)
-        (args);
-      };
+    .bind = [](const Region& region) -> Launcher {
+      return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_plain)(args, binding); };
     },
     .workspace = workspace,
     .cost = cost,

@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/float.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
@@ -193,33 +193,17 @@ void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
 
-/// Elements [first, first + count) of an optional vector of a real type, as float32; zeros where it is not given.
-inline void load_wide(const TensorView& vector, std::int64_t first, std::int64_t count, float* wide) {
-  if (vector.present) widen(vector.as<const std::byte>(), vector.dtype, first, count, wide);
-  else std::fill_n(wide, count, 0.0f);
+/// Runs what follows the sums of block i of a group: its tile in `sums`, and that of a second weight in `more`.
+inline void finish_block(const TileRun& epilogue, const BlockGroup& group, std::int64_t i, std::int64_t panel, std::int64_t columns, const Tile& sums,
+                         const Tile* more = nullptr, std::int64_t of_group = 0) {
+  const std::int64_t column = panel * panel_columns;
+  const TileOperand inputs[] = {{sums, panel_columns, 1}, {more ? *more : nullptr, panel_columns, 1}};
+  epilogue(inputs, {group.first(i), group.rows(i), column, std::min(panel_columns, columns - column), of_group});
 }
 
-/// Stores tile + bias with the one rounding, at rows from `first` and the columns of `panel`.
-inline void store_tile(const float* tile, std::int64_t rows, const TensorView& bias, const Rows& y, DType y_type, std::int64_t first, std::int64_t panel) {
-  const std::int64_t column = panel * panel_columns, count = std::min(panel_columns, y.length() - column);
-  alignas(64) float wide_bias[panel_columns] = {};
-  load_wide(bias, column, count, wide_bias);
-  by_real_dtype(y_type, [&](auto zero) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      auto* const to = reinterpret_cast<decltype(zero)*>(y.row(first + r)) + column;
-      for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR {
-        store_n(hn::Add(load(tile + r * panel_columns + static_cast<std::int64_t>(i)), load(wide_bias + i)), to + i, n);
-      });
-    }
-  });
-}
-
-inline TensorView optional_input(const LaunchArgs& args, std::size_t i) { return args.has(i) ? args.inputs[i] : TensorView(); }
-
-/// Slice `index` of an optional operand's first dimension, with one dimension fewer.
-inline TensorView optional_row(const LaunchArgs& args, std::size_t i, std::int64_t index) {
-  if (!args.has(i)) return {};
-  const TensorView& all = args.inputs[i];
+/// Slice `index` of an operand's first dimension, with one dimension fewer; nothing of one that is not given.
+inline TensorView slice_of(const TensorView& all, std::int64_t index) {
+  if (!all.present) return {};
   TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)), all.dtype, {}, {});
   for (int axis = 1; axis < all.shape.rank(); ++axis) slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
   return slice;

@@ -18,10 +18,12 @@ namespace cermet::cpu {
 namespace {
 
 template <int R>
-void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, std::int32_t* tile) {
+void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, const std::int32_t* column_sums, std::int32_t* tile) {
   __m512i left[R], right[R];  // columns 0..15 and 16..31 of each row
+  const auto offset = [&](int column) { return _mm512_mullo_epi32(_mm512_loadu_si512(column_sums + column), _mm512_set1_epi32(-128)); };
+  const __m512i left_offset = offset(0), right_offset = offset(16);
 #pragma GCC unroll 14
-  for (int r = 0; r < R; ++r) left[r] = right[r] = _mm512_setzero_si512();
+  for (int r = 0; r < R; ++r) left[r] = left_offset, right[r] = right_offset;
   for (std::int64_t q = 0; q < quads; ++q) {
     prefetch_unit<128>(panel, ahead);
     const __m512i low = _mm512_loadu_si512(panel), high = _mm512_loadu_si512(panel + 64);

@@ -5,6 +5,7 @@
 #include "format/element.hpp"
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/convert.hpp"
+#include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cpu {
@@ -122,11 +123,11 @@ void launch(const LaunchArgs& args, bool to_zero) {
 
 }  // namespace
 
-extern const Kernel movement_cast{
+extern const Kernel movement_cast = with_regions({
     .name = "movement.cast",
     .op = OpKind::cast,
     .summary = "vectors between the real types, other pairs through blocks of double; runs spread over threads",
     .bind = [](const Problem& p) -> Launcher { return [to_zero = p.attributes.text("rounding") == "zero"](const LaunchArgs& args) { launch(args, to_zero); }; },
-};
+});
 
 }  // namespace cermet::cpu

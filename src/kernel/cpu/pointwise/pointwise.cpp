@@ -6,6 +6,9 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/broadcast.hpp"
+#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_functions.hpp"
+#include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/pointwise_math.hpp"
@@ -13,13 +16,8 @@
 #ifndef CERMET_POINTWISE_ONCE
 #define CERMET_POINTWISE_ONCE
 namespace cermet::cpu {
-/// Arithmetic of one row over a tile of n elements; one of the two is used, by the operands' type.
-struct TileFunctions {
-  void (*real)(const float* a, const float* b, float* y, std::size_t n, const float* parameters) = nullptr;
-  void (*integer)(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) = nullptr;
-};
 struct Pointwise {
-  TileFunctions functions;
+  PointwiseFunctions functions;
   float parameters[2] = {0, 0};
 };
 }  // namespace cermet::cpu
@@ -30,42 +28,63 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 constexpr DTypeSet real = dtypes::real, number = dtypes::real | dtypes::index, truth{DType::boolean};
 
-#define FUNCTIONS(name, row_types, FIRST, P, Q, expression)                                                                 \
+#define FUNCTIONS(name, row_types, operands, FIRST, P, Q, expression)                                                       \
   struct name##_row {                                                                                                       \
     static constexpr DTypeSet types = row_types;                                                                            \
+    static constexpr std::size_t arity = operands;                                                                          \
     template <class V>                                                                                                      \
     static HWY_INLINE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
       return expression;                                                                                                    \
     }                                                                                                                       \
   };
-#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, types, x, p_, q_, expression)
-#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, x, p, q_, expression)
-#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, x, p, q, expression)
-#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, a, p_, q_, expression)
+#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, types, 1, x, p_, q_, expression)
+#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q_, expression)
+#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q, expression)
+#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, 2, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS
 
 template <class Row>
-void real_tile(const float* a, const float* b, float* y, std::size_t n, const float* parameters) {
+void real_tile(const TileOperand* operands, const TileTarget& y, const float* parameters) {
+  const TileOperand a = operands[0], b = operands[Row::arity - 1];
   const Real p(parameters[0]), q(parameters[1]);
-  for_vectors(n, [&](std::size_t i, std::size_t count)
-                     HWY_ATTR { store_n(Row::template apply<Real>(Real(load_n(a + i, count)), Real(load_n(b + i, count)), p, q).v, y + i, count); });
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    const float *left = a.data + r * a.row_step, *right = b.data + r * b.row_step;
+    float* const to = y.data + r * y.row_step;
+    for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      store_n(Row::template apply<Real>(Real(load_n(left + i * a.column_step, n)), Real(load_n(right + i * b.column_step, n)), p, q).v, to + i, n);
+    });
+  }
 }
 
 template <class Row>
-void integer_tile(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) {
+void integer_tile(const TileOperand* operands, const TileTarget& y, const float*) {
+  const TileOperand a = operands[0], b = operands[Row::arity - 1];
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    const float *left = a.data + r * a.row_step, *right = b.data + r * b.row_step;
+    float* const to = y.data + r * y.row_step;
+    for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      const Whole first = Whole::of_bits(load_n(left + i * a.column_step, n)), second = Whole::of_bits(load_n(right + i * b.column_step, n));
+      store_n(Row::template apply<Whole>(first, second, 0, 0).bits(), to + i, n);
+    });
+  }
+}
+
+template <class Row>
+void wide_run(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] = Row::template apply<Integer>(a[i], b[i], 0, 0).value;
 }
 
 template <class Row>
-TileFunctions functions_of() {
-  TileFunctions functions;
-  if constexpr (Row::types.contains(DType::f32)) functions.real = &real_tile<Row>;
-  if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.integer = &integer_tile<Row>;
+PointwiseFunctions functions_of() {
+  PointwiseFunctions functions;
+  if constexpr (Row::types.contains(DType::f32) || Row::types.contains(DType::boolean)) functions.real = &real_tile<Row>;  // truth: 0 and 1
+  if constexpr (Row::types.contains(DType::i32)) functions.integer = &integer_tile<Row>;
+  if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.wide = &wide_run<Row>;
   return functions;
 }
 
-TileFunctions pointwise_functions(OpKind kind) {
+PointwiseFunctions find_pointwise_functions(OpKind kind) {
   switch (kind) {
 #define UNARY(name, ...) \
   case OpKind::name:     \
@@ -79,25 +98,26 @@ TileFunctions pointwise_functions(OpKind kind) {
 }
 
 /// Elements first, first + step, ... of an operand as float32; step 0 repeats one element.
-const float* read_real(const BroadcastOperand& operand, std::size_t first, std::size_t n, TileBuffer& buffer) {
-  if (operand.step != 0) return RowIn{operand.data, operand.dtype}.read(first, n, buffer);
-  const float value = *RowIn{operand.data, operand.dtype}.read(0, 1, buffer);
-  for (std::size_t i = 0; i < n; ++i) buffer.data[i] = value;
-  return buffer.data;
+TileOperand read_real(const BroadcastOperand& operand, std::size_t first, std::size_t n, TileBuffer& buffer) {
+  const RowIn row{operand.data, operand.dtype};
+  if (operand.step != 0) return {row.read(first, n, buffer), 0, 1};
+  const float value = *row.read(0, 1, buffer);
+  std::fill_n(buffer.data, TileOperand::repeated, value);
+  return {buffer.data, 0, 0};
 }
 
 void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
   TileBuffer a_buffer, b_buffer, y_buffer;
   broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
-    const float* left = read_real(a, first, n, a_buffer);
-    const float* right = args.has(1) ? read_real(b, first, n, b_buffer) : left;
+    TileOperand operands[2] = {read_real(a, first, n, a_buffer)};
+    if (args.has(1)) operands[1] = read_real(b, first, n, b_buffer);
     if (y.dtype == DType::boolean) {
-      op.functions.real(left, right, y_buffer.data, n, op.parameters);
+      op.functions.real(operands, {y_buffer.data, 0, 1, n}, op.parameters);
       for (std::size_t i = 0; i < n; ++i) y.data[first + i] = static_cast<std::byte>(y_buffer.data[i] != 0);
       return;
     }
     const RowOut out{y.data, y.dtype};
-    op.functions.real(left, right, out.tile(first, y_buffer), n, op.parameters);
+    op.functions.real(operands, {out.tile(first, y_buffer), 0, 1, n}, op.parameters);
     out.commit(first, n, y_buffer);
   });
 }
@@ -126,7 +146,7 @@ void integer_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Po
   broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
     read_integers(a, first, n, left);
     if (args.has(1)) read_integers(b, first, n, right);
-    op.functions.integer(left, args.has(1) ? right : left, result, n);
+    op.functions.wide(left, args.has(1) ? right : left, result, n);
     switch (y.dtype) {
       case DType::i32: return write_integers(result, n, reinterpret_cast<std::int32_t*>(y.data) + first);
       case DType::i64: return write_integers(result, n, reinterpret_cast<std::int64_t*>(y.data) + first);
@@ -136,7 +156,7 @@ void integer_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Po
 }
 
 void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
-  const Pointwise op{pointwise_functions(kind), {parameters[0], parameters[1]}};
+  const Pointwise op{find_pointwise_functions(kind), {parameters[0], parameters[1]}};
   const Broadcast broadcast(args.inputs[0], args.has(1) ? args.inputs[1] : args.inputs[0], args.outputs[0], tile_size);
   const bool real_operands = dtypes::real.contains(args.inputs[0].dtype);
   args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
@@ -152,6 +172,9 @@ HWY_AFTER_NAMESPACE();
 namespace cermet::cpu {
 
 HWY_EXPORT(pointwise);
+HWY_EXPORT(find_pointwise_functions);
+
+PointwiseFunctions pointwise_functions(OpKind kind) { return HWY_DYNAMIC_DISPATCH(find_pointwise_functions)(kind); }
 
 namespace {
 
@@ -164,12 +187,12 @@ Launcher bind_pointwise(const Problem& p) {
 }  // namespace
 
 #define UNARY(op_name, ...)                                \
-  extern const Kernel pointwise_##op_name{                 \
+  extern const Kernel pointwise_##op_name = with_regions({ \
       .name = "pointwise." #op_name,                       \
       .op = OpKind::op_name,                               \
       .summary = "tiles of all rows, spread over threads", \
       .bind = bind_pointwise,                              \
-  };
+  });
 #define UNARY1(name, ...) UNARY(name, )
 #define UNARY2(name, ...) UNARY(name, )
 #define BINARY(name, ...) UNARY(name, )

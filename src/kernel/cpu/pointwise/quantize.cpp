@@ -4,6 +4,7 @@
 #include <hwy/foreach_target.h>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/quantization.hpp"
@@ -95,16 +96,16 @@ Granularity granularity_of(const std::string& text) {
 
 }  // namespace
 
-extern const Kernel pointwise_quantize{
+extern const Kernel pointwise_quantize = with_regions({
     .name = "pointwise.quantize",
     .op = OpKind::quantize,
     .summary = "tiles of all rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       return [divide = p.attributes.text("mode") == "div"](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(quantize)(args, divide); };
     },
-};
+});
 
-extern const Kernel pointwise_dequantize{
+extern const Kernel pointwise_dequantize = with_regions({
     .name = "pointwise.dequantize",
     .op = OpKind::dequantize,
     .summary = "tiles of all rows spread over threads",
@@ -112,7 +113,7 @@ extern const Kernel pointwise_dequantize{
       const Dequantize parameters{granularity_of(p.attributes.text("granularity")), p.attributes.integer("group_size"), p.attributes.text("mode") == "mul"};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dequantize)(args, parameters); };
     },
-};
+});
 
 }  // namespace cermet::cpu
 #endif

@@ -1,0 +1,213 @@
+#include "kernel/cpu/attention/attend.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/attention/attend.cpp"
+#include <hwy/foreach_target.h>
+
+#include <hwy/cache_control.h>
+
+#include <limits>
+
+#include "format/fp8.hpp"
+#include "kernel/cpu/attention/product-inl.hpp"
+#include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/vec-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// Highway's Exp gives 0 for NaN.
+HWY_INLINE Floats exp_or_nan(Floats x) { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(FloatTag(), x)); }
+
+/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
+template <class Body>
+void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& body) {
+  for (std::int64_t j = begin; j < end;) {
+    const std::int64_t page = rows.table ? rows.table[j / rows.block] : 0, offset = rows.table ? j % rows.block : j;
+    const std::int64_t count = rows.table ? std::min(end - j, rows.block - offset) : end - j;
+    const float* scale = rows.scale ? rows.scale + page * rows.scale_page_step + offset * rows.scale_row_step : nullptr;
+    body(j - begin, count, rows.data + page * rows.page_step + offset * rows.row_step, scale);
+    j += count;
+  }
+}
+
+/// Loads keys begin .. end as float32 rows of `length`.
+void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
+  for_runs(rows, begin, end, [&](std::int64_t first, std::int64_t count, const std::byte* data, const float* scale) HWY_ATTR {
+    float* to = out + first * length;
+    const bool dense = rows.row_step == length * rows.element_bytes;
+    if (dense) convert(data, reinterpret_cast<std::byte*>(to), count * length);
+    for (std::int64_t i = 0; i < count && (!dense || scale); ++i, to += length) {
+      if (!dense) convert(data + i * rows.row_step, reinterpret_cast<std::byte*>(to), length);
+      if (!scale) continue;
+      const auto factor = hn::Set(FloatTag(), scale[i * rows.scale_row_step]);
+      for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(to + d, n), factor), to + d, n); });
+    }
+  });
+}
+
+/// Prefetches keys begin .. end: pages are too short for the hardware prefetcher to detect a pattern.
+void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t begin, std::int64_t end) {
+  for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
+    for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
+      for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) hwy::Prefetch(data + byte);
+  });
+}
+
+/// s = softcap * tanh(s / softcap) over `count` scores, a multiple of lanes().
+void cap_scores(float* s, std::size_t count, float softcap) {
+  const FloatTag f;
+  const auto cap = hn::Set(f, softcap);
+  for (std::size_t i = 0; i < count; i += lanes()) {
+    const auto x = hn::Div(load(s + i), cap);
+    store(hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(cap, hn::Tanh(f, x))), s + i);
+  }
+}
+
+/// Key `begin + j` at row j of s[count][rows]: subtracts slope * distance.
+void add_alibi(float* s, const RowState& state, std::int64_t begin, std::int64_t count) {
+  const hn::RebindToSigned<FloatTag> ints;
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
+      const auto distance = hn::Abs(hn::Sub(hn::LoadU(ints, state.position + r), hn::Set(ints, static_cast<std::int32_t>(begin + j))));
+      float* score = s + j * state.rows + r;
+      store(hn::NegMulAdd(load(state.slope + r), hn::ConvertTo(FloatTag(), distance), load(score)), score);
+    }
+}
+
+/// Mask of the lanes from row r that see key j.
+HWY_INLINE auto visible(const RowState& state, std::int64_t r, std::int64_t j) {
+  const hn::RebindToSigned<FloatTag> ints;
+  const auto key = hn::Set(ints, static_cast<std::int32_t>(j));
+  return hn::RebindMask(FloatTag(), hn::AndNot(hn::Lt(key, hn::LoadU(ints, state.first + r)), hn::Lt(key, hn::LoadU(ints, state.last + r))));
+}
+
+/// Scores of keys that a row does not see become -infinity.
+void mask_scores(float* s, const RowState& state, std::int64_t begin, std::int64_t count) {
+  const auto nothing = hn::Set(FloatTag(), -std::numeric_limits<float>::infinity());
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
+      float* score = s + j * state.rows + r;
+      store(hn::IfThenElse(visible(state, r, begin + j), load(score), nothing), score);
+    }
+}
+
+/// Turns scores s[count][rows] into weights exp(s - maximum), with the running maxima, sums and outputs rescaled to the new maxima.
+void update_softmax(float* s, const RowState& state, std::int64_t count, std::int64_t value_size) {
+  for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
+    const auto before = load(state.maximum + r);
+    auto maximum = before;
+    for (std::int64_t j = 0; j < count; ++j) maximum = hn::Max(maximum, load(s + j * state.rows + r));
+    auto sum = hn::Zero(FloatTag());
+    for (std::int64_t j = 0; j < count; ++j) {
+      const auto weight = exp_or_nan(hn::Sub(load(s + j * state.rows + r), maximum));
+      store(weight, s + j * state.rows + r);
+      sum = hn::Add(sum, weight);
+    }
+    const auto correction = exp_or_nan(hn::Sub(before, maximum));
+    store(hn::MulAdd(load(state.sum + r), correction, sum), state.sum + r);
+    store(maximum, state.maximum + r);
+    if (hn::AllTrue(FloatTag(), hn::Eq(correction, hn::Set(FloatTag(), 1.0f)))) continue;
+    for (std::int64_t d = 0; d < value_size; ++d) store(hn::Mul(load(state.output + d * state.rows + r), correction), state.output + d * state.rows + r);
+  }
+}
+
+bool all_finite(const float* x, std::size_t count) {
+  auto poison = hn::Zero(FloatTag());
+  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { poison = hn::MulAdd(hn::Zero(FloatTag()), load_n(x + i, n), poison); });
+  return sum_lanes(poison) == 0;
+}
+
+/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite.
+void accumulate_visible(const float* weights, const float* values, const RowState& state, std::int64_t begin, std::int64_t count, std::int64_t value_size) {
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
+      const auto mask = visible(state, r, begin + j);
+      const auto weight = load(weights + j * state.rows + r);
+      for (std::int64_t d = 0; d < value_size; ++d) {
+        float* out = state.output + d * state.rows + r;
+        const auto value = hn::Set(FloatTag(), values[j * value_size + d]);
+        store(hn::IfThenElse(mask, hn::MulAdd(weight, value, load(out)), load(out)), out);
+      }
+    }
+}
+
+/// Attends to keys begin .. end of a task whose rows are in `state`.
+void attend_keys(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
+                 std::int64_t end) {
+  const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
+  for (std::int64_t j = begin; j < end; j += key_tile) {
+    const std::int64_t count = std::min(key_tile, end - j), next = j + count, next_end = std::min(end, next + key_tile);
+    load_rows(task.k, shape.k_to_float, head_size, j, next, state.keys);
+    prefetch_rows(task.k, head_size, next, next_end);
+    product({state.keys, head_size, 1}, state.query, state.scores, {count, rows, head_size}, false);
+    if (settings.softcap > 0) cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
+    if (task.alibi) add_alibi(state.scores, state, j, count);
+    const bool masked = state.last_first > j || state.first_last < next;
+    if (masked) mask_scores(state.scores, state, j, count);
+    update_softmax(state.scores, state, count, value_size);
+    load_rows(task.v, shape.v_to_float, value_size, j, next, state.values);
+    prefetch_rows(task.v, value_size, next, next_end);
+    if (masked && !all_finite(state.values, static_cast<std::size_t>(count * value_size))) {
+      accumulate_visible(state.scores, state.values, state, j, count, value_size);
+    } else {
+      product({state.values, 1, value_size}, state.scores, state.output, {value_size, rows, count}, true);
+    }
+  }
+}
+
+void int8_run(const std::byte* from, std::byte* to, std::int64_t count) {
+  const hn::Rebind<std::int8_t, FloatTag> narrow;
+  const hn::Rebind<std::int32_t, FloatTag> wide;
+  const auto* x = reinterpret_cast<const std::int8_t*>(from);
+  auto* y = reinterpret_cast<float*>(to);
+  const auto whole = static_cast<std::int64_t>(lanes());
+  std::int64_t i = 0;
+  for (; i + whole <= count; i += whole) store(hn::ConvertTo(FloatTag(), hn::PromoteTo(wide, hn::LoadU(narrow, x + i))), y + i);
+  for (; i < count; ++i) y[i] = x[i];
+}
+
+RunConverter find_key_converter(DType dtype) { return dtype == DType::i8 ? int8_run : real_converter(dtype, DType::f32); }
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(attend_keys);
+HWY_EXPORT(find_key_converter);
+
+namespace {
+
+/// Values of all 256 bit patterns of an 8-bit format.
+template <class T>
+struct CodeTable {
+  float value[256];
+  CodeTable() {
+    for (int code = 0; code < 256; ++code) value[code] = format::to_float(T{static_cast<unsigned char>(code)});
+  }
+};
+
+template <class T>
+void code_run(const std::byte* from, std::byte* to, std::int64_t count) {
+  static const CodeTable<T> table;
+  auto* y = reinterpret_cast<float*>(to);
+  for (std::int64_t i = 0; i < count; ++i) y[i] = table.value[static_cast<unsigned char>(from[i])];
+}
+
+}  // namespace
+
+void attend(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
+            std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(attend_keys)(settings, shape, task, state, begin, end);
+}
+
+RunConverter key_converter(DType dtype) {
+  if (dtype == DType::f8_e4m3) return code_run<format::e4m3>;
+  if (dtype == DType::f8_e5m2) return code_run<format::e5m2>;
+  return HWY_DYNAMIC_DISPATCH(find_key_converter)(dtype);
+}
+
+}  // namespace cermet::cpu
+#endif

@@ -1,0 +1,34 @@
+#include "kernel/cpu/gemm/binding.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+BoundTileProgram bind_epilogue(const Region& region) {
+  TileProgramOrReason made = product_epilogue(region);
+  CERMET_ASSERT(!made.reason);
+  std::vector<std::size_t> grouped;
+  if (region.problem().op->kind == OpKind::grouped_linear)
+    for (const std::size_t input : {3, 5})
+      if (const auto operand = region.operand_of(input)) grouped.push_back(*operand);
+  return BoundTileProgram(made.program, grouped);
+}
+
+}  // namespace
+
+AnchorOperands::AnchorOperands(const Region& region) {
+  constexpr std::size_t none = std::size_t(-1);
+  for (std::size_t i = 0; i < region.problem().inputs.size(); ++i) places_.push_back(region.operand_of(i).value_or(none));
+}
+
+ProductBinding::ProductBinding(const Region& region) : operands(region), epilogue(bind_epilogue(region)) {}
+
+Decline ProductBinding::declines(const Region& region) {
+  if (region.is_single()) return std::nullopt;
+  if (region.anchor != 0) return fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+  const TileProgramOrReason made = product_epilogue(region);
+  if (made.reason) return made.reason;
+  if (made.program.results.size() != region.results.size()) return "a result does not come from the product";
+  return BoundTileProgram::declines(made.program);
+}
+
+}  // namespace cermet::cpu

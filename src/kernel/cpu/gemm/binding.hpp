@@ -1,0 +1,30 @@
+// What a product's launcher knows of its region.
+#pragma once
+
+#include "kernel/cpu/tile_program.hpp"
+
+namespace cermet::cpu {
+
+/// Where a launch finds the operands of its region's anchor.
+class AnchorOperands {
+ public:
+  explicit AnchorOperands(const Region& region);
+  /// Operand `input` of the anchor; a view that is not present where it is not given.
+  TensorView operator()(const LaunchArgs& args, std::size_t input) const {
+    return input < places_.size() && args.has(places_[input]) ? args.inputs[places_[input]] : TensorView();
+  }
+
+ private:
+  std::vector<std::size_t> places_;
+};
+
+struct ProductBinding {
+  AnchorOperands operands;
+  BoundTileProgram epilogue;
+
+  explicit ProductBinding(const Region& region);
+  /// Why the nodes around a product do not run in its store.
+  static Decline declines(const Region& region);
+};
+
+}  // namespace cermet::cpu

@@ -1,0 +1,22 @@
+// Products of quantized operands: what is known when one is bound.
+#pragma once
+
+#include <algorithm>
+
+#include "kernel/cpu/gemm/binding.hpp"
+#include "op/scales.hpp"
+
+namespace cermet::cpu {
+
+struct ScaledPlan {
+  ProductBinding binding;
+  std::size_t left_scale, right_scale;  ///< operands of the product
+  ScaleGrid left, right;
+  bool bytes = false;                    ///< byte dot products
+  const WeightLayout* repack = nullptr;  ///< of a weight that is packed in every run
+
+  /// Whether scales cover blocks of the reduction, so that the sums are scaled on the way. Else the epilogue scales them.
+  bool blocked() const { return std::max(left.blocks, right.blocks) > 1; }
+};
+
+}  // namespace cermet::cpu

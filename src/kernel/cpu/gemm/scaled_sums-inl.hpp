@@ -1,0 +1,172 @@
+// Sums of products of quantized operands, where their epilogue starts: include after <hwy/foreach_target.h>.
+#if defined(CERMET_GEMM_SCALED_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CERMET_GEMM_SCALED_SUMS_INL
+#undef CERMET_GEMM_SCALED_SUMS_INL
+#else
+#define CERMET_GEMM_SCALED_SUMS_INL
+#endif
+
+#include <cstring>
+
+#include "kernel/cpu/gemm/scaled.hpp"
+#include "kernel/cpu/gemm/tiles-inl.hpp"
+#include "kernel/cpu/gemm/vnni.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+inline constexpr float one_scale = 1.0f;
+
+/// Scales of the left operand where they cover blocks of the reduction.
+struct RowScales {
+  std::optional<Rows> rows;  ///< else one scale for all
+  const float* one = &one_scale;
+  std::int64_t block_step = 0;
+
+  RowScales(const TensorView& view, const ScaleGrid& grid, int result_rank) {
+    if (!view.present) return;
+    if (grid.group == 0) one = view.as<const float>();
+    else rows.emplace(view, view.shape.rank() == result_rank ? 1 : 0), block_step = grid.blocks > 1 ? 1 : 0;
+  }
+  float at(std::int64_t row, std::int64_t kb) const { return rows ? reinterpret_cast<const float*>(rows->row(row))[kb * block_step] : *one; }
+};
+
+/// The same of a weight: the scale of column c and block kb.
+struct ColumnScales {
+  const float* data = &one_scale;
+  std::int64_t group = 1, step = 0, block_step = 0;
+
+  ColumnScales(const TensorView& view, const ScaleGrid& grid) {
+    if (!view.present) return;
+    data = view.as<const float>();
+    if (grid.group != 0) group = grid.group, step = view.strides[0], block_step = grid.blocks > 1 ? 1 : 0;
+  }
+  float at(std::int64_t c, std::int64_t kb) const { return data[c / group * step + kb * block_step]; }
+};
+
+/// Vectors of 32-bit integers that go with vectors of float32.
+using IntTag = hn::RebindToSigned<FloatTag>;
+
+/// The packed left operand and what multiplies it.
+struct ScaledProduct {
+  DType type;  ///< i8 or an fp8 type, of the weight
+  bool bytes, blocked;
+  const MultiplyPanel* multiply;  ///< float32 products
+  std::int64_t length, columns;   ///< K, N
+  std::int64_t padded;            ///< K, padded to a whole unit of any layout
+  std::int64_t panel_step;
+  std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
+  std::int64_t first_row;
+  RowScales left;
+
+  ScaledProduct(const ScaledPlan& plan, const LaunchArgs& args, const TensorView& weight, std::byte* workspace)
+      : type(weight.dtype),
+        bytes(plan.bytes),
+        blocked(plan.blocked()),
+        multiply(float_products(panel_type(weight.dtype))),
+        length(weight.shape.back()),
+        columns(weight.shape[weight.shape.rank() - 2]),
+        padded(round_up(length, 4)),
+        panel_step(panel_bytes(weight.dtype, length)),
+        packed_rows(workspace),
+        first_row(0),
+        left(plan.binding.operands(args, plan.left_scale), plan.left, args.outputs[0].shape.rank()) {}
+  std::int64_t row_bytes() const { return padded * (bytes ? 1 : static_cast<std::int64_t>(sizeof(float))); }
+  std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes(); }
+};
+
+/// One weight matrix.
+struct ScaledWeight {
+  const std::byte* panels;
+  ColumnScales scales;
+};
+
+/// Packs rows as [k / 4][row][4] bytes, quantized values + 128.
+inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
+  const std::int64_t rows = last - first, whole = x.length() / 4, rest = x.length() % 4;
+  const auto put = [&](std::int64_t r, std::int64_t q, std::size_t count) {
+    std::uint32_t four = 0;
+    std::memcpy(&four, x.row(first + r) + 4 * q, count);
+    four ^= 0x80808080u;
+    std::memcpy(packed + (q * rows + r) * 4, &four, sizeof four);
+  };
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t q = 0; q < whole; ++q) put(r, q, 4);
+  for (std::int64_t r = 0; rest > 0 && r < rows; ++r) put(r, whole, static_cast<std::size_t>(rest));
+}
+
+inline void pack_rows(const TensorView& x, const RowBlocks& blocks, const ScaledProduct& p, ThreadPool& pool) {
+  const Rows rows(x);
+  for_blocks(blocks, (blocks.last - blocks.first) * p.padded, pool, [&](std::int64_t first, std::int64_t last) {
+    if (p.bytes) pack_codes(rows, first, last, p.packed(first));
+    else pack_block(rows, x.dtype, first, last, p.padded, reinterpret_cast<float*>(p.packed(first)));
+  });
+}
+
+/// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of these steps.
+inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
+                              const std::int32_t* column_sums, std::int32_t* tile) {
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
+  if (p.bytes)
+    return multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
+                                     div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
+  constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum
+  std::fill_n(tile, rows * panel_columns, 0);
+  for (std::int64_t k = begin; k < end; k += exact) {
+    alignas(64) Tile sums;
+    std::fill_n(sums, rows * panel_columns, 0.0f);
+    const auto* const from = reinterpret_cast<const float*>(p.packed(first)) + k * rows;
+    const std::int8_t* const panel_part = codes + k * panel_columns;
+    p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4), Ahead::of_stream(panel_part, 4 * panel_columns), sums);
+    for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes()))
+      hn::StoreU(hn::Add(hn::LoadU(IntTag(), tile + i), hn::ConvertTo(IntTag(), load(sums + i))), IntTag(), tile + i);
+  }
+}
+
+/// tile = sums over reduction steps [begin, end) of fp8 values.
+inline void multiply_reals(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
+                           float* tile) {
+  const auto* const elements = reinterpret_cast<const format::bf16*>(panel) + begin * panel_columns;
+  std::fill_n(tile, rows * panel_columns, 0.0f);
+  p.multiply[rows - 1](reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2),
+                       Ahead::of_stream(elements, 4 * panel_columns), tile);
+}
+
+/// sum = [sum +] left * (right * tile) of block kb; the tile holds integers of an int8 product.
+inline void scale_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows, std::int64_t panel, std::int64_t kb,
+                       const float* tile, float* sum) {
+  alignas(64) float right[panel_columns];
+  const std::int64_t column = panel * panel_columns;
+  for (std::int64_t c = 0; c < panel_columns; ++c) right[c] = w.scales.at(std::min(column + c, p.columns - 1), kb);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto left = hn::Set(FloatTag(), p.left.at(first + r, kb));
+    for (std::int64_t c = 0; c < panel_columns; c += static_cast<std::int64_t>(lanes())) {
+      const std::int64_t i = r * panel_columns + c;
+      const auto value = p.type == DType::i8 ? hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), load(tile + i))) : load(tile + i);
+      const auto term = hn::Mul(left, hn::Mul(load(right + c), value));
+      store(kb == 0 ? term : hn::Add(load(sum + i), term), sum + i);
+    }
+  }
+}
+
+/// What the epilogue of a block of rows and a panel starts from: sums, int32 of int8 operands, or float32; with block scales scaled and float32.
+inline void multiply_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows, std::int64_t panel, float* sum) {
+  const std::byte* const at = w.panels + panel * p.panel_step;
+  const auto multiply = [&](std::int64_t begin, std::int64_t end, const std::byte* column_sums, float* tile) {
+    if (p.type == DType::i8)
+      multiply_integers(p, at, first, rows, begin, end, reinterpret_cast<const std::int32_t*>(column_sums), reinterpret_cast<std::int32_t*>(tile));
+    else multiply_reals(p, at, first, rows, begin, end, tile);
+  };
+  if (!p.blocked) return multiply(0, p.length, at + panel_element_bytes(p.type, p.length), sum);
+  for (std::int64_t kb = 0; kb < div_up(p.length, scale_block); ++kb) {
+    alignas(64) Tile tile;
+    const std::byte* const column_sums = w.panels + block_sums_offset(p.columns, p.length, panel) + kb * panel_columns * 4;
+    multiply(kb * scale_block, std::min(p.length, (kb + 1) * scale_block), column_sums, tile);
+    scale_tile(p, w, first, rows, panel, kb, tile, sum);
+  }
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,72 @@
+#include "kernel/cpu/pointwise/region.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cpu/tile_program.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr std::size_t most_operands = BoundTileProgram::most_extras, most_results = BoundTileProgram::most_results;
+
+/// The tensors of a launch, as one row where all are dense and of the same dimensions or single values.
+class Tensors {
+ public:
+  explicit Tensors(const LaunchArgs& args) {
+    for (std::size_t i = 0; i < args.inputs.size(); ++i) views_[i] = args.inputs[i];
+    for (std::size_t i = 0; i < args.outputs.size(); ++i) views_[most_operands + i] = args.outputs[i];
+    inputs_ = args.inputs.size(), outputs_ = args.outputs.size();
+    const Shape shape = args.outputs[0].shape;
+    const auto flattens = [&](const TensorView& view) { return !view.present || (view.is_dense() && (view.shape == shape || view.elements() == 1)); };
+    if (shape.rank() == 1 || !std::ranges::all_of(views_, flattens)) return;
+    for (TensorView& view : views_)
+      if (view.present) view = TensorView(view.data, view.dtype, {view.elements()});
+  }
+  LaunchArgs args(const LaunchArgs& from) const {
+    return {.inputs = {views_.data(), inputs_}, .outputs = {views_.data() + most_operands, outputs_}, .pool = from.pool};
+  }
+
+ private:
+  std::array<TensorView, most_operands + most_results> views_;
+  std::size_t inputs_, outputs_;
+};
+
+void launch(const BoundTileProgram& program, const LaunchArgs& given) {
+  if (given.outputs[0].elements() == 0) return;
+  const Tensors tensors(given);
+  const LaunchArgs args = tensors.args(given);
+  const TileRun run(program, args);
+  constexpr auto most_values = static_cast<std::int64_t>(BoundTileProgram::most_values),
+                 least_columns = static_cast<std::int64_t>(BoundTileProgram::least_columns);
+  const Rows results(args.outputs[0]);
+  const std::int64_t rows = results.count(), columns = std::min(most_values, results.length()), tile_rows = most_values / std::max(columns, least_columns);
+  const std::int64_t across = div_up(results.length(), columns), tiles = across * div_up(rows, tile_rows);
+  constexpr std::int64_t worth_a_thread = 8;  // tiles
+  args.pool->parallel_for(tiles, worth_a_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      const std::int64_t row = tile / across * tile_rows, column = tile % across * columns;
+      run(nullptr, {row, std::min(tile_rows, rows - row), column, std::min(columns, results.length() - column)});
+    }
+  });
+}
+
+Decline declines(const Region& region) {
+  const TileProgramOrReason made = pointwise_program(region);
+  if (made.reason) return made.reason;
+  if (region.operands.size() > most_operands) return fmt::format("reads {} tensors, at most {} in one pass", region.operands.size(), most_operands);
+  if (region.result_type(0).dims.empty()) return "the results are single values";
+  return BoundTileProgram::declines(made.program);
+}
+
+}  // namespace
+
+Kernel with_regions(Kernel kernel) {
+  kernel.fuses = true;
+  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
+  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher {
+    if (region.is_single()) return single(region);
+    return [program = BoundTileProgram(pointwise_program(region).program)](const LaunchArgs& args) { launch(program, args); };
+  };
+  return kernel;
+}
+
+}  // namespace cermet::cpu

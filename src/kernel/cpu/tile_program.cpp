@@ -1,0 +1,144 @@
+#include "kernel/cpu/tile_program.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.hpp"
+#include "op/scales.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+
+/// An element as the bits of a float32 or of an integer.
+float load_value(const std::byte* at, DType dtype, RunConverter convert) {
+  float value;
+  if (size_of(dtype) == sizeof value) std::memcpy(&value, at, sizeof value);
+  else convert(at, reinterpret_cast<std::byte*>(&value), 1);
+  return value;
+}
+
+/// The rows of an operand that go with those of the results: it may have fewer dimensions, and repeat along some.
+Rows rows_beside(const TensorView& view, const Shape& result) {
+  const int lead = result.rank() - 1;
+  if (std::equal(view.shape.begin(), view.shape.end(), result.begin(), result.begin() + lead))
+    return Rows(view, 0);  // a value for each row, without a dimension for it
+  TensorView repeated(view.data, view.dtype, {}, {});
+  for (int axis = 0; axis < result.rank(); ++axis) {
+    const int own = axis - (result.rank() - view.shape.rank());
+    const bool repeats = own < 0 || (axis < lead && view.shape[own] == 1);
+    repeated.shape.push_back(axis < lead ? result[axis] : view.shape[own]);
+    repeated.strides.push_back(repeats ? 0 : view.strides[own]);
+  }
+  return Rows(repeated);
+}
+
+}  // namespace
+
+TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args) : program_(program) {
+  for (std::size_t e = 0; e < program.extras_.size(); ++e) {
+    extras_[e].view = &args.inputs[program.extras_[e].what.operand];
+    look_at(e, args.outputs[0].shape);
+  }
+  for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
+}
+
+void TileRun::look_at(std::size_t extra, const Shape& result) {
+  ExtraView& to = extras_[extra];
+  const BoundTileProgram::Extra& e = program_.extras_[extra];
+  const TensorView& view = *to.view;
+  to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
+  if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, result)));
+  to.form = Form::repeated;
+  to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert));
+}
+
+void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
+  ExtraView& to = extras_[extra];
+  const TensorView& view = *to.view;
+  const bool grouped = program_.extras_[extra].grouped;
+  if (grouped) to.group_step = view.strides[0] * to.element_bytes;
+  for (int axis = view.shape.rank() - 1; axis >= (grouped ? 1 : 0); --axis) {
+    if (view.shape[axis] == 1) continue;
+    to.column_step = view.strides[axis] * to.element_bytes;
+    to.shared = view.shape[axis] == result.back() ? 1 : scale_block;
+    break;
+  }
+  if (to.column_step == to.element_bytes && to.shared == 1) to.form = to.element_bytes == float_bytes ? Form::columns_in_place : Form::columns;
+}
+
+/// Columns that share a value, or are apart.
+TileOperand TileRun::expand_columns(std::size_t extra, const TilePlace& place, float* to) const {
+  const ExtraView& e = extras_[extra];
+  const RunConverter convert = program_.extras_[extra].convert;
+  const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column / e.shared * e.column_step;
+  if (e.column_step == 0 || e.shared > 1) {  // whole panels share one
+    std::fill_n(to, TileOperand::repeated, load_value(from, e.view->dtype, convert));
+    return {to, 0, 0};
+  }
+  for (std::int64_t c = 0; c < place.columns; ++c) to[c] = load_value(from + c * e.column_step, e.view->dtype, convert);
+  return {to, 0, 1};
+}
+
+TileOperand TileRun::expand_rows(std::size_t extra, const TilePlace& place, float* to) const {
+  const ExtraView& e = extras_[extra];
+  for (std::int64_t r = 0; r < place.rows; ++r)
+    std::fill_n(to + r * static_cast<std::int64_t>(TileOperand::repeated), TileOperand::repeated,
+                load_value(e.rows->row(place.row + r), e.view->dtype, program_.extras_[extra].convert));
+  return {to, TileOperand::repeated, 0};
+}
+
+TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, float* to) const {
+  const Rows& rows = *extras_[extra].rows;
+  const std::int64_t bytes = extras_[extra].element_bytes, skipped = place.column * bytes;
+  if (bytes == float_bytes) {  // as they lie in memory, where rows are evenly apart
+    const std::byte* const first = rows.row(place.row);
+    const std::int64_t step = place.rows > 1 ? rows.row(place.row + 1) - first : 0;
+    bool even = step >= 0 && step % float_bytes == 0;
+    for (std::int64_t r = 2; r < place.rows; ++r) even = even && rows.row(place.row + r) - first == r * step;
+    if (even) return {reinterpret_cast<const float*>(first + skipped), static_cast<std::size_t>(step / float_bytes), 1};
+  }
+  for (std::int64_t r = 0; r < place.rows; ++r)
+    program_.extras_[extra].convert(rows.row(place.row + r) + skipped, reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
+  return {to, static_cast<std::size_t>(place.columns), 1};
+}
+
+inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
+  const ExtraView& e = extras_[extra];
+  if (e.form == Form::repeated) return {e.scalar.data(), 0, 0};
+  if (e.form != Form::other) {
+    const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column * e.element_bytes;
+    if (e.form == Form::columns_in_place) return {reinterpret_cast<const float*>(from), 0, 1};
+    program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(to), place.columns);
+    return {to, 0, 1};
+  }
+  switch (program_.extras_[extra].what.extent) {
+    case TileProgram::Extent::column: return expand_columns(extra, place, to);
+    case TileProgram::Extent::row: return expand_rows(extra, place, to);
+    default: return expand_elements(extra, place, to);
+  }
+}
+
+void TileRun::operator()(const TileOperand* inputs, const TilePlace& place) const {
+  alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
+  TileOperand values[BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots];
+  std::size_t at = 0;
+  for (; at < program_.inputs_; ++at) values[at] = inputs[at];
+  for (std::size_t e = 0; e < program_.extras_.size(); ++e) values[at++] = expand(e, place, slots[program_.extras_[e].slot]);
+  for (const BoundTileProgram::Number& number : program_.numbers_) values[at++] = {number.data(), 0, 0};
+  const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
+  for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
+  for (const BoundTileProgram::Instruction& i : program_.instructions_) {
+    const TileOperand operands[] = {values[i.operands[0]], values[i.operands[1]], values[i.operands[2]]};
+    i.function(operands, {slots[i.slot], step, static_cast<std::size_t>(place.rows), columns}, i.parameters.data());
+  }
+  for (std::size_t s = 0; s < program_.stores_.size(); ++s) {
+    const BoundTileProgram::Store& store = program_.stores_[s];
+    const TileOperand operands[] = {values[store.operands[0]], values[store.operands[1]]};
+    store.function(operands, *results_[s], place);
+  }
+}
+
+}  // namespace cermet::cpu

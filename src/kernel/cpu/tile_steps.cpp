@@ -1,0 +1,176 @@
+#include "kernel/cpu/tile_steps.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/tile_steps.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernel/cpu/pointwise/whole-inl.hpp"
+#include "kernel/cpu/rowwise/codes-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+namespace {
+
+/// y = function(operands) for every vector of a tile.
+template <std::size_t count, class Function>
+HWY_INLINE void for_tile(const TileOperand* operands, const TileTarget& y, Function&& function) {
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    const float* from[count];
+    for (std::size_t o = 0; o < count; ++o) from[o] = operands[o].data + r * operands[o].row_step;
+    float* const to = y.data + r * y.row_step;
+    for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      Floats values[count];
+      for (std::size_t o = 0; o < count; ++o) values[o] = load_n(from[o] + i * operands[o].column_step, n);
+      store_n(function(values), to + i, n);
+    });
+  }
+}
+
+HWY_INLINE Floats real_of(Floats bits) { return hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), bits)); }
+
+void to_real(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<1>(operands, y, [](const Floats* v) HWY_ATTR { return real_of(v[0]); });
+}
+
+void scale_integers(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return hn::Mul(v[2], hn::Mul(v[1], real_of(v[0]))); });
+}
+
+void scale(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return hn::Mul(v[2], hn::Mul(v[1], v[0])); });
+}
+
+void subtract_product(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return (Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits(); });
+}
+
+template <class T>
+void round_tile(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<1>(operands, y, [](const Floats* v) HWY_ATTR {
+    HWY_ALIGN T narrow[hn::MaxLanes(FloatTag())];
+    store(v[0], narrow);
+    return load(narrow);
+  });
+}
+
+/// Quantized values, through bytes.
+template <DType dtype>
+void round_codes(const TileOperand* operands, const TileTarget& y, const float*) {
+  TileBuffer wide;
+  std::byte narrow[tile_size];
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    const TileOperand row{operands[0].data + r * operands[0].row_step, 0, operands[0].column_step};
+    for_tile<1>(&row, {wide.data, 0, 1, y.columns}, [](const Floats* v) HWY_ATTR { return v[0]; });
+    write_codes(wide.data, dtype, narrow, y.columns);
+    read_codes(narrow, dtype, y.data + r * y.row_step, y.columns);
+  }
+}
+
+template <DType dtype>
+void read_run(const std::byte* from, std::byte* to, std::int64_t count) {
+  auto* const y = reinterpret_cast<float*>(to);
+  if constexpr (dtype == DType::u8 || dtype == DType::boolean) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto byte = static_cast<std::uint8_t>(from[i]);
+      y[i] = dtype == DType::u8 ? static_cast<float>(byte) : byte != 0 ? 1.0f : 0.0f;
+    }
+  } else {
+    read_codes(from, dtype, y, static_cast<std::size_t>(count));
+  }
+}
+
+template <class T, bool sum>
+void store_tile(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+  const TileOperand a = operands[0], b = operands[sum ? 1 : 0];
+  for (std::int64_t r = 0; r < place.rows; ++r) {
+    const float *left = a.data + static_cast<std::size_t>(r) * a.row_step, *right = b.data + static_cast<std::size_t>(r) * b.row_step;
+    T* const to = reinterpret_cast<T*>(y.row(place.row + r)) + place.column;
+    for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
+      Floats v = load_n(left + i * a.column_step, n);
+      if constexpr (sum) v = hn::Add(v, load_n(right + i * b.column_step, n));
+      store_n(v, to + i, n);
+    });
+  }
+}
+
+/// Types of one byte.
+template <DType dtype, bool sum>
+void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+  TileBuffer wide;
+  const auto columns = static_cast<std::size_t>(place.columns);
+  for (std::int64_t r = 0; r < place.rows; ++r) {
+    TileOperand rows[] = {operands[0], operands[sum ? 1 : 0]};
+    for (TileOperand& row : rows) row.data += static_cast<std::size_t>(r) * row.row_step;
+    for_tile<2>(rows, {wide.data, 0, 1, columns}, [](const Floats* v) HWY_ATTR { return sum ? hn::Add(v[0], v[1]) : v[0]; });
+    std::byte* const to = y.row(place.row + r) + place.column;
+    if constexpr (dtype == DType::boolean)
+      for (std::size_t i = 0; i < columns; ++i) to[i] = static_cast<std::byte>(wide.data[i] != 0);
+    else write_codes(wide.data, dtype, to, columns);
+  }
+}
+
+template <bool sum>
+TileStore store_of(DType dtype) {
+  switch (dtype) {
+    case DType::i32:  // the bits of integers
+    case DType::f32: return store_tile<float, sum>;
+    case DType::bf16: return store_tile<format::bf16, sum>;
+    case DType::f16: return store_tile<format::f16, sum>;
+    case DType::i8: return store_bytes<DType::i8, sum>;
+    case DType::f8_e4m3: return store_bytes<DType::f8_e4m3, sum>;
+    case DType::f8_e5m2: return store_bytes<DType::f8_e5m2, sum>;
+    case DType::boolean: return store_bytes<DType::boolean, sum>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+TileSteps find_tile_steps() { return {.to_real = to_real, .scale_integers = scale_integers, .scale = scale, .subtract_product = subtract_product}; }
+TileStore find_tile_store(DType dtype, bool sum) { return sum ? store_of<true>(dtype) : store_of<false>(dtype); }
+
+TileFunction find_tile_round(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return round_tile<format::bf16>;
+    case DType::f16: return round_tile<format::f16>;
+    case DType::i8: return round_codes<DType::i8>;
+    case DType::f8_e4m3: return round_codes<DType::f8_e4m3>;
+    case DType::f8_e5m2: return round_codes<DType::f8_e5m2>;
+    default: return nullptr;
+  }
+}
+
+/// Of types that are not real.
+RunConverter find_tile_reader(DType dtype) {
+  switch (dtype) {
+    case DType::i8: return read_run<DType::i8>;
+    case DType::u8: return read_run<DType::u8>;
+    case DType::boolean: return read_run<DType::boolean>;
+    case DType::f8_e4m3: return read_run<DType::f8_e4m3>;
+    case DType::f8_e5m2: return read_run<DType::f8_e5m2>;
+    default: assertion_failed("a type that tile programs read", __FILE__, __LINE__);
+  }
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(find_tile_steps);
+HWY_EXPORT(find_tile_store);
+HWY_EXPORT(find_tile_round);
+HWY_EXPORT(find_tile_reader);
+
+TileSteps tile_steps() { return HWY_DYNAMIC_DISPATCH(find_tile_steps)(); }
+TileStore tile_store(DType dtype, bool sum) { return HWY_DYNAMIC_DISPATCH(find_tile_store)(dtype, sum); }
+TileFunction tile_round(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_tile_round)(dtype); }
+RunConverter tile_reader(DType dtype) {
+  if (dtype == DType::i32) return real_converter(DType::f32, DType::f32);
+  return dtypes::real.contains(dtype) ? real_converter(dtype, DType::f32) : HWY_DYNAMIC_DISPATCH(find_tile_reader)(dtype);
+}
+
+}  // namespace cermet::cpu
+#endif

@@ -1,0 +1,149 @@
+// Elementwise nodes after a product run in its store: against the references one after another, and where edges are strict, to the bit what the product's
+// own kernel and the elementwise kernels give.
+#include <gtest/gtest.h>
+
+#include "tests/support/region_builder.hpp"
+#include "tests/support/region_run.hpp"
+
+namespace cermet {
+namespace {
+
+TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
+
+void make_constant(Region& region, std::initializer_list<std::size_t> operands) {
+  for (const std::size_t i : operands) region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= std::uint64_t{1} << i;
+}
+
+using Value = RegionBuilder::Value;
+
+/// x w^T [+ bias] * scale + residual.
+Region scaled_residual(DType dtype, Rounding rounding, std::int64_t rows, std::int64_t columns, bool bias) {
+  RegionBuilder b(rounding);
+  const Value x = b.operand(type(dtype, {rows, 96})), w = b.operand(type(dtype, {columns, 96}));
+  const Value added = bias ? b.operand(type(dtype, {columns})) : Value();
+  const Value product = b.add(OpKind::linear, {x, w, added});
+  const Value scaled = b.add(OpKind::mul, {product, b.operand(type(dtype, {}))});
+  b.result(b.add(OpKind::add, {scaled, b.operand(type(dtype, {rows, columns}))}));
+  b.anchor(product);
+  Region region = b.build();
+  make_constant(region, {1});
+  return region;
+}
+
+TEST(Epilogue, ScaledResidual) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast})
+      for (const std::int64_t rows : {1, 3, 29}) {
+        expect_region_conforms(scaled_residual(dtype, rounding, rows, 70, false), {normal(), normal(0.1), constant(0.75), normal()}, 2);
+        expect_region_conforms(scaled_residual(dtype, rounding, rows, 64, true), {normal(), normal(0.1), normal(), constant(-1.5), normal()}, 2);
+      }
+}
+
+TEST(Epilogue, OfColumnsAndRows) {
+  RegionBuilder b(Rounding::strict);
+  const Value x = b.operand(type(DType::bf16, {2, 9, 64})), w = b.operand(type(DType::bf16, {45, 64}));
+  const Value product = b.add(OpKind::linear, {x, w});
+  const Value columns = b.add(OpKind::mul, {b.operand(type(DType::bf16, {1, 1, 45})), product});
+  b.result(b.add(OpKind::sub, {columns, b.operand(type(DType::bf16, {2, 9, 1}))}));
+  b.result(product);
+  b.anchor(product);
+  Region region = b.build();
+  make_constant(region, {1});
+  expect_region_conforms(region, {normal(), normal(0.1), normal(), normal()}, 2);
+}
+
+TEST(Epilogue, Activation) {
+  for (const OpKind activation : {OpKind::gelu, OpKind::silu, OpKind::leaky_relu, OpKind::clip})
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+      RegionBuilder b(rounding);
+      const Value x = b.operand(type(DType::bf16, {5, 128})), w = b.operand(type(DType::bf16, {96, 128}));
+      const Value product = b.add(OpKind::linear, {x, w});
+      b.result(b.add(activation, {product}));
+      b.anchor(product);
+      Region region = b.build();
+      make_constant(region, {1});
+      expect_region_conforms(region, {normal(), normal(0.2)}, 2);
+    }
+}
+
+TEST(Epilogue, OfDualProducts) {
+  for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+    RegionBuilder b(rounding);
+    const TensorType w = type(DType::bf16, {40, 64});
+    const Value product = b.add(OpKind::dual_linear, {b.operand(type(DType::bf16, {6, 64})), b.operand(w), b.operand(w), {}, b.operand(type(DType::f32, {40}))},
+                                {{"activation", "silu"}});
+    b.result(b.add(OpKind::add, {product, b.operand(type(DType::bf16, {6, 40}))}));
+    b.anchor(product);
+    Region region = b.build();
+    make_constant(region, {1, 2});
+    expect_region_conforms(region, {normal(), normal(0.1), normal(0.1), normal(), normal()}, 2);
+  }
+}
+
+TEST(Epilogue, OfMatrixProducts) {
+  RegionBuilder b(Rounding::strict);
+  const Value product = b.add(OpKind::matmul, {b.operand(type(DType::f16, {3, 7, 33})), b.operand(type(DType::f16, {3, 33, 50}))});
+  const Value scaled = b.add(OpKind::div, {product, b.operand(type(DType::f16, {1}))});
+  b.result(b.add(OpKind::max, {scaled, b.operand(type(DType::f16, {3, 7, 50}))}));
+  b.anchor(product);
+  expect_region_conforms(b.build(), {normal(), normal(), constant(3), normal()}, 1);
+}
+
+TEST(Epilogue, OfQuantizedProducts) {
+  const Fill whole = integers(-127, 127);
+  for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+    RegionBuilder b(rounding);
+    const Value a = b.operand(type(DType::i8, {20, 200})), w = b.operand(type(DType::i8, {70, 200}));
+    const Value product = b.add(OpKind::scaled_mm,
+                                {a,
+                                 w,
+                                 b.operand(type(DType::f32, {20})),
+                                 b.operand(type(DType::f32, {70, 1})),
+                                 {},
+                                 b.operand(type(DType::i32, {20})),
+                                 b.operand(type(DType::bf16, {20, 70}))},
+                                {{"out_dtype", "bf16"}});
+    const Value sum = b.add(OpKind::add, {product, b.operand(type(DType::bf16, {20, 70}))});
+    b.result(b.add(OpKind::relu, {sum}));
+    b.anchor(product);
+    Region region = b.build();
+    make_constant(region, {1});
+    expect_region_conforms(region, {whole, whole, uniform(0.001, 0.002), uniform(0.002, 0.02), integers(-20, 20), normal(), normal()}, 1);
+  }
+}
+
+TEST(Epilogue, OfGroups) {
+  RegionBuilder b(Rounding::strict);
+  const Value x = b.operand(type(DType::bf16, {30, 64})), w = b.operand(type(DType::bf16, {3, 40, 64})), offsets = b.operand(type(DType::i32, {4}));
+  const Value product = b.add(OpKind::grouped_linear, {x, w, offsets, b.operand(type(DType::bf16, {3, 40}))});
+  const Value gated = b.add(OpKind::mul, {product, b.operand(type(DType::bf16, {30, 1}))});
+  b.result(b.add(OpKind::add, {gated, b.operand(type(DType::bf16, {30, 40}))}));
+  b.anchor(product);
+  Region region = b.build();
+  make_constant(region, {1});
+  expect_region_conforms(region, {normal(), normal(0.1), values({0, 11, 11, 30}), normal(), normal(), normal()}, 2);
+}
+
+TEST(Epilogue, DeclinesWhatIsNoEpilogue) {
+  const auto reasons = [](const Region& region) {
+    std::string text;
+    for (const Kernel* kernel : cpu::kernels_of(region.problem().op->kind)) {
+      const Decline reason = kernel->declines(region);
+      text += kernel->name == "gemm.linear.plain" ? reason.value_or("taken") : "";
+    }
+    return text;
+  };
+  RegionBuilder after;
+  const TensorType w = type(DType::bf16, {64, 64}), x = type(DType::bf16, {4, 64});
+  const Value product = after.add(OpKind::linear, {after.operand(x), after.operand(w)});
+  after.result(after.add(OpKind::rms_norm, {product, {}}));
+  after.anchor(product);
+  EXPECT_EQ(reasons(after.build()), "rms_norm after linear: only elementwise operators can follow");
+  RegionBuilder before;
+  const Value normed = before.add(OpKind::rms_norm, {before.operand(x), {}});
+  before.result(before.add(OpKind::linear, {normed, before.operand(w)}));
+  EXPECT_EQ(reasons(before.build()), "rms_norm comes before the product");
+}
+
+}  // namespace
+}  // namespace cermet

@@ -1,0 +1,71 @@
+// Regions of elementwise operators on the CPU: one pass gives what the operators give one after another.
+#include <gtest/gtest.h>
+
+#include "tests/support/region_builder.hpp"
+#include "tests/support/region_run.hpp"
+
+namespace cermet {
+namespace {
+
+using Value = RegionBuilder::Value;
+
+TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
+
+TEST(PointwiseRegion, ChainsWithResultsOnTheWay) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+      RegionBuilder b(rounding);
+      const TensorType t = type(dtype, {5, 700});
+      const Value gate = b.add(OpKind::silu, {b.operand(t)}), product = b.add(OpKind::mul, {gate, b.operand(t)});
+      b.result(b.add(OpKind::add, {b.operand(type(dtype, {700})), product}));
+      b.result(product);
+      expect_region_conforms(b.build(), {normal(), normal(), normal()}, 1);
+    }
+}
+
+TEST(PointwiseRegion, OneRowWhereAllAreDense) {
+  RegionBuilder b(Rounding::strict);
+  const TensorType t = type(DType::bf16, {3, 5, 129});
+  const Value scaled = b.add(OpKind::mul, {b.operand(t), b.operand(type(DType::bf16, {1, 1}))});
+  b.result(b.add(OpKind::max, {scaled, b.operand(t)}));
+  expect_region_conforms(b.build(), {normal(), constant(0.3), normal()}, 1);
+}
+
+TEST(PointwiseRegion, BroadcastsAlongAnyDimension) {
+  RegionBuilder b(Rounding::strict);
+  const Value x = b.operand(type(DType::f32, {3, 1, 5, 11})), rows = b.operand(type(DType::f32, {5, 1}));
+  const Value sum = b.add(OpKind::add, {x, b.operand(type(DType::f32, {3, 7, 5, 11}))});
+  const Value less = b.add(OpKind::sub, {sum, rows});
+  b.result(b.add(OpKind::div, {less, b.operand(type(DType::f32, {7, 1, 11}))}));
+  expect_region_conforms(b.build(), {normal(), normal(), normal(), uniform(1, 2)}, 1);
+}
+
+TEST(PointwiseRegion, IntegersAndTruth) {
+  RegionBuilder b(Rounding::strict);
+  const TensorType t = type(DType::i32, {9, 33});
+  const Value x = b.operand(t), product = b.add(OpKind::mul, {x, b.operand(t)});
+  const Value sum = b.add(OpKind::abs, {b.add(OpKind::sub, {product, b.operand(type(DType::i32, {33}))})});
+  b.result(sum);
+  b.result(b.add(OpKind::cast, {sum}, {{"out_dtype", "f32"}}));
+  const Fill whole = integers(-2000000000, 2000000000);
+  expect_region_conforms(b.build(), {whole, whole, whole}, 1);
+  RegionBuilder c(Rounding::strict);
+  const TensorType f = type(DType::f32, {9, 33});
+  const Value a = c.operand(f), other = c.operand(f), smaller = c.add(OpKind::less, {a, other});
+  c.result(c.add(OpKind::logical_or, {smaller, c.add(OpKind::equal, {a, c.operand(f)})}));
+  expect_region_conforms(c.build(), {integers(-3, 3), integers(-3, 3), integers(-3, 3)}, 1);
+}
+
+TEST(PointwiseRegion, QuantizedValues) {
+  for (const std::string to : {"i8", "f8_e4m3", "f8_e5m2"}) {
+    RegionBuilder b(Rounding::strict);
+    const Value x = b.operand(type(DType::bf16, {6, 70})), scale = b.operand(type(DType::f32, {70}));
+    const Value codes = b.add(OpKind::quantize, {b.add(OpKind::relu, {x}), scale}, {{"out_dtype", to}});
+    b.result(b.add(OpKind::dequantize, {codes, b.operand(type(DType::f32, {6}))}, {{"granularity", "token"}, {"out_dtype", "bf16"}}));
+    b.result(codes);
+    expect_region_conforms(b.build(), {normal(3), uniform(0.02, 0.1), uniform(0.5, 1)}, 1);
+  }
+}
+
+}  // namespace
+}  // namespace cermet
