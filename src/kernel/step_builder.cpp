@@ -113,8 +113,8 @@ void StepBuilder::follow_elementwise(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
   const Source a = operand(node, 0), b = p.inputs.size() > 1 ? operand(node, 1) : Source{};
   const Source result = add(p.op->kind, a, b, p.input(0).dtype == DType::i32);
-  for (std::size_t i = 0; i < p.op->attributes.size(); ++i)
-    program_.steps.back().parameters.at(i) = static_cast<float>(p.attributes.number(p.op->attributes[i].name));
+  const std::vector<double> numbers = p.numbers();
+  for (std::size_t i = 0; i < numbers.size(); ++i) program_.steps.back().parameters.at(i) = static_cast<float>(numbers[i]);
   set(node, 0, result);
 }
 

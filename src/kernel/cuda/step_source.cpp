@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::cuda {
 namespace {
