@@ -14,12 +14,16 @@ static_assert(most_operands <= TileWalk::most_operands);
 
 std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
 
+/// One number for everything is not repeated for the places of a vector.
+bool is_scalar(const TileProgram::Extra& extra) { return extra.extent == TileProgram::Extent::scalar; }
+
 /// Bytes of the widest element, and of all that a thread loads for one place.
 struct PlaceBytes {
   std::size_t widest = 1, loaded = 0;
 
   explicit PlaceBytes(const TileProgram& program) {
     for (const auto& extra : program.extras) {
+      if (is_scalar(extra)) continue;
       widest = std::max(widest, size_of(extra.dtype));
       loaded += size_of(extra.dtype);
     }
@@ -36,11 +40,14 @@ int min_blocks_of(const TileProgram& program, int width) {
 std::string prelude(const TileProgram& program) {
   std::string members, loads, values, results, stores, assignments;
   for (std::size_t i = 0; i < program.extras.size(); ++i) {
-    const DType dtype = program.extras[i].dtype;
-    members += fmt::format("    Vector<{}, Width> x{};\n", element(dtype), i);
-    loads += fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, element(dtype));
-    values +=
-        dtype == DType::i32 ? fmt::format("      const int32_t x{0} = raw.x{0}[k];\n", i) : fmt::format("      const float x{0} = to_float(raw.x{0}[k]);\n", i);
+    const std::string type = element(program.extras[i].dtype);
+    const bool scalar = is_scalar(program.extras[i]);
+    members += scalar ? fmt::format("    {} x{};\n", type, i) : fmt::format("    Vector<{}, Width> x{};\n", type, i);
+    loads += scalar ? fmt::format("    raw.x{0} = *static_cast<const {1}*>(operands[{0}].rows.data);\n", i, type)
+                    : fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, type);
+    const std::string value = fmt::format("raw.x{}{}", i, scalar ? "" : "[k]");
+    values += program.extras[i].dtype == DType::i32 ? fmt::format("      const int32_t x{} = {};\n", i, value)
+                                                    : fmt::format("      const float x{} = to_float({});\n", i, value);
   }
   for (std::size_t i = 0; i < program.results.size(); ++i) {
     const TileProgram::Result& result = program.results[i];

@@ -21,9 +21,10 @@ struct RowRegion {
   std::string quantization;  ///< in the device's spelling
   RowNeeds needs;
 
-  explicit RowRegion(const Region& region) : program(row_program(region).program) {
-    const Dim& last = program.dims.back();
-    needs.columns = last.is_constant() ? last.constant() : 0;
+  RowRegion(const Region& region, const RowNeedsOf& needs_of) : program(row_program(region).program) {
+    if (region.is_single() && needs_of) needs = needs_of(region.problem());
+    else tune();
+    needs.columns = columns();
     needs.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
@@ -31,7 +32,6 @@ struct RowRegion {
       needs.group = codes.group(p, needs.columns);
       quantization = codes.text(p, needs.columns);
     }
-    tune();
   }
   bool is_along_row(std::size_t extra) const {
     const Extent extent = program.tile.extras[extra].extent;
@@ -39,6 +39,12 @@ struct RowRegion {
   }
 
  private:
+  /// Of a row; 0 where they are known at run time only.
+  std::int64_t columns() const {
+    std::int64_t product = 1;
+    for (auto dim = program.dims.end() - program.trailing; dim != program.dims.end(); ++dim) product *= dim->is_constant() ? dim->constant() : 0;
+    return product;
+  }
   /// Few elements for each thread: what a region computes besides is not known here.
   void tune() {
     std::size_t widest = 1, loaded = 0, along = 0;
@@ -59,8 +65,8 @@ struct RowRegion {
   }
 };
 
-std::vector<Program> programs(const Region& region) {
-  const RowRegion made(region);
+std::vector<Program> programs(const Region& region, const RowNeedsOf& needs_of) {
+  const RowRegion made(region, needs_of);
   const std::string prelude = row_source(made.program, made.quantization);
   const RowPrograms geometries(made.needs);
   std::vector<Program> list;
@@ -109,8 +115,8 @@ std::vector<std::size_t> quantized_results(const Region& region, const RowRegion
 
 class Bound {
  public:
-  explicit Bound(const Region& region)
-      : made_(region),
+  Bound(const Region& region, const RowNeedsOf& needs_of)
+      : made_(region, needs_of),
         programs_(made_.needs),
         operands_(operands_of(region, made_)),
         quantized_(quantized_results(region, made_)),
@@ -132,12 +138,12 @@ class Bound {
       const Operand& o = operands_[i];
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
       if (o.walked) {
-        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), 1);
+        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), made_.program.trailing);
       } else {
         params.operands[i].data = view.data;
         if (o.along) aligned = aligned && is_aligned(view, programs_.width());
       }
-      if (o.along && o.walked) params.length = static_cast<std::int32_t>(view.shape.back());
+      if (o.along && o.walked) params.length = length_of(view);
     }
     const std::size_t first_quantized = count;
     for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
@@ -158,6 +164,12 @@ class Bound {
   }
 
  private:
+  std::int32_t length_of(const TensorView& view) const {
+    std::int64_t length = 1;
+    for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
+    return static_cast<std::int32_t>(length);
+  }
+
   RowRegion made_;
   RowPrograms programs_;
   std::vector<Operand> operands_;
@@ -181,11 +193,22 @@ Decline declines(const Region& region) {
 
 }  // namespace
 
+Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf needs_of) {
+  return {.name = std::move(name),
+          .op = op,
+          .summary = std::move(summary),
+          .fuses = true,
+          .declines = declines,
+          .bind = [needs_of](const Region& region) -> Launcher { return Bound(region, needs_of); },
+          .programs = [needs_of](const Region& region) { return programs(region, needs_of); }};
+}
+
 Kernel with_row_regions(Kernel kernel) {
+  const Kernel regions = row_kernel(kernel.name, kernel.op, kernel.summary);
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher { return region.is_single() ? single(region) : Bound(region); };
+  kernel.programs = [regions, single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : regions.programs(region); };
+  kernel.bind = [regions, single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : regions.bind(region); };
   return kernel;
 }
 
