@@ -82,18 +82,18 @@ struct Body {{
                      program.to_string(), members, loads, results, values, step_source(program, "      "), assignments, stores);
 }
 
-std::vector<Program> programs(const Region& region) {
+std::vector<Program> programs(const Region& region, const Config& config) {
   const TileProgram program = pointwise_program(region).program;
   const int width = tile_width(PlaceBytes(program).widest);
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region.cuh",
       [&](std::string_view tiling) { return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width); },
-      min_blocks_of(program, width));
+      TileChoice(config, min_blocks_of(program, width)).blocks);
   for (Program& p : list) p.prelude = prelude(program);
   return list;
 }
 
-Launcher bind(const Region& region) {
+Launcher bind(const Region& region, const Config& config) {
   const TileProgram program = pointwise_program(region).program;
   struct Operand {
     std::size_t index;
@@ -101,7 +101,8 @@ Launcher bind(const Region& region) {
   };
   std::vector<Operand> operands;
   for (const TileProgram::Extra& extra : program.extras) operands.push_back({extra.operand, goes_by_token(region, extra.operand)});
-  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest)](const LaunchArgs& args) {
+  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
+          vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;
     std::array<const TensorView*, most_operands> given{};
     std::size_t count = 0;
@@ -115,13 +116,18 @@ Launcher bind(const Region& region) {
       ++count;
     }
     for (std::size_t i = 0; i < results; ++i) given[count++] = &args.outputs[i];
-    const TileWalk walk(std::span(given.data(), count), width);
+    const TileWalk walk(std::span(given.data(), count), width, vectors);
     pointwise::RegionParams params{walk.tiles().shape, {}};
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
       args.queue->run(walk.tiles().program, walk.tiles().items, params);
     }
   };
+}
+
+int own_blocks(const Region& region) {
+  const TileProgram program = pointwise_program(region).program;
+  return min_blocks_of(program, tile_width(PlaceBytes(program).widest));
 }
 
 Decline declines(const Region& region) {
@@ -137,8 +143,16 @@ Decline declines(const Region& region) {
 Kernel with_regions(Kernel kernel) {
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : bind(region); };
+  kernel.programs = [single = kernel.programs](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : programs(region, config);
+  };
+  kernel.bind = [single = kernel.bind](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : bind(region, config);
+  };
+  kernel.configs = [single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : tile_configs(own_blocks(region)); };
+  kernel.cost = [single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
+    return region.is_single() ? single(region, config, limits) : tile_cost(region, TileChoice(config, own_blocks(region)), limits);
+  };
   return kernel;
 }
 

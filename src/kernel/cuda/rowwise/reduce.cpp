@@ -3,10 +3,20 @@
 
 namespace cermet::cuda {
 
+namespace {
+
+/// Without a model: the kernel of the reduction alone comes first.
+Kernel kernel(const char* name, OpKind op) {
+  Kernel made = row_kernel(name, op, "with what happens to its rows before and after: one pass over memory");
+  made.cost = {};
+  return made;
+}
+
+}  // namespace
+
 extern const Kernel rowwise_reduce_sum, rowwise_reduce_mean, rowwise_reduce_max;
-constexpr const char* const summary = "with what happens to its rows before and after: one pass over memory";
-const Kernel rowwise_reduce_sum = row_kernel("rowwise.reduce_sum", OpKind::reduce_sum, summary);
-const Kernel rowwise_reduce_mean = row_kernel("rowwise.reduce_mean", OpKind::reduce_mean, summary);
-const Kernel rowwise_reduce_max = row_kernel("rowwise.reduce_max", OpKind::reduce_max, summary);
+const Kernel rowwise_reduce_sum = kernel("rowwise.reduce_sum", OpKind::reduce_sum);
+const Kernel rowwise_reduce_mean = kernel("rowwise.reduce_mean", OpKind::reduce_mean);
+const Kernel rowwise_reduce_max = kernel("rowwise.reduce_max", OpKind::reduce_max);
 
 }  // namespace cermet::cuda

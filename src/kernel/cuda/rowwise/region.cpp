@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
 #include "kernel/row_program.hpp"
 #include "kernel/step_builder.hpp"
@@ -21,7 +22,7 @@ struct RowRegion {
   std::string quantization;  ///< in the device's spelling
   RowNeeds needs;
 
-  RowRegion(const Region& region, const RowNeedsOf& needs_of) : program(row_program(region).program) {
+  RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {}) : program(row_program(region).program) {
     if (region.is_single() && needs_of) needs = needs_of(region.problem());
     else tune();
     needs.columns = columns();
@@ -32,6 +33,7 @@ struct RowRegion {
       needs.group = codes.group(p, needs.columns);
       quantization = codes.text(p, needs.columns);
     }
+    needs = configured(needs, config);
   }
   bool is_along_row(std::size_t extra) const {
     const Extent extent = program.tile.extras[extra].extent;
@@ -61,12 +63,13 @@ struct RowRegion {
     const int registers = std::min(128, 56 + 8 * static_cast<int>(along + program.tile.results.size()));
     needs.short_rows = needs.long_rows = {.elements = 16, .registers = registers};
     needs.keep = program.row.from == TileProgram::Source::From::step;
+    needs.loaded_bytes = static_cast<double>(loaded);
     needs.most_columns = static_cast<std::int64_t>(49152 / std::max<std::size_t>(2, loaded));
   }
 };
 
-std::vector<Program> programs(const Region& region, const RowNeedsOf& needs_of) {
-  const RowRegion made(region, needs_of);
+std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
+  const RowRegion made(region, needs_of, config);
   const std::string prelude = row_source(made.program, made.quantization);
   const RowPrograms geometries(made.needs);
   std::vector<Program> list;
@@ -115,8 +118,8 @@ std::vector<std::size_t> quantized_results(const Region& region, const RowRegion
 
 class Bound {
  public:
-  Bound(const Region& region, const RowNeedsOf& needs_of)
-      : made_(region, needs_of),
+  Bound(const Region& region, const Config& config, const RowNeedsOf& needs_of)
+      : made_(region, needs_of, config),
         programs_(made_.needs),
         operands_(operands_of(region, made_)),
         quantized_(quantized_results(region, made_)),
@@ -199,16 +202,27 @@ Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf n
           .summary = std::move(summary),
           .fuses = true,
           .declines = declines,
-          .bind = [needs_of](const Region& region) -> Launcher { return Bound(region, needs_of); },
-          .programs = [needs_of](const Region& region) { return programs(region, needs_of); }};
+          .bind = [needs_of](const Region& region, const Config& config) -> Launcher { return Bound(region, config, needs_of); },
+          .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
+          .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
+          .cost = [needs_of](const Region& region, const Config& config,
+                             const DeviceLimits& limits) { return row_cost(region, RowRegion(region, needs_of, config).needs, limits); }};
 }
 
 Kernel with_row_regions(Kernel kernel) {
   const Kernel regions = row_kernel(kernel.name, kernel.op, kernel.summary);
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [regions, single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : regions.programs(region); };
-  kernel.bind = [regions, single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : regions.bind(region); };
+  kernel.programs = [regions, single = kernel.programs](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : regions.programs(region, config);
+  };
+  kernel.bind = [regions, single = kernel.bind](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : regions.bind(region, config);
+  };
+  kernel.configs = [regions, single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : regions.configs(region); };
+  kernel.cost = [regions, single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
+    return region.is_single() ? single(region, config, limits) : regions.cost(region, config, limits);
+  };
   return kernel;
 }
 
