@@ -31,7 +31,7 @@ struct TileChoice {
   /// What a configuration says, or the kernel's own choice, which differs in its blocks.
   explicit TileChoice(const Config& config, int own_blocks = 3);
 };
-/// "vectors=2 blocks=3", the kernel's own choice first.
+/// The kernel's own choice, then "vectors=1 blocks=3" and such.
 std::vector<Config> tile_configs(int own_blocks = 3);
 /// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
 double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits);

@@ -99,17 +99,17 @@ TileChoice::TileChoice(const Config& config, int own_blocks) : blocks(own_blocks
 }
 
 std::vector<Config> tile_configs(int own_blocks) {
-  std::vector<Config> list{{{"vectors", tile_vectors}, {"blocks", own_blocks}}};
+  std::vector<Config> list(1);
   for (const int blocks : {own_blocks, 2 * own_blocks}) list.push_back({{"vectors", 1}, {"blocks", blocks}});
   return list;
 }
 
 double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits) {
   const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
-  if (!region.target()) return least;
+  if (!region.target()) return limits.launch_seconds + least;
   constexpr double latency = 1.1e-6, vector_bytes = 16;  // of memory under load, seconds; of an operand
   const double in_flight = static_cast<double>(choice.blocks * pointwise_threads * choice.vectors) * vector_bytes;
-  return least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
+  return limits.launch_seconds + least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
 }
 
 std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks) {

@@ -24,9 +24,9 @@ double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? 
 }  // namespace
 
 std::vector<Config> row_configs(const RowNeeds& needs) {
-  if (!has_choice(needs)) return std::vector<Config>(1);
+  std::vector<Config> list(1);
+  if (!has_choice(needs)) return list;
   const RowTuning own = own_tuning(needs);
-  std::vector<Config> list{config_of(own, needs.few_cluster)};
   for (const int elements : {8, 16, 32, 56, 64}) {
     if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_threads < needs.columns) continue;
     const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // registers that hold them
@@ -45,12 +45,12 @@ RowNeeds configured(RowNeeds needs, const Config& config) {
 
 double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits& limits) {
   const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
-  if (!has_choice(needs) || !needs.target) return least;
+  if (!has_choice(needs) || !needs.target) return limits.launch_seconds + least;
   constexpr double latency = 1.1e-6;  // of memory under load, seconds
   const RowGeometry many = RowPrograms(needs).list().front();
   const double in_flight = static_cast<double>(many.min_blocks * (many.threads / many.lanes) * needs.columns) * bytes_of_column(needs);
   const double wanted = limits.read_bytes_per_second / needs.target->multiprocessors * latency;
-  return least * std::max(1.0, wanted / in_flight);
+  return limits.launch_seconds + least * std::max(1.0, wanted / in_flight);
 }
 
 }  // namespace cermet::cuda

@@ -9,7 +9,7 @@
 
 namespace cermet::cuda {
 
-/// "elements=32 registers=72 cluster=7", the kernel's own choice first; one without fields where only its length decides how a row lies.
+/// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a row lies.
 std::vector<Config> row_configs(const RowNeeds& needs);
 /// The needs with what a configuration says in place of the kernel's own choice.
 RowNeeds configured(RowNeeds needs, const Config& config);
