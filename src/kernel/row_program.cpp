@@ -34,10 +34,20 @@ Dims row_dims(const Region& region) {
   return {};
 }
 
+/// Dimensions of a row of an operator: those of its weight.
+int row_rank(const Problem& p) {
+  int rank = 1;
+  if (p.op->kind != OpKind::rms_norm && p.op->kind != OpKind::add_rms_norm && p.op->kind != OpKind::layer_norm) return rank;
+  for (std::size_t i = p.op->kind == OpKind::add_rms_norm ? 2 : 1; i < p.inputs.size(); ++i)
+    if (p.has(i)) rank = p.input(i).rank();
+  return rank;
+}
+
 class Builder {
  public:
-  explicit Builder(const Region& region) : region_(region), steps_(region, [this](const Dims& dims) { return broadcast_extent_of(dims, made_.dims); }) {
+  explicit Builder(const Region& region) : region_(region), steps_(region, [this](const Dims& dims) { return extent(dims); }) {
     made_.dims = row_dims(region);
+    if (region.is_single()) made_.trailing = row_rank(region.problem());
   }
 
   RowProgramOrReason build() {
@@ -53,6 +63,12 @@ class Builder {
   }
 
  private:
+  std::optional<TileProgram::Extent> extent(const Dims& dims) const {
+    if (made_.trailing == 1) return broadcast_extent_of(dims, made_.dims);
+    const bool is_row = std::equal(dims.begin(), dims.end(), made_.dims.end() - made_.trailing, made_.dims.end());
+    return is_row && dims != made_.dims ? TileProgram::Extent::column : extent_of(dims, made_.dims);
+  }
+
   const Problem& problem(std::size_t n) const { return region_.nodes[n].problem; }
 
   void append(std::size_t n) {
@@ -81,7 +97,7 @@ class Builder {
     has_row_ = true;
     return value;
   }
-  bool has_weights_of_rows(std::size_t n, std::size_t weight) const { return !problem(n).has(weight) || problem(n).input(weight).rank() == 1; }
+  bool has_weights_of_rows(std::size_t n, std::size_t weight) const { return !problem(n).has(weight) || problem(n).input(weight).rank() == made_.trailing; }
 
   void rms_norm(std::size_t n) {
     const Problem& p = problem(n);
@@ -90,7 +106,9 @@ class Builder {
     if (!has_weights_of_rows(n, weight)) return steps_.fail(n, "normalizes over several dimensions");
     Source v = steps_.operand(n, 0);
     if (adds) {
-      v = steps_.add(OpKind::add, v, steps_.operand(n, 1));
+      const Source residual = steps_.operand(n, 1);
+      if (residual.from == Source::From::extra) made_.overwritten = static_cast<std::size_t>(residual.index);
+      v = steps_.add(OpKind::add, v, residual);
       if (p.attributes.flag("round_sum")) v = steps_.rounded(v, p.outputs[1].dtype, Rounding::strict);
       steps_.set(n, 1, v);
     }

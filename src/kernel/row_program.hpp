@@ -24,12 +24,14 @@ struct RowProgram {
   };
 
   Dims dims;         ///< [.., columns]
+  int trailing = 1;  ///< dimensions of a row: more than one only of a norm alone
   TileProgram tile;  ///< input i: what reduction i gave. Results extend over places, or over rows where their last dimension is 1
   std::vector<Reduction> reductions;
   TileProgram::Source row;  ///< what the first operator along rows reads: kernels keep it between passes
   std::optional<Quantization> quantization;
-  std::vector<bool> row_steps;       ///< which steps are the same at all places of a row
-  std::vector<bool> results_by_row;  ///< which of the tile's results have one value for each row
+  std::optional<std::size_t> overwritten;  ///< the extra whose memory a result that is `row` may share
+  std::vector<bool> row_steps;             ///< which steps are the same at all places of a row
+  std::vector<bool> results_by_row;        ///< which of the tile's results have one value for each row
 
   /// Whether a value is the same at all places of a row.
   bool goes_by_row(const TileProgram::Source& source) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/support/pointwise_regions.hpp"
+#include "tests/support/standardization.hpp"
 
 namespace cermet {
 
@@ -85,6 +86,7 @@ inline std::vector<NamedRegion> row_regions(const Target* target) {
   list.push_back({"quantized_norm", quantized_norm({DType::bf16, {7, 2048}, ""}, target)});
   list.push_back({"quantized_sum", quantized_sum({DType::bf16, {7, 2048}, "token"}, target)});
   list.push_back({"quantized_sum_of_many_rows", quantized_sum({DType::f16, {512, 256}, "token"}, target)});
+  list.push_back({"standardization", standardization(DType::f32, {33, 1000}, target)});
   return list;
 }
 

@@ -9,26 +9,37 @@ namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
-std::vector<Program> programs(const Problem& p) {
-  return tile_programs("kernel/cuda/device/pointwise/cast.cuh", [&](std::string_view tiling) {
-    return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .to_zero = {}, .width = {}}}>", tiling, device_type(p, 0),
-                       device_name(p.outputs[0].dtype), p.attributes.text("rounding") == "zero", width_of(p));
-  });
+std::vector<Program> programs(const Problem& p, const Config& config) {
+  return tile_programs(
+      "kernel/cuda/device/pointwise/cast.cuh",
+      [&](std::string_view tiling) {
+        return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .to_zero = {}, .width = {}}}>", tiling, device_type(p, 0),
+                           device_name(p.outputs[0].dtype), p.attributes.text("rounding") == "zero", width_of(p));
+      },
+      TileChoice(config).blocks);
 }
 
-Launcher bind(const Problem& p) {
-  return [width = width_of(p)](const LaunchArgs& args) {
+Launcher bind(const Problem& p, const Config& config) {
+  return [width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView* const operands[] = {&args.inputs[0], &args.outputs[0]};
-    const TileWalk walk(operands, width);
+    const TileWalk walk(operands, width, vectors);
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
       args.queue->run(walk.tiles().program, walk.tiles().items, cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
   };
 }
 
+std::vector<Config> configs(const Problem&) { return tile_configs(); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
+
 }  // namespace
 
 extern const Kernel pointwise_cast;
-const Kernel pointwise_cast =
-    with_regions({.name = "pointwise.cast", .op = OpKind::cast, .summary = "a vector for each thread", .bind = bind, .programs = programs});
+const Kernel pointwise_cast = with_regions({.name = "pointwise.cast",
+                                            .op = OpKind::cast,
+                                            .summary = "a vector for each thread",
+                                            .bind = bind,
+                                            .programs = programs,
+                                            .configs = configs,
+                                            .cost = cost});
 
 }  // namespace cermet::cuda

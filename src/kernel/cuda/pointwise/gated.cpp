@@ -15,7 +15,9 @@ std::string_view function_of(const Problem& p) {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
-std::vector<Program> programs(const Problem& p) {
+int own_blocks(const Problem& p) { return function_of(p) == "silu" ? 4 : 3; }
+
+std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/gated.cuh",
       [&](std::string_view tiling) {
@@ -25,24 +27,24 @@ std::vector<Program> programs(const Problem& p) {
             tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_type(p, 0), device_name(p.outputs[0].dtype),
             width_of(p));
       },
-      function_of(p) == "silu" ? 4 : 3);
+      TileChoice(config, own_blocks(p)).blocks);
 }
 
-Launcher bind(const Problem& p) {
+Launcher bind(const Problem& p, const Config& config) {
   gated::Params bound{};
   if (p.op->kind == OpKind::swiglu_clamped) {
     bound.alpha = static_cast<float>(p.attributes.number("alpha"));
     bound.limit = static_cast<float>(p.attributes.number("limit"));
     bound.up_offset = static_cast<float>(p.attributes.number("up_offset"));
   }
-  return [bound, width = width_of(p)](const LaunchArgs& args) {
+  return [bound, width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     const RowView operands[] = {{&x}, {&y}};
     const RowWalk walk(operands);
     const std::int64_t features = y.shape.back();
     if (features == 0) return;
     const bool aligned = walk.aligned(0, width) && walk.aligned(1, width) && features % width == 0;
-    const Tiles tiles(walk, features, width, aligned);
+    const Tiles tiles(walk, features, width, aligned, vectors);
     gated::Params params = bound;
     params.shape = tiles.shape;
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
@@ -53,13 +55,21 @@ Launcher bind(const Problem& p) {
   };
 }
 
+std::vector<Config> configs(const Problem& p) { return tile_configs(own_blocks(p)); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return tile_cost(region, TileChoice(config, own_blocks(region.problem())), limits);
+}
+
 constexpr const char* const summary = "a vector of each half for each thread";
 
 }  // namespace
 
 extern const Kernel pointwise_silu_and_mul, pointwise_gelu_and_mul, pointwise_swiglu_clamped;
-const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind, .programs = programs};
-const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind, .programs = programs};
-const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind, .programs = programs};
+const Kernel pointwise_silu_and_mul{
+    .name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
+const Kernel pointwise_gelu_and_mul{
+    .name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
+const Kernel pointwise_swiglu_clamped{
+    .name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
 
 }  // namespace cermet::cuda

@@ -9,21 +9,24 @@ namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
-std::vector<Program> programs(const Problem& p) {
-  return tile_programs("kernel/cuda/device/pointwise/pointwise.cuh", [&](std::string_view tiling) {
-    return fmt::format(
-        "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, .out = {}, .width = {}, .binary = {}}}>",
-        p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
-  });
+std::vector<Program> programs(const Problem& p, const Config& config) {
+  return tile_programs(
+      "kernel/cuda/device/pointwise/pointwise.cuh",
+      [&](std::string_view tiling) {
+        return fmt::format(
+            "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, .out = {}, .width = {}, .binary = {}}}>",
+            p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
+      },
+      TileChoice(config).blocks);
 }
 
-Launcher bind(const Problem& p) {
+Launcher bind(const Problem& p, const Config& config) {
   std::array<float, 2> parameters{};
   std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
-  return [parameters, width = width_of(p)](const LaunchArgs& args) {
+  return [parameters, width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};
-    const TileWalk walk(operands, width);
+    const TileWalk walk(operands, width, vectors);
     pointwise::Params params{walk.tiles().shape, {}, {}, {}, {parameters[0], parameters[1]}};
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.a = walk.operand(0, launch);
@@ -34,12 +37,20 @@ Launcher bind(const Problem& p) {
   };
 }
 
+std::vector<Config> configs(const Problem&) { return tile_configs(); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
+
 }  // namespace
 
-#define UNARY(op_name, ...)                        \
-  extern const Kernel pointwise_##op_name;         \
-  const Kernel pointwise_##op_name = with_regions( \
-      {.name = "pointwise." #op_name, .op = OpKind::op_name, .summary = "a vector of 16 bytes for each thread", .bind = bind, .programs = programs});
+#define UNARY(op_name, ...)                                                                           \
+  extern const Kernel pointwise_##op_name;                                                            \
+  const Kernel pointwise_##op_name = with_regions({.name = "pointwise." #op_name,                     \
+                                                   .op = OpKind::op_name,                             \
+                                                   .summary = "a vector of 16 bytes for each thread", \
+                                                   .bind = bind,                                      \
+                                                   .programs = programs,                              \
+                                                   .configs = configs,                                \
+                                                   .cost = cost});
 #define UNARY1(name, ...) UNARY(name, )
 #define UNARY2(name, ...) UNARY(name, )
 #define BINARY(name, ...) UNARY(name, )

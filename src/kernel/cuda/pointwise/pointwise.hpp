@@ -6,12 +6,15 @@
 #include <span>
 #include <string>
 
+#include "base/device_limits.hpp"
+#include "kernel/config.hpp"
 #include "kernel/cuda/device/pointwise/tile.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
 namespace cermet::cuda {
 
 inline constexpr int pointwise_threads = 256;
+inline constexpr int tile_vectors = 2;  ///< as in device/pointwise/tile.cuh
 
 /// Elements of a vector where the widest element has this many bytes: 16 bytes of it, but at most 8.
 constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<int>(16 / widest)); }
@@ -19,7 +22,19 @@ constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<in
 /// The tilings for which an elementwise task is compiled, in the order of its programs.
 inline constexpr std::array<std::string_view, 2> tilings{"simple", "general"};
 /// The programs of an elementwise task; task("simple") is its C++ type with that tiling.
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks = 3);
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks);
+
+/// How elements lie over threads where all is aligned and there are many: vectors of each thread, and blocks that must fit on an SM.
+struct TileChoice {
+  int vectors = tile_vectors, blocks = 3;
+
+  /// What a configuration says, or the kernel's own choice, which differs in its blocks.
+  explicit TileChoice(const Config& config, int own_blocks = 3);
+};
+/// The kernel's own choice, then "vectors=1 blocks=3" and such.
+std::vector<Config> tile_configs(int own_blocks = 3);
+/// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
+double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits);
 
 /// Rows of `length` elements cut into work items.
 struct Tiles {
@@ -29,14 +44,15 @@ struct Tiles {
 
   Tiles() = default;
   /// aligned: every row of every operand that goes along the rows lies at a multiple of vectors.
-  Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned);
+  Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int vectors);
 };
 
 /// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely in all are merged.
 class TileWalk {
  public:
   static constexpr std::size_t most_operands = RowWalk::most_operands;
-  TileWalk(std::span<const TensorView* const> operands, int width);
+  /// vectors: of a thread where there are many.
+  TileWalk(std::span<const TensorView* const> operands, int width, int vectors);
 
   std::int64_t launches() const { return walk_->launches(); }
   const Tiles& tiles() const { return tiles_; }

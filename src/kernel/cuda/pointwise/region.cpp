@@ -14,12 +14,16 @@ static_assert(most_operands <= TileWalk::most_operands);
 
 std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
 
+/// One number for everything is not repeated for the places of a vector.
+bool is_scalar(const TileProgram::Extra& extra) { return extra.extent == TileProgram::Extent::scalar; }
+
 /// Bytes of the widest element, and of all that a thread loads for one place.
 struct PlaceBytes {
   std::size_t widest = 1, loaded = 0;
 
   explicit PlaceBytes(const TileProgram& program) {
     for (const auto& extra : program.extras) {
+      if (is_scalar(extra)) continue;
       widest = std::max(widest, size_of(extra.dtype));
       loaded += size_of(extra.dtype);
     }
@@ -36,11 +40,14 @@ int min_blocks_of(const TileProgram& program, int width) {
 std::string prelude(const TileProgram& program) {
   std::string members, loads, values, results, stores, assignments;
   for (std::size_t i = 0; i < program.extras.size(); ++i) {
-    const DType dtype = program.extras[i].dtype;
-    members += fmt::format("    Vector<{}, Width> x{};\n", element(dtype), i);
-    loads += fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, element(dtype));
-    values +=
-        dtype == DType::i32 ? fmt::format("      const int32_t x{0} = raw.x{0}[k];\n", i) : fmt::format("      const float x{0} = to_float(raw.x{0}[k]);\n", i);
+    const std::string type = element(program.extras[i].dtype);
+    const bool scalar = is_scalar(program.extras[i]);
+    members += scalar ? fmt::format("    {} x{};\n", type, i) : fmt::format("    Vector<{}, Width> x{};\n", type, i);
+    loads += scalar ? fmt::format("    raw.x{0} = *static_cast<const {1}*>(operands[{0}].rows.data);\n", i, type)
+                    : fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, type);
+    const std::string value = fmt::format("raw.x{}{}", i, scalar ? "" : "[k]");
+    values += program.extras[i].dtype == DType::i32 ? fmt::format("      const int32_t x{} = {};\n", i, value)
+                                                    : fmt::format("      const float x{} = to_float({});\n", i, value);
   }
   for (std::size_t i = 0; i < program.results.size(); ++i) {
     const TileProgram::Result& result = program.results[i];
@@ -75,18 +82,18 @@ struct Body {{
                      program.to_string(), members, loads, results, values, step_source(program, "      "), assignments, stores);
 }
 
-std::vector<Program> programs(const Region& region) {
+std::vector<Program> programs(const Region& region, const Config& config) {
   const TileProgram program = pointwise_program(region).program;
   const int width = tile_width(PlaceBytes(program).widest);
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region.cuh",
       [&](std::string_view tiling) { return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width); },
-      min_blocks_of(program, width));
+      TileChoice(config, min_blocks_of(program, width)).blocks);
   for (Program& p : list) p.prelude = prelude(program);
   return list;
 }
 
-Launcher bind(const Region& region) {
+Launcher bind(const Region& region, const Config& config) {
   const TileProgram program = pointwise_program(region).program;
   struct Operand {
     std::size_t index;
@@ -94,7 +101,8 @@ Launcher bind(const Region& region) {
   };
   std::vector<Operand> operands;
   for (const TileProgram::Extra& extra : program.extras) operands.push_back({extra.operand, goes_by_token(region, extra.operand)});
-  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest)](const LaunchArgs& args) {
+  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
+          vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;
     std::array<const TensorView*, most_operands> given{};
     std::size_t count = 0;
@@ -108,13 +116,18 @@ Launcher bind(const Region& region) {
       ++count;
     }
     for (std::size_t i = 0; i < results; ++i) given[count++] = &args.outputs[i];
-    const TileWalk walk(std::span(given.data(), count), width);
+    const TileWalk walk(std::span(given.data(), count), width, vectors);
     pointwise::RegionParams params{walk.tiles().shape, {}};
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
       args.queue->run(walk.tiles().program, walk.tiles().items, params);
     }
   };
+}
+
+int own_blocks(const Region& region) {
+  const TileProgram program = pointwise_program(region).program;
+  return min_blocks_of(program, tile_width(PlaceBytes(program).widest));
 }
 
 Decline declines(const Region& region) {
@@ -130,8 +143,16 @@ Decline declines(const Region& region) {
 Kernel with_regions(Kernel kernel) {
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : bind(region); };
+  kernel.programs = [single = kernel.programs](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : programs(region, config);
+  };
+  kernel.bind = [single = kernel.bind](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : bind(region, config);
+  };
+  kernel.configs = [single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : tile_configs(own_blocks(region)); };
+  kernel.cost = [single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
+    return region.is_single() ? single(region, config, limits) : tile_cost(region, TileChoice(config, own_blocks(region)), limits);
+  };
   return kernel;
 }
 

@@ -2,11 +2,11 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/pointwise/pointwise.hpp"
+#include "kernel/roofline.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-constexpr std::uint32_t tile_vectors = 2;          // as in device/pointwise/tile.cuh
 constexpr std::int64_t many_vectors = 132 * 2048;  // what the threads of a large GPU hold at once
 
 /// Whether the last two dimensions of an operand are one run of elements, or one element, where the result is a run.
@@ -31,7 +31,7 @@ void merge_last_two(TensorView& view) {
 
 }  // namespace
 
-TileWalk::TileWalk(std::span<const TensorView* const> operands, int width) {
+TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int vectors) {
   CERMET_ASSERT(operands.size() <= most_operands);
   const std::size_t count = operands.size();
   std::array<TensorView, most_operands> views;
@@ -54,10 +54,10 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width) {
   walk_.emplace(std::span(rows.data(), count), count - 1);
   bool aligned = true;
   for (std::size_t i = 0; i < count; ++i) aligned = aligned && (along_[i] == 0 || walk_->aligned(i, width));
-  tiles_ = Tiles(*walk_, result.shape.back(), width, aligned);
+  tiles_ = Tiles(*walk_, result.shape.back(), width, aligned, vectors);
 }
 
-Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned) {
+Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int most_vectors) {
   const std::int64_t vectors = div_up(length, width);
   require(walk.rows() < std::int64_t{1} << 32 && vectors < std::int64_t{1} << 31,
           "elementwise operator: expected fewer than 2^32 rows of 2^31 vectors, found {} and {}", walk.rows(), vectors);
@@ -73,7 +73,7 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned) 
   shape.item_columns = std::uint32_t{1} << shape.lanes_shift;
   shape.item_rows = pointwise_threads >> shape.lanes_shift;
   // A second vector for each thread keeps more loads in flight; few elements rather take more threads.
-  if (simple && vectors * walk.rows() >= many_vectors) {
+  if (simple && most_vectors > 1 && vectors * walk.rows() >= many_vectors) {
     shape.vectors = tile_vectors;
     if (vectors >= std::int64_t{tile_vectors} * shape.item_columns) {
       shape.step_columns = shape.item_columns;
@@ -90,6 +90,26 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned) 
     shape.shift = static_cast<std::uint32_t>(std::bit_width(shape.tiles_per_row - 1)) - 1;
     shape.magic = static_cast<std::uint32_t>((std::uint64_t{1} << (32 + shape.shift)) / shape.tiles_per_row + 1);
   }
+}
+
+TileChoice::TileChoice(const Config& config, int own_blocks) : blocks(own_blocks) {
+  if (config.empty()) return;
+  vectors = static_cast<int>(config.at("vectors"));
+  blocks = static_cast<int>(config.at("blocks"));
+}
+
+std::vector<Config> tile_configs(int own_blocks) {
+  std::vector<Config> list(1);
+  for (const int blocks : {own_blocks, 2 * own_blocks}) list.push_back({{"vectors", 1}, {"blocks", blocks}});
+  return list;
+}
+
+double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits) {
+  const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
+  if (!region.target()) return limits.launch_seconds + least;
+  constexpr double latency = 1.1e-6, vector_bytes = 16;  // of memory under load, seconds; of an operand
+  const double in_flight = static_cast<double>(choice.blocks * pointwise_threads * choice.vectors) * vector_bytes;
+  return limits.launch_seconds + least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
 }
 
 std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks) {

@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/rowwise/norm_quant.hpp"
 
 #include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/row_configs.hpp"
 #include "op/norm_quant.hpp"
 
 namespace cermet::cuda {
@@ -40,9 +41,9 @@ RowNeeds needs_of(const Problem& p) {
   return needs;
 }
 
-std::vector<Program> programs(const Problem& p) {
+std::vector<Program> programs(const Problem& p, const Config& config) {
   const NormQuant op(p);
-  const RowPrograms geometries(needs_of(p));
+  const RowPrograms geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
     list.push_back(
@@ -56,8 +57,8 @@ std::vector<Program> programs(const Problem& p) {
   return list;
 }
 
-Launcher bind(const Problem& p) {
-  return [op = NormQuant(p), programs = RowPrograms(needs_of(p)), eps = static_cast<float>(p.attributes.number("eps")),
+Launcher bind(const Problem& p, const Config& config) {
+  return [op = NormQuant(p), programs = RowPrograms(configured(needs_of(p), config)), eps = static_cast<float>(p.attributes.number("eps")),
           offset = static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const CodeWalk rows(op.codes, args, {{&x}, {&args.inputs[op.add ? 1 : 0]}, {op.add ? &args.outputs[1] : &x}}, op.add ? 2 : 1);
@@ -81,13 +82,24 @@ Launcher bind(const Problem& p) {
   };
 }
 
+std::vector<Config> configs(const Problem& p) { return row_configs(needs_of(p)); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return row_cost(region, configured(needs_of(region.problem()), config), limits);
+}
+
 constexpr const char* const summary = "a row in registers from its first load to its quantized values";
 
 }  // namespace
 
 extern const Kernel rowwise_rms_norm_quant, rowwise_add_rms_norm_quant;
-const Kernel rowwise_rms_norm_quant{.name = "rowwise.rms_norm_quant", .op = OpKind::rms_norm_quant, .summary = summary, .bind = bind, .programs = programs};
-const Kernel rowwise_add_rms_norm_quant{
-    .name = "rowwise.add_rms_norm_quant", .op = OpKind::add_rms_norm_quant, .summary = summary, .bind = bind, .programs = programs};
+const Kernel rowwise_rms_norm_quant{
+    .name = "rowwise.rms_norm_quant", .op = OpKind::rms_norm_quant, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
+const Kernel rowwise_add_rms_norm_quant{.name = "rowwise.add_rms_norm_quant",
+                                        .op = OpKind::add_rms_norm_quant,
+                                        .summary = summary,
+                                        .bind = bind,
+                                        .programs = programs,
+                                        .configs = configs,
+                                        .cost = cost};
 
 }  // namespace cermet::cuda

@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_configs.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -32,9 +33,9 @@ RowNeeds needs_of(const Problem& p) {
 }
 
 /// All programs of one pass, then those of the next.
-std::vector<Program> programs(const Problem& p) {
+std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
-  const RowPrograms geometries(needs_of(p));
+  const RowPrograms geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   const std::vector<std::string_view> passes = op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
   for (const std::string_view pass : passes)
@@ -52,8 +53,8 @@ std::vector<Program> programs(const Problem& p) {
   return list;
 }
 
-Launcher bind(const Problem& p) {
-  return [op = DynamicQuant(p), programs = RowPrograms(needs_of(p))](const LaunchArgs& args) {
+Launcher bind(const Problem& p, const Config& config) {
+  return [op = DynamicQuant(p), programs = RowPrograms(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
     const CodeWalk rows(op.codes, args, {{&x}, {ids ? ids : &x, ids ? 0 : 1}}, op.per_tensor ? args.outputs.size() : 1);
@@ -102,6 +103,11 @@ Launcher bind(const Problem& p) {
   };
 }
 
+std::vector<Config> configs(const Problem& p) { return row_configs(needs_of(p)); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return row_cost(region, configured(needs_of(region.problem()), config), limits);
+}
+
 }  // namespace
 
 extern const Kernel rowwise_dynamic_quant;
@@ -111,6 +117,8 @@ const Kernel rowwise_dynamic_quant =
                       .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
                       .bind = bind,
                       .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
-                      .programs = programs});
+                      .programs = programs,
+                      .configs = configs,
+                      .cost = cost});
 
 }  // namespace cermet::cuda

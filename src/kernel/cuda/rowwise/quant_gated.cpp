@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/rowwise/gated_quant.hpp"
 
 #include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/row_configs.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -49,9 +50,9 @@ RowNeeds needs_of(const Problem& p) {
           .target = p.target};
 }
 
-std::vector<Program> programs(const Problem& p) {
+std::vector<Program> programs(const Problem& p, const Config& config) {
   const GatedQuant op(p);
-  const RowPrograms geometries(needs_of(p));
+  const RowPrograms geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
     list.push_back(
@@ -64,8 +65,8 @@ std::vector<Program> programs(const Problem& p) {
   return list;
 }
 
-Launcher bind(const Problem& p) {
-  return [op = GatedQuant(p), programs = RowPrograms(needs_of(p))](const LaunchArgs& args) {
+Launcher bind(const Problem& p, const Config& config) {
+  return [op = GatedQuant(p), programs = RowPrograms(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &q = args.outputs[0];
     const bool accumulators = args.has(op.act_scale);
     const CodeWalk rows(op.codes, args, {{&x}, {accumulators ? &args.inputs[op.act_scale] : &x, accumulators ? 0 : 1}}, 1);
@@ -88,14 +89,29 @@ Launcher bind(const Problem& p) {
   };
 }
 
+std::vector<Config> configs(const Problem& p) { return row_configs(needs_of(p)); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return row_cost(region, configured(needs_of(region.problem()), config), limits);
+}
+
 constexpr const char* const summary = "a row in registers from its halves to its quantized values";
 
 }  // namespace
 
 extern const Kernel rowwise_silu_and_mul_quant, rowwise_dequant_swiglu_quant;
-const Kernel rowwise_silu_and_mul_quant{
-    .name = "rowwise.silu_and_mul_quant", .op = OpKind::silu_and_mul_quant, .summary = summary, .bind = bind, .programs = programs};
-const Kernel rowwise_dequant_swiglu_quant{
-    .name = "rowwise.dequant_swiglu_quant", .op = OpKind::dequant_swiglu_quant, .summary = summary, .bind = bind, .programs = programs};
+const Kernel rowwise_silu_and_mul_quant{.name = "rowwise.silu_and_mul_quant",
+                                        .op = OpKind::silu_and_mul_quant,
+                                        .summary = summary,
+                                        .bind = bind,
+                                        .programs = programs,
+                                        .configs = configs,
+                                        .cost = cost};
+const Kernel rowwise_dequant_swiglu_quant{.name = "rowwise.dequant_swiglu_quant",
+                                          .op = OpKind::dequant_swiglu_quant,
+                                          .summary = summary,
+                                          .bind = bind,
+                                          .programs = programs,
+                                          .configs = configs,
+                                          .cost = cost};
 
 }  // namespace cermet::cuda

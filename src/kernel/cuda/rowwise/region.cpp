@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
+#include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
 #include "kernel/row_program.hpp"
 #include "kernel/step_builder.hpp"
@@ -21,9 +22,10 @@ struct RowRegion {
   std::string quantization;  ///< in the device's spelling
   RowNeeds needs;
 
-  explicit RowRegion(const Region& region) : program(row_program(region).program) {
-    const Dim& last = program.dims.back();
-    needs.columns = last.is_constant() ? last.constant() : 0;
+  RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {}) : program(row_program(region).program) {
+    if (region.is_single() && needs_of) needs = needs_of(region.problem());
+    else tune();
+    needs.columns = columns();
     needs.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
@@ -31,7 +33,7 @@ struct RowRegion {
       needs.group = codes.group(p, needs.columns);
       quantization = codes.text(p, needs.columns);
     }
-    tune();
+    needs = configured(needs, config);
   }
   bool is_along_row(std::size_t extra) const {
     const Extent extent = program.tile.extras[extra].extent;
@@ -39,6 +41,12 @@ struct RowRegion {
   }
 
  private:
+  /// Of a row; 0 where they are known at run time only.
+  std::int64_t columns() const {
+    std::int64_t product = 1;
+    for (auto dim = program.dims.end() - program.trailing; dim != program.dims.end(); ++dim) product *= dim->is_constant() ? dim->constant() : 0;
+    return product;
+  }
   /// Few elements for each thread: what a region computes besides is not known here.
   void tune() {
     std::size_t widest = 1, loaded = 0, along = 0;
@@ -55,12 +63,13 @@ struct RowRegion {
     const int registers = std::min(128, 56 + 8 * static_cast<int>(along + program.tile.results.size()));
     needs.short_rows = needs.long_rows = {.elements = 16, .registers = registers};
     needs.keep = program.row.from == TileProgram::Source::From::step;
+    needs.loaded_bytes = static_cast<double>(loaded);
     needs.most_columns = static_cast<std::int64_t>(49152 / std::max<std::size_t>(2, loaded));
   }
 };
 
-std::vector<Program> programs(const Region& region) {
-  const RowRegion made(region);
+std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
+  const RowRegion made(region, needs_of, config);
   const std::string prelude = row_source(made.program, made.quantization);
   const RowPrograms geometries(made.needs);
   std::vector<Program> list;
@@ -109,8 +118,8 @@ std::vector<std::size_t> quantized_results(const Region& region, const RowRegion
 
 class Bound {
  public:
-  explicit Bound(const Region& region)
-      : made_(region),
+  Bound(const Region& region, const Config& config, const RowNeedsOf& needs_of)
+      : made_(region, needs_of, config),
         programs_(made_.needs),
         operands_(operands_of(region, made_)),
         quantized_(quantized_results(region, made_)),
@@ -132,12 +141,12 @@ class Bound {
       const Operand& o = operands_[i];
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
       if (o.walked) {
-        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), 1);
+        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), made_.program.trailing);
       } else {
         params.operands[i].data = view.data;
         if (o.along) aligned = aligned && is_aligned(view, programs_.width());
       }
-      if (o.along && o.walked) params.length = static_cast<std::int32_t>(view.shape.back());
+      if (o.along && o.walked) params.length = length_of(view);
     }
     const std::size_t first_quantized = count;
     for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
@@ -158,6 +167,12 @@ class Bound {
   }
 
  private:
+  std::int32_t length_of(const TensorView& view) const {
+    std::int64_t length = 1;
+    for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
+    return static_cast<std::int32_t>(length);
+  }
+
   RowRegion made_;
   RowPrograms programs_;
   std::vector<Operand> operands_;
@@ -181,11 +196,33 @@ Decline declines(const Region& region) {
 
 }  // namespace
 
+Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf needs_of) {
+  return {.name = std::move(name),
+          .op = op,
+          .summary = std::move(summary),
+          .fuses = true,
+          .declines = declines,
+          .bind = [needs_of](const Region& region, const Config& config) -> Launcher { return Bound(region, config, needs_of); },
+          .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
+          .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
+          .cost = [needs_of](const Region& region, const Config& config,
+                             const DeviceLimits& limits) { return row_cost(region, RowRegion(region, needs_of, config).needs, limits); }};
+}
+
 Kernel with_row_regions(Kernel kernel) {
+  const Kernel regions = row_kernel(kernel.name, kernel.op, kernel.summary);
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [single = kernel.programs](const Region& region) { return region.is_single() ? single(region) : programs(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher { return region.is_single() ? single(region) : Bound(region); };
+  kernel.programs = [regions, single = kernel.programs](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : regions.programs(region, config);
+  };
+  kernel.bind = [regions, single = kernel.bind](const Region& region, const Config& config) {
+    return region.is_single() ? single(region, config) : regions.bind(region, config);
+  };
+  kernel.configs = [regions, single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : regions.configs(region); };
+  kernel.cost = [regions, single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
+    return region.is_single() ? single(region, config, limits) : regions.cost(region, config, limits);
+  };
   return kernel;
 }
 

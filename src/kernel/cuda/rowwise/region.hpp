@@ -1,11 +1,20 @@
-// Regions of row reductions and elementwise operators in one program.
+// Row reductions and elementwise operators, one or many, in one program.
 #pragma once
 
-#include "kernel/kernel.hpp"
+#include <functional>
+
+#include "kernel/cuda/rowwise/rowwise.hpp"
 
 namespace cermet::cuda {
 
-/// The kernel of an operator that reduces rows which also takes regions of several operators whose anchor it is. Alone it keeps its own programs.
+/// How the rows of an operator alone lie over threads.
+using RowNeedsOf = std::function<RowNeeds(const Problem&)>;
+
+/// The kernel of an operator that reduces rows, for regions whose anchor it is and for the operator alone. needs_of: of the operator alone; as for regions
+/// where it is not given.
+Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf needs_of = {});
+
+/// The kernel of such an operator, which alone has programs of its own, that also takes regions of several.
 Kernel with_row_regions(Kernel kernel);
 
 }  // namespace cermet::cuda

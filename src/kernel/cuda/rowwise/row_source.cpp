@@ -67,6 +67,11 @@ namespace {{
   std::vector<bool> row_extras() const { return extras_of(row_steps(), std::span(&p_.row, 1), {}); }
   bool is_plain() const { return p_.row.from == Source::From::extra; }
 
+  /// Whether a result of this type is the row itself.
+  bool stores_row(DType dtype) const {
+    return std::ranges::any_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row && r.dtype == dtype; });
+  }
+
   std::string source_type() const {
     if (is_plain()) return "";
     std::string members, fields, loads, values;
@@ -79,7 +84,8 @@ namespace {{
       }
       members += fmt::format("  const {}* at{};\n", element(extra(i).dtype), i);
       fields += fmt::format("    Vector<{}, width> x{};\n", element(extra(i).dtype), i);
-      loads += fmt::format("{}load_vector<width>(at{} + column)", loads.empty() ? "" : ", ", i);
+      const bool shared = p_.overwritten == i && stores_row(extra(i).dtype);
+      loads += fmt::format("{}{}(at{} + column)", loads.empty() ? "" : ", ", shared ? "load_overwritten<S>" : "load_vector<width>", i);
       values += fmt::format("      const float x{0} = to_float(raw.x{0}[k]);\n", i);
     }
     return fmt::format(R"(template <RowShape S>
@@ -164,6 +170,18 @@ struct Source {{
     if (std::ranges::find(steps, true) != steps.end()) made.steps += step_source(p_.tile, "        ", steps);
     return made;
   }
+  /// Between passes: makes the second convert the row again, which takes fewer registers than to keep its values; but not where both compute the same
+  /// functions of it.
+  std::string forget(std::span<const Source> first, std::span<const Source> second) const {
+    const std::span<const Source> row(&p_.row, 1);
+    const std::vector<bool> a = p_.steps_behind(first, row), b = p_.steps_behind(second, row);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const OpKind function = p_.tile.steps[i].function;
+      const bool cheap = function == OpKind::add || function == OpKind::sub || function == OpKind::mul || function == OpKind::cast;
+      if (a[i] && b[i] && !p_.row_steps[i] && !cheap) return "";
+    }
+    return "    row.forget_values();\n";
+  }
   static std::string each(const Pass& pass, const std::string& declarations, const std::string& statements, const std::string& after) {
     return fmt::format(R"(    row.each([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, const float (&v)[width]) {{
 {}{}#pragma unroll
@@ -179,7 +197,7 @@ struct Source {{
     const std::span<const Source> values(&r.value, 1);
     const std::string value = value_source(r.value);
     std::string text = row_steps_behind(values);
-    if (i > 0) text += "    row.forget_values();\n";
+    if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values);
     const bool maximum = r.kind == Kind::max;
     const int chains = r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
     const std::string part = fmt::format("part{}[k % {}]", i, chains), first = maximum ? "-infinity()" : "0";
@@ -201,9 +219,10 @@ struct Source {{
     std::vector<Source> values;
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
+    const std::vector<Source> last = values;
     std::string text = row_steps_behind(values);
     if (p_.quantization) values.pop_back();
-    if (!p_.reductions.empty()) text += "    row.forget_values();\n";
+    if (!p_.reductions.empty()) text += forget(std::span(&p_.reductions.back().value, 1), last);
     if (values.empty()) return text + quantize(quantization);
     text += "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
     if (!p_.quantization) return text + "    store();\n";

@@ -76,6 +76,7 @@ struct RowNeeds {
   RowTuning short_rows = {}, long_rows = {};  ///< of up to 6144 elements, and of more
   bool keep = false;                          ///< float32 values stay in registers between passes
   int few_cluster = 1;                        ///< blocks that share a long row where rows are few
+  double loaded_bytes = 0;                    ///< that a thread loads for each column; 0: one element of a vector
   std::int64_t most_columns = 32768;          ///< that are held; longer rows are read again for each pass
   const Target* target = nullptr;
 };

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
-#include "kernel/cuda/device/rowwise/norm.cuh"
+#include "kernel/cuda/device/rowwise/sources.cuh"
+#include "kernel/cuda/device/rowwise/statistics.cuh"
 
 namespace cermet::group_norm {
 

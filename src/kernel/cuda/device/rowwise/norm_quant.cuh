@@ -1,9 +1,10 @@
 // rms_norm_quant and add_rms_norm_quant: a row normalised in float32 and quantized as it is stored.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/norm.cuh"
 #include "kernel/cuda/device/rowwise/norm_quant.hpp"
 #include "kernel/cuda/device/rowwise/quantize_row.cuh"
+#include "kernel/cuda/device/rowwise/sources.cuh"
+#include "kernel/cuda/device/rowwise/statistics.cuh"
 
 namespace cermet::norm_quant {
 

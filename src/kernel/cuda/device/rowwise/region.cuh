@@ -2,10 +2,11 @@
 #pragma once
 
 #include "kernel/cuda/device/pointwise/functions.cuh"
-#include "kernel/cuda/device/rowwise/norm.cuh"
+#include "kernel/cuda/device/ptx/cache_policy.cuh"
 #include "kernel/cuda/device/rowwise/quantize_row.cuh"
 #include "kernel/cuda/device/rowwise/region.hpp"
 #include "kernel/cuda/device/rowwise/sources.cuh"
+#include "kernel/cuda/device/rowwise/statistics.cuh"
 
 namespace cermet::row_region {
 
@@ -20,6 +21,18 @@ struct Task {
     Body::template run<S, Team>(p, item, smem);
   }
 };
+
+/// A vector of an operand whose memory is overwritten by the same thread: of many rows, the L2 should keep it until then (after that it is like any other).
+template <RowShape S, class T>
+__device__ __forceinline__ Vector<T, S.width> load_overwritten(const T* from) {
+  if constexpr (S.columns > 0 && !S.uniform && sizeof(Vector<T, S.width>) == 16) {
+    Words<4> words;
+    ptx::load_16(from, ptx::evict_last_policy(), words.at);
+    return __builtin_bit_cast(Vector<T, S.width>, words);
+  } else {
+    return load_vector<S.width>(from);
+  }
+}
 
 /// One number for all columns of a row, or for all rows: `T` at the start of the row.
 template <class T, class Place>

@@ -1,0 +1,56 @@
+#include "kernel/cuda/rowwise/row_configs.hpp"
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "kernel/roofline.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr int warp = 32, most_threads = 1024;
+
+bool has_choice(const RowNeeds& needs) {
+  return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp && needs.columns <= needs.most_columns;
+}
+
+RowTuning own_tuning(const RowNeeds& needs) { return needs.columns <= 6144 ? needs.short_rows : needs.long_rows; }
+
+Config config_of(RowTuning tuning, int cluster) { return {{"elements", tuning.elements}, {"registers", tuning.registers}, {"cluster", cluster}}; }
+
+/// Bytes that a thread loads for each column.
+double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? needs.loaded_bytes : 16.0 / needs.width; }
+
+}  // namespace
+
+std::vector<Config> row_configs(const RowNeeds& needs) {
+  std::vector<Config> list(1);
+  if (!has_choice(needs)) return list;
+  const RowTuning own = own_tuning(needs);
+  for (const int elements : {8, 16, 32, 56, 64}) {
+    if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_threads < needs.columns) continue;
+    const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // registers that hold them
+    list.push_back(config_of({elements, std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168)}, needs.few_cluster));
+  }
+  if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
+  return list;
+}
+
+RowNeeds configured(RowNeeds needs, const Config& config) {
+  if (config.empty()) return needs;
+  needs.short_rows = needs.long_rows = {static_cast<int>(config.at("elements")), static_cast<int>(config.at("registers"))};
+  needs.few_cluster = static_cast<int>(config.at("cluster"));
+  return needs;
+}
+
+double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits& limits) {
+  const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
+  if (!has_choice(needs) || !needs.target) return limits.launch_seconds + least;
+  constexpr double latency = 1.1e-6;  // of memory under load, seconds
+  const RowGeometry many = RowPrograms(needs).list().front();
+  const double in_flight = static_cast<double>(many.min_blocks * (many.threads / many.lanes) * needs.columns) * bytes_of_column(needs);
+  const double wanted = limits.read_bytes_per_second / needs.target->multiprocessors * latency;
+  return limits.launch_seconds + least * std::max(1.0, wanted / in_flight);
+}
+
+}  // namespace cermet::cuda

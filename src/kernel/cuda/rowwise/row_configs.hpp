@@ -1,0 +1,19 @@
+// Configurations of row kernels: elements of a row for each thread, registers that it may use, and blocks that share a long row.
+#pragma once
+
+#include <vector>
+
+#include "base/device_limits.hpp"
+#include "kernel/config.hpp"
+#include "kernel/cuda/rowwise/rowwise.hpp"
+
+namespace cermet::cuda {
+
+/// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a row lies.
+std::vector<Config> row_configs(const RowNeeds& needs);
+/// The needs with what a configuration says in place of the kernel's own choice.
+RowNeeds configured(RowNeeds needs, const Config& config);
+/// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
+double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits& limits);
+
+}  // namespace cermet::cuda

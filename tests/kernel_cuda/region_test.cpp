@@ -1,0 +1,180 @@
+// Regions of several operators in one launch, against the operators one after another.
+#include "tests/kernel_cuda/device_case.hpp"
+#include "tests/support/row_regions.hpp"
+
+namespace cermet {
+namespace {
+
+/// Operands of a region and what its nodes give, each result in its own type.
+struct RegionData {
+  Region region;
+  std::vector<OwnedTensor> operands;
+  std::vector<std::vector<OwnedTensor>> made;  ///< by node and result
+
+  explicit RegionData(const NamedRegion& named) : region(named.region) {
+    std::mt19937_64 random(std::hash<std::string>()(named.name));
+    for (std::size_t i = 0; i < region.operands.size(); ++i) {
+      const TensorType& type = region.operand_type(i);
+      operands.emplace_back(type.dtype, bind(type.dims, {}));
+      const Fill fill = fill_of(i);
+      for (std::int64_t e = 0; e < operands.back().view.elements(); ++e) store(operands.back().view, e, draw(fill, e, random));
+    }
+  }
+  /// The results of the region as the references compute them.
+  std::vector<TensorView> reference() {
+    return run([](const Problem& p, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+      p.op->reference({inputs, outputs, p.attributes});
+    });
+  }
+  /// The same as other functions do: compute(problem, inputs, outputs).
+  template <class Compute>
+  std::vector<TensorView> run(Compute compute) {
+    made.clear();
+    for (const RegionNode& node : region.nodes) {
+      std::vector<TensorView> inputs, outputs;
+      for (const RegionInput& input : node.inputs) {
+        if (input.is_inside()) inputs.push_back(made[static_cast<std::size_t>(input.index)][static_cast<std::size_t>(input.output)].view);
+        else if (input.from == RegionInput::From::outside) inputs.push_back(operands[static_cast<std::size_t>(input.index)].view);
+        else inputs.push_back(absent());
+      }
+      made.emplace_back();
+      for (const TensorType& type : node.problem.outputs) made.back().emplace_back(type.dtype, bind(type.dims, {}));
+      for (const OwnedTensor& tensor : made.back()) outputs.push_back(tensor.view);
+      compute(node.problem, inputs, outputs);
+    }
+    std::vector<TensorView> results;
+    for (const RegionPlace& place : region.results) results.push_back(made[static_cast<std::size_t>(place.node)][static_cast<std::size_t>(place.index)].view);
+    return results;
+  }
+  static TensorView absent() {
+    TensorView view;
+    view.present = false;
+    return view;
+  }
+
+ private:
+  /// Scales of quantized values are positive and such that most values stay in range.
+  Fill fill_of(std::size_t operand) const {
+    const RegionPlace& place = region.operands[operand];
+    const OpKind reader = region.nodes[static_cast<std::size_t>(place.node)].problem.op->kind;
+    if ((reader == OpKind::quantize || reader == OpKind::dequantize) && place.index > 0) return uniform(0.02, 0.04);
+    return region.operand_type(operand).dtype == DType::i32 ? integers(-50, 50) : normal();
+  }
+};
+
+/// Runs a region with its kernel into results whose rows are padded. Returns "" or what is wrong with the memory around them.
+std::string run_on_device(RegionData& data, const Kernel& kernel, std::int64_t padding, TestDevice& gpu, std::vector<DeviceResult>& results) {
+  const DeviceQueue queue = gpu.queue();
+  std::vector<DeviceTensor> memory;
+  std::vector<TensorView> inputs, outputs;
+  for (const OwnedTensor& operand : data.operands) {
+    memory.emplace_back(operand.view, queue);
+    inputs.push_back(memory.back().view);
+  }
+  for (std::size_t r = 0; r < data.region.results.size(); ++r) results.emplace_back(data.region.result_type(r), 1, padding, queue);
+  for (const DeviceResult& result : results) outputs.push_back(result.on_device());
+  const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(data.region));
+  Plan plan;
+  const cuda::TaskQueue tasks(*queue.device, plan, programs);
+  kernel.bind(data.region)({inputs, outputs, nullptr, &gpu.pool, &tasks});
+  plan.enqueue(*queue.stream);
+  for (DeviceResult& result : results) result.download(queue);
+  queue.stream->synchronize();
+  for (const DeviceResult& result : results)
+    if (!result.padding_untouched()) return "wrote between the rows of a strided result";
+  return "";
+}
+
+double unit_of(DType t) {
+  switch (t) {
+    case DType::bf16: return 0x1p-8;
+    case DType::f16: return 0x1p-11;
+    case DType::f8_e4m3: return 0x1p-4;
+    default: return 0x1p-20;
+  }
+}
+
+/// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those behind it by as much.
+std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected, const TensorView& found) {
+  double unit = 0, squares = 0;
+  for (const RegionNode& node : region.nodes)
+    for (const TensorType& type : node.problem.outputs) unit = std::max(unit, unit_of(type.dtype));
+  const std::int64_t count = expected.elements();
+  for (std::int64_t i = 0; i < count; ++i) squares += load(expected, i) * load(expected, i);
+  const double typical = std::sqrt(squares / static_cast<double>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double want = load(expected, i), got = load(found, i);
+    const bool exact = expected.dtype == DType::boolean || expected.dtype == DType::i32;
+    const double bound = exact ? 0 : 8 * unit * (std::abs(want) + typical) + (expected.dtype == DType::i8 ? 1 : 0);
+    if (!(std::abs(want - got) <= bound)) return fmt::format("result {}, element {}: expected {} within {}, found {}", result, i, want, bound, got);
+  }
+  return "";
+}
+
+const Kernel* kernel_of(const Region& region) {
+  for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))
+    if (kernel->fuses && !decline_of(*kernel, region)) return kernel;
+  return nullptr;
+}
+
+void expect_right(const std::vector<NamedRegion>& regions, TestDevice& gpu) {
+  for (const NamedRegion& named : regions) {
+    RegionData data(named);
+    const Kernel* kernel = kernel_of(data.region);
+    ASSERT_NE(kernel, nullptr) << named.name;
+    const std::vector<TensorView> expected = data.reference();
+    for (const std::int64_t padding : {0, 16, 3}) {
+      std::vector<DeviceResult> results;
+      EXPECT_EQ(run_on_device(data, *kernel, padding, gpu, results), "") << named.name << ", padding " << padding;
+      for (std::size_t r = 0; r < results.size(); ++r)
+        EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "") << named.name << ", padding " << padding;
+    }
+  }
+}
+
+TEST(PointwiseRegion, GivesWhatTheOperatorsGive) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  expect_right(pointwise_regions(gpu.device->target()), gpu);
+}
+
+TEST(RowRegion, GivesWhatTheOperatorsGive) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  expect_right(row_regions(gpu.device->target()), gpu);
+}
+
+/// Strict edges give the bits of the unfused kernels.
+TEST(PointwiseRegion, StrictEdgesGiveTheSameBits) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  const DeviceQueue queue = gpu.queue();
+  const auto alone = [&](const Problem& p, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+    BoundOp op(p, select_kernel(p), gpu.pool, queue);
+    std::vector<DeviceTensor> memory;
+    std::vector<TensorView> on_device, given;
+    memory.reserve(inputs.size());
+    for (const TensorView& input : inputs) on_device.push_back(memory.emplace_back(input, queue).view);
+    std::vector<DeviceResult> results;
+    for (const TensorType& type : p.outputs) results.emplace_back(type, 1, 0, queue);
+    for (const DeviceResult& result : results) given.push_back(result.on_device());
+    op.run(on_device, given);
+    for (DeviceResult& result : results) result.download(queue);
+    queue.stream->synchronize();
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      for (std::int64_t i = 0; i < outputs[o].elements(); ++i) copy_element(results[o].view, i, outputs[o], i);
+  };
+  for (const NamedRegion& named : pointwise_regions(gpu.device->target())) {
+    if (!named.name.ends_with("strict")) continue;
+    RegionData data(named);
+    const std::vector<TensorView> expected = data.run(alone);
+    std::vector<DeviceResult> results;
+    EXPECT_EQ(run_on_device(data, *kernel_of(data.region), 0, gpu, results), "") << named.name;
+    for (std::size_t r = 0; r < results.size(); ++r)
+      EXPECT_EQ(std::memcmp(expected[r].data, results[r].view.data, static_cast<std::size_t>(expected[r].elements()) * size_of(expected[r].dtype)), 0)
+          << named.name << ", result " << r;
+  }
+}
+
+}  // namespace
+}  // namespace cermet
