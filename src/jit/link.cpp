@@ -1,6 +1,7 @@
 #include "jit/link.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.hpp"
 #include "jit/unit.hpp"
@@ -8,61 +9,82 @@
 namespace cermet::jit {
 namespace {
 
-constexpr std::int64_t max_params_bytes = 32764;  ///< of a kernel's parameters, from sm_70 on
-
-DispatcherShape shape_of(std::span<const LinkedTask> tasks) {
-  DispatcherShape shape;
-  shape.threads = tasks.front().program.threads;
-  shape.total_bytes = static_cast<std::int64_t>((tasks.size() + 1) * sizeof(std::uint32_t));
-  for (const LinkedTask& task : tasks) {
-    require(task.params_bytes > 0, "link: expected parameters of at least one byte, found {} of {}", task.params_bytes, task.program.task);
-    require(task.program.threads == shape.threads, "link: expected tasks with {} threads, found {} of {}", shape.threads, task.program.threads,
-            task.program.task);
-    require(task.program.cluster == tasks.front().program.cluster, "link: expected tasks with clusters of {}, found {} of {}", tasks.front().program.cluster,
-            task.program.cluster, task.program.task);
-    shape.min_blocks = std::max(shape.min_blocks, task.program.min_blocks);
-    shape.params_bytes.push_back(task.params_bytes);
-    shape.params_offsets.push_back(round_up(shape.total_bytes, params_alignment));
-    shape.total_bytes = shape.params_offsets.back() + task.params_bytes;
-  }
-  shape.total_bytes = round_up(shape.total_bytes, params_alignment);
-  require(shape.total_bytes + 4 <= max_params_bytes, "link: expected at most {} bytes of parameters, found {}", max_params_bytes, shape.total_bytes + 4);
-  return shape;
+template <class T>
+void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
+  std::memcpy(bytes.data() + at, &value, sizeof(T));
 }
 
 }  // namespace
 
-LinkedImage link_tasks(std::span<const LinkedTask> tasks, const std::string& architecture, Report* report, const Options& options) {
-  require(!tasks.empty(), "link: expected at least one task, found none");
+LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::string& architecture, Report* report, const Options& options) {
+  require(!programs.empty(), "link: expected at least one task, found none");
   require(architecture.starts_with("sm_"), "link: expected a native architecture (sm_CC), found '{}'", architecture);
-  const DispatcherShape shape = shape_of(tasks);
-  Report unused;
-  Report& into = report ? *report : unused;
-  into.programs += static_cast<std::int64_t>(tasks.size());
+  LinkedImage linked;
+  for (const cuda::Program& program : programs) {
+    require(program.cluster == 1, "link: expected tasks without clusters, found clusters of {} in {}", program.cluster, program.task);
+    linked.threads = std::max(linked.threads, program.threads);
+    linked.shared_bytes = std::max(linked.shared_bytes, round_up(program.shared_bytes, 16));
+  }
   const cuda::Toolchain& tools = options.toolchain ? *options.toolchain : toolchain();
   using Form = cuda::CompileRequest::Form;
-
   std::vector<Unit> units;
-  LinkedImage linked;
-  linked.params_offsets = shape.params_offsets;
-  linked.params_bytes = shape.total_bytes;
-  linked.threads = shape.threads;
-  linked.cluster = tasks.front().program.cluster;
-  std::string keys, name;
-  for (std::size_t t = 0; t < tasks.size(); ++t) {
-    const cuda::Program& program = tasks[t].program;
-    units.push_back(source_unit(tools, display_name(program.task), linked_task_source(program, linked_task_name(t)), architecture, Form::lto_ir));
-    linked.shared_bytes = std::max(linked.shared_bytes, program.shared_bytes);
-    name += (t > 0 ? " + " : "linked ") + display_name(program.task);
+  std::vector<std::string> names;
+  std::string keys, label;
+  for (const cuda::Program& program : programs) {
+    LinkedBody body = linked_body(program, linked.threads);
+    const auto found = std::find(names.begin(), names.end(), body.name);
+    linked.bodies.push_back(static_cast<std::uint32_t>(found - names.begin()));
+    if (found != names.end()) continue;
+    label += (names.empty() ? "linked " : " + ") + display_name(program.task);
+    units.push_back(source_unit(tools, display_name(program.task), std::move(body.source), architecture, Form::lto_ir));
+    names.push_back(std::move(body.name));
   }
-  units.push_back(source_unit(tools, "dispatcher", dispatcher_source(shape), architecture, Form::lto_ir));
+  units.push_back(source_unit(tools, "dispatcher", dispatcher_source(names, linked.threads, linked.shared_bytes), architecture, Form::lto_ir));
+  linked.shared_bytes += cermet::linked::work_bytes;
   for (const Unit& unit : units) keys += unit.key + "\n";
 
+  Report unused;
+  Report& into = report ? *report : unused;
+  into.programs += static_cast<std::int64_t>(names.size());
   std::vector<std::vector<std::byte>> pieces;
   for (Image& piece : build_units(units, into, options)) pieces.push_back(std::move(piece.bytes));
-  const Unit link = link_unit(tools, name, std::move(pieces), keys, architecture);
+  const Unit link = link_unit(tools, label, std::move(pieces), keys, architecture);
   linked.image = std::move(build_units(std::span(&link, 1), into, options).front());
   return linked;
+}
+
+std::vector<std::byte> linked_table(std::span<const LinkedInstance> instances) {
+  std::vector<bool> is_needed(instances.size());
+  std::int64_t needs = 0, items = 0;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    for (const linked::Need& need : instances[i].needs) {
+      require(need.instance < i, "link: expected instance {} to need earlier ones, found instance {}", i, need.instance);
+      const std::uint32_t available = instances[need.instance].items;
+      require(need.items <= available, "link: expected instance {} to need at most {} items of instance {}, found {}", i, available, need.instance, need.items);
+      is_needed[need.instance] = true;
+    }
+    needs += static_cast<std::int64_t>(instances[i].needs.size());
+    items += instances[i].items;
+  }
+  require(items < std::int64_t{1} << 32, "link: expected fewer than 2^32 work items, found {}", items);
+  const auto count = static_cast<std::int64_t>(instances.size());
+  const std::int64_t needs_at = count * static_cast<std::int64_t>(sizeof(linked::Instance));
+  std::int64_t params_at = round_up(needs_at + needs * static_cast<std::int64_t>(sizeof(linked::Need)), linked::params_alignment);
+  std::vector<std::byte> table(static_cast<std::size_t>(params_at));
+  std::uint32_t first_item = 0, first_need = 0;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const LinkedInstance& from = instances[i];
+    const auto own_needs = static_cast<std::uint32_t>(from.needs.size());
+    put(table, static_cast<std::int64_t>(i * sizeof(linked::Instance)),
+        linked::Instance{from.body, first_item, from.items, first_need, own_needs, is_needed[i], static_cast<std::uint64_t>(params_at)});
+    for (const linked::Need& need : from.needs) put(table, needs_at + first_need++ * static_cast<std::int64_t>(sizeof(linked::Need)), need);
+    first_item += from.items;
+    const auto bytes = static_cast<std::int64_t>(from.parameters.size());
+    table.resize(static_cast<std::size_t>(params_at + round_up(bytes, linked::params_alignment)));
+    if (bytes > 0) std::memcpy(table.data() + params_at, from.parameters.data(), from.parameters.size());
+    params_at = static_cast<std::int64_t>(table.size());
+  }
+  return table;
 }
 
 }  // namespace cermet::jit

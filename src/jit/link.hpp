@@ -3,27 +3,30 @@
 #pragma once
 
 #include "jit/jit.hpp"
+#include "kernel/cuda/device/linked.hpp"
 
 namespace cermet::jit {
 
-/// One of the tasks of a linked image.
-struct LinkedTask {
-  cuda::Program program;
-  std::int64_t params_bytes = 0;  ///< sizeof(Task::Params)
-};
-
-/// Tasks behind one entry function, launched as any program: (params, uint32 items). Its parameters are one block of params_bytes: the uint32
-/// numbers [tasks + 1] of each task's first item, the last of which is the number of items of all, then each task's own parameters at its offset.
-/// Tasks of one launch must not depend on each other: their items run in any order.
+/// Tasks behind one entry function: (linked::Params, uint32). Its blocks are as wide as the widest task; narrower ones run in the first threads. A block
+/// works through a table of instances, each a body with parameters and items of its own. Launch at most as many blocks as are resident at once.
 struct LinkedImage {
-  Image image;                               ///< its function is `entry_name`
-  std::vector<std::int64_t> params_offsets;  ///< [tasks]
-  std::int64_t params_bytes = 0;
-  std::int64_t shared_bytes = 0;  ///< the largest of the tasks'
-  int threads = 0, cluster = 1;
+  Image image;                        ///< its function is `entry_name`
+  std::vector<std::uint32_t> bodies;  ///< of each program: equal ones are linked once
+  std::int64_t shared_bytes = 0;
+  int threads = 0;
 };
 
-/// Links tasks of equal block and cluster size. Needs a native architecture ("sm_90a"). Throws as `build` does.
-LinkedImage link_tasks(std::span<const LinkedTask> tasks, const std::string& architecture, Report* report = nullptr, const Options& options = {});
+/// Links programs without clusters. Needs a native architecture ("sm_90a"). Throws as `build` does.
+LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::string& architecture, Report* report = nullptr, const Options& options = {});
+
+/// A use of a body in a linked launch.
+struct LinkedInstance {
+  std::uint32_t body = 0, items = 0;
+  std::span<const std::byte> parameters;  ///< Task::Params
+  std::vector<linked::Need> needs = {};   ///< of earlier instances: how many of their items must have ended before one of these computes
+};
+
+/// The table that linked::Params names, to be copied to device memory at a multiple of linked::params_alignment.
+std::vector<std::byte> linked_table(std::span<const LinkedInstance> instances);
 
 }  // namespace cermet::jit

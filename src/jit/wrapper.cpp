@@ -1,64 +1,69 @@
 #include "jit/wrapper.hpp"
 
+#include "jit/digest.hpp"
+
 namespace cermet::jit {
 namespace {
 
-std::string includes(const cuda::Program& program) {
-  const std::string headers = fmt::format("#include \"kernel/cuda/device/entry.cuh\"\n#include \"{}\"\n\n", program.header);
+std::string includes(const char* entry, const cuda::Program& program) {
+  const std::string headers = fmt::format("#include \"kernel/cuda/device/{}\"\n#include \"{}\"\n\n", entry, program.header);
   return program.prelude.empty() ? headers : headers + program.prelude + "\n";
 }
+
+/// The team of a program that has its blocks to itself.
+std::string whole_block(const cuda::Program& program) {
+  return program.cluster == 1 ? fmt::format("cermet::BlockTeam<{}>", program.threads)
+                              : fmt::format("cermet::BlockTeam<{}, {}>", program.threads, program.cluster);
+}
+
+constexpr const char* work = "const volatile cermet::linked::Work& work";
 
 }  // namespace
 
 std::string wrapper_source(const cuda::Program& program) {
-  return includes(program) + fmt::format(R"(using Task = {};
+  return includes("entry.cuh", program) + fmt::format(R"(using Task = {};
 
 extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ Task::Params params, unsigned items) {{
   extern __shared__ __align__(1024) char smem[];
-  cermet::run_items<Task>(params, items, smem);
+  cermet::run_items<Task, {}>(params, items, smem);
 }}
 )",
-                                         program.task, program.threads, program.min_blocks, entry_name);
+                                                      program.task, program.threads, program.min_blocks, entry_name, whole_block(program));
 }
 
-std::string linked_task_source(const cuda::Program& program, const std::string& name) {
-  return includes(program) + fmt::format(R"(using Task = {};
-
-extern "C" __device__ void {}(const void* params, unsigned item, char* smem) {{
-  Task::run(*static_cast<const Task::Params*>(params), item, smem);
+LinkedBody linked_body(const cuda::Program& program, int width) {
+  const std::string team =
+      program.threads == width ? fmt::format("cermet::BlockTeam<{}, 1, false>", width) : fmt::format("cermet::PartTeam<{}>", program.threads);
+  const std::string task = includes("linked.cuh", program) + fmt::format("using Task = {};\n\n", program.task);
+  LinkedBody body;
+  body.name = "cermet_task_" + digest(task + team).substr(0, 16);
+  body.source = task + fmt::format(R"(extern "C" __device__ void {}({}, char* smem) {{
+  cermet::linked::run_body<Task, {}>(work, smem);
 }}
 )",
-                                         program.task, name);
+                                   body.name, work, team);
+  return body;
 }
 
-std::string linked_task_name(std::size_t task) { return fmt::format("cermet_task_{}", task); }
-
-std::string dispatcher_source(const DispatcherShape& shape) {
-  std::string members, declarations, calls;
-  const std::size_t tasks = shape.params_bytes.size();
-  for (std::size_t t = 0; t < tasks; ++t) {
-    members += fmt::format("  alignas({}) char params_{}[{}];\n", params_alignment, t, shape.params_bytes[t]);
-    declarations += fmt::format("extern \"C\" __device__ void {}(const void* params, unsigned item, char* smem);\n", linked_task_name(t));
-    const std::string condition = t + 1 < tasks ? fmt::format("if (item < p.first[{}]) ", t + 1) : "";
-    calls += fmt::format("    {}{}{}(p.params_{}, item - p.first[{}], smem);\n", t > 0 ? "else " : "", condition, linked_task_name(t), t, t);
+std::string dispatcher_source(std::span<const std::string> names, int width, std::int64_t shared_bytes) {
+  std::string declarations, calls;
+  for (std::size_t b = 0; b < names.size(); ++b) {
+    declarations += fmt::format("extern \"C\" __device__ void {}({}, char* smem);\n", names[b], work);
+    calls += fmt::format("      case {}: return {}(work, smem);\n", b, names[b]);
   }
-  return fmt::format(R"(struct Params {{
-  unsigned first[{}];
-{}}};
+  return fmt::format(R"(#include "kernel/cuda/device/linked.cuh"
 
 {}
-extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ Params p, unsigned items) {{
+extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ cermet::linked::Params params, unsigned) {{
   extern __shared__ __align__(1024) char smem[];
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-  for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {{
-    if (item != blockIdx.x) __syncthreads();  // another task may have used the shared memory
-{}  }}
+  volatile auto& work = *reinterpret_cast<volatile cermet::linked::Work*>(smem + {});
+  cermet::linked::run_instances(params, work, [&](unsigned body) {{
+    switch (body) {{
+{}    }}
+  }});
 }}
 )",
-                     tasks + 1, members, declarations, shape.threads, shape.min_blocks, entry_name, calls);
+                     declarations, width, entry_name, shared_bytes, calls);
 }
 
 }  // namespace cermet::jit

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "jit/jit.hpp"
-#include "jit/link.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/error_text.hpp"
@@ -31,8 +30,8 @@ TEST(Wrapper, GoldenText) {
   const cuda::Program program{
       .header = "kernel/cuda/device/rowwise/rms_norm.cuh", .task = "cermet::rms_norm::Task<{.hidden = 4096}>", .threads = 128, .min_blocks = 4};
   expect_golden("jit/golden/wrapper.cu", wrapper_source(program));
-  expect_golden("jit/golden/linked_task.cu", linked_task_source(program, linked_task_name(1)));
-  expect_golden("jit/golden/dispatcher.cu", dispatcher_source({{40, 8}, {64, 128}, 192, 128, 2}));
+  expect_golden("jit/golden/linked_task.cu", linked_body(program, 384).source);
+  expect_golden("jit/golden/dispatcher.cu", dispatcher_source(std::vector<std::string>{"cermet_task_a", "cermet_task_b"}, 384, 4096));
 }
 
 TEST_F(Build, EqualProgramsAreCompiledOnce) {
@@ -142,41 +141,6 @@ TEST_F(Build, WithoutACacheEverythingIsCompiled) {
   DiskCache none("", 1 << 30);
   for (int i = 0; i < 2; ++i) build(std::vector{program_of("A")}, "sm_90a", nullptr, {&tools, &none, 1});
   EXPECT_EQ(tools.compiled(), 2);
-}
-
-// ---- Linking ----
-
-TEST_F(Build, LinkedTasksShareOneEntry) {
-  cuda::Program second = program_of("B");
-  second.shared_bytes = 4096;
-  const std::vector<LinkedTask> tasks{{program_of("A"), 40}, {second, 200}, {program_of("A"), 8}};
-  const LinkedImage linked = link_tasks(tasks, "sm_90a", &report, options);
-  EXPECT_EQ(linked.params_offsets, (std::vector<std::int64_t>{64, 128, 384}));
-  EXPECT_EQ(linked.params_bytes, 448);
-  EXPECT_EQ(linked.shared_bytes, 4096);
-  EXPECT_EQ(linked.threads, 256);
-  EXPECT_EQ(tools.compiled(), 4);
-  EXPECT_EQ(tools.linked(), 1);
-  EXPECT_EQ(tools.last().form, cuda::CompileRequest::Form::lto_ir);
-  EXPECT_EQ(text_of(linked.image), linked_task_source(tasks[0].program, "cermet_task_0") + linked_task_source(tasks[1].program, "cermet_task_1") +
-                                       linked_task_source(tasks[2].program, "cermet_task_2") + dispatcher_source({{40, 200, 8}, {64, 128, 384}, 448, 256, 1}));
-  EXPECT_TRUE(link_tasks(tasks, "sm_90a", &report, options).image.from_cache);
-  EXPECT_EQ(tools.linked(), 1);
-  EXPECT_FALSE(link_tasks(std::vector{tasks[1], tasks[0]}, "sm_90a", &report, options).image.from_cache);
-}
-
-TEST_F(Build, TasksThatCannotBeLinkedAreRefused) {
-  const auto refusal = [&](std::vector<LinkedTask> tasks, const std::string& architecture = "sm_90a") {
-    return error_text([&] { link_tasks(tasks, architecture, nullptr, options); });
-  };
-  cuda::Program pair = program_of("A");
-  pair.cluster = 2;
-  EXPECT_EQ(refusal({}), "link: expected at least one task, found none");
-  EXPECT_EQ(refusal({{program_of("A"), 8}}, "compute_90"), "link: expected a native architecture (sm_CC), found 'compute_90'");
-  EXPECT_EQ(refusal({{program_of("A"), 8}, {program_of("B", 128), 8}}), "link: expected tasks with 256 threads, found 128 of B");
-  EXPECT_EQ(refusal({{program_of("A"), 8}, {pair, 8}}), "link: expected tasks with clusters of 1, found 2 of A");
-  EXPECT_EQ(refusal({{program_of("A"), 0}}), "link: expected parameters of at least one byte, found 0 of A");
-  EXPECT_EQ(refusal({{program_of("A"), 40000}}), "link: expected at most 32764 bytes of parameters, found 40068");
 }
 
 }  // namespace

@@ -14,12 +14,9 @@
 
 namespace cermet::cuda {
 
-/// A task with its configuration, compiled at run time to one function for one architecture. The task type has
-///   struct Params                                                     plain data, passed by value
-///   static __device__ void run(const Params&, uint32_t item, char* smem)
-///   static __device__ void prefetch(const Params&, uint32_t item)     optional: touches only operands that no earlier task writes
-///   static __device__ void start, finish(const Params&, uint32_t item, char* smem)    optional: the halves of run; start keeps to what prefetch may touch
-/// and the generated wrapper loops over the items of its block.
+/// A task with its configuration, compiled at run time to one function for one architecture. What a task type has, kernel/cuda/device/entry.cuh says: its
+/// parameters, and a body for the threads of a team, in one piece or in the halves `fetch` and `compute`. The generated wrapper loops over the items of its
+/// block.
 struct Program {
   std::string header;        ///< below src/: "kernel/cuda/device/rowwise/rms_norm.cuh"
   std::string task;          ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"

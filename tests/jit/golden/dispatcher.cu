@@ -1,21 +1,15 @@
-struct Params {
-  unsigned first[3];
-  alignas(64) char params_0[40];
-  alignas(64) char params_1[8];
-};
+#include "kernel/cuda/device/linked.cuh"
 
-extern "C" __device__ void cermet_task_0(const void* params, unsigned item, char* smem);
-extern "C" __device__ void cermet_task_1(const void* params, unsigned item, char* smem);
+extern "C" __device__ void cermet_task_a(const volatile cermet::linked::Work& work, char* smem);
+extern "C" __device__ void cermet_task_b(const volatile cermet::linked::Work& work, char* smem);
 
-extern "C" __global__ void __launch_bounds__(128, 2) cermet_task(const __grid_constant__ Params p, unsigned items) {
+extern "C" __global__ void __launch_bounds__(384, 1) cermet_task(const __grid_constant__ cermet::linked::Params params, unsigned) {
   extern __shared__ __align__(1024) char smem[];
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-  for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {
-    if (item != blockIdx.x) __syncthreads();  // another task may have used the shared memory
-    if (item < p.first[1]) cermet_task_0(p.params_0, item - p.first[0], smem);
-    else cermet_task_1(p.params_1, item - p.first[1], smem);
-  }
+  volatile auto& work = *reinterpret_cast<volatile cermet::linked::Work*>(smem + 4096);
+  cermet::linked::run_instances(params, work, [&](unsigned body) {
+    switch (body) {
+      case 0: return cermet_task_a(work, smem);
+      case 1: return cermet_task_b(work, smem);
+    }
+  });
 }

@@ -1,38 +1,42 @@
 // What every compiled task has around it: the entry function of a generated source is one call of run_items.
+//
+// A task is a type with
+//   struct Params                              plain data
+//   run(p, item, team, smem)                   all of a work item; items come in any order. Where it streams what no launch writes (weights), two halves:
+//   fetch(p, item, team, smem)                 starts what depends on no earlier task, and waits for none
+//   compute(p, item, team, smem)               the rest; a fetch of the same item comes before
+// Shared memory is what the caller hands in, in any state. Halves have it to themselves from fetch to the end of compute; what is run in one piece puts
+// team.sync() between the last reads of one item and the first writes of the next. What is to live on from item to item is a
+//   struct Ring                                set up by Ring(p, team, smem) before a block's first item, handed to every call as the last argument, and
+//                                              ended by ring.close(p, team, smem) after the last item. It keeps its own position, because neither the
+//                                              number of blocks nor the items' numbers say anything about it. The caller puts no barrier between items.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
 
 namespace cermet {
 
-/// Whether a task's run is two halves: start(p, item, smem), which touches only operands that no earlier task writes, and finish(p, item, smem).
-template <class Task>
-concept TwoHalves = requires(const typename Task::Params& p, char* smem) {
-  Task::start(p, 0u, smem);
-  Task::finish(p, 0u, smem);
-};
-
-/// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
-/// start at once and touches what earlier launches write only after they have ended; what no launch writes (weights) it may fetch before:
-/// Task::prefetch(p, item), where the task has one, or its first half.
-template <class Task>
-__device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+__device__ __forceinline__ void wait_for_earlier_launches() {
 #if CERMET_ARCH >= 900
-  if constexpr (overlap_of<Task>() == Overlap::late) return run_items_late<Task>(p, items, smem);
-  asm volatile("griddepcontrol.launch_dependents;");
-  if (blockIdx.x < items) {
-    if constexpr (TwoHalves<Task>) Task::start(p, blockIdx.x, smem);
-    else if constexpr (requires { Task::prefetch(p, blockIdx.x); }) Task::prefetch(p, blockIdx.x);
-  }
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#else
-  if constexpr (TwoHalves<Task>)
-    if (blockIdx.x < items) Task::start(p, blockIdx.x, smem);
 #endif
+}
+
+// ---- Tasks that are not converted to teams; to be deleted with the last of them ----
+template <class Task>
+__device__ __forceinline__ void run_items_without_team(const typename Task::Params& p, uint32_t items, char* smem) {
+  constexpr bool halves = requires { Task::start(p, 0u, smem); };
+  if (blockIdx.x < items) {
+    if constexpr (halves) Task::start(p, blockIdx.x, smem);
+#if CERMET_ARCH >= 900
+    else if constexpr (requires { Task::prefetch(p, blockIdx.x); }) Task::prefetch(p, blockIdx.x);
+#endif
+  }
+  wait_for_earlier_launches();
   for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
-    if constexpr (TwoHalves<Task>) {
+    if constexpr (halves) {
       if (item != blockIdx.x) {
-        __syncthreads();  // the last item's shared memory
+        __syncthreads();
         Task::start(p, item, smem);
       }
       Task::finish(p, item, smem);
@@ -40,6 +44,35 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
       Task::run(p, item, smem);
     }
   }
+}
+// ----
+
+/// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
+/// start at once and touches what earlier launches write only after they have ended; what no launch writes (weights) it may fetch before.
+template <class Task, class Team>
+__device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+  using Call = TaskCall<Task, Team>;
+  constexpr Team team;
+#if CERMET_ARCH >= 900
+  if constexpr (overlap_of<Task>() == Overlap::late) return run_items_late<Task>(p, items, team, smem);
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+  if constexpr (Call::without_team) return run_items_without_team<Task>(p, items, smem);
+  typename Call::Ring ring(p, team, smem);
+  if constexpr (Call::halves) {
+    // One fetch in the code, although only the first item's comes before the wait.
+#pragma unroll 1
+    for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
+      if (!Call::keeps_ring && item != blockIdx.x) team.sync();  // the last item's shared memory
+      Call::fetch(p, item, team, smem, ring);
+      if (item == blockIdx.x) wait_for_earlier_launches();
+      Call::compute(p, item, team, smem, ring);
+    }
+  } else {
+    wait_for_earlier_launches();
+    for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) Call::compute(p, item, team, smem, ring);
+  }
+  ring.close(p, team, smem);
 }
 
 }  // namespace cermet

@@ -1,7 +1,7 @@
 // When the launch after a task's may start (sm_90 and later, where launches overlap).
 #pragma once
 
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/task.cuh"
 
 namespace cermet {
 
@@ -21,8 +21,11 @@ __host__ __device__ constexpr Overlap overlap_of() {
 #if CERMET_ARCH >= 900
 /// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the compiler takes what no item changes
 /// (parameters, which are far away at first, and what follows from them) out of the loop and before the wait.
-template <class Task>
-__device__ __forceinline__ void run_items_late(const typename Task::Params& p, uint32_t items, char* smem) {
+template <class Task, class Team>
+__device__ __forceinline__ void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
+  using Call = TaskCall<Task, Team>;
+  static_assert(!Call::halves && !Call::keeps_ring);
+  NoRing ring(p, team, smem);
   uint32_t item = blockIdx.x;
 #pragma unroll 1
   while (true) {
@@ -31,7 +34,7 @@ __device__ __forceinline__ void run_items_late(const typename Task::Params& p, u
       asm volatile("griddepcontrol.launch_dependents;");
     }
     if (item >= items) return;
-    Task::run(p, item, smem);
+    Call::compute(p, item, team, smem, ring);
     item += gridDim.x;
   }
 }

@@ -66,10 +66,9 @@ std::vector<Program> programs(const Problem& p) {
                    .threads = permute::threads,
                    .shared_bytes = shared};
   };
-  std::vector<Program> list{program("Direct", permute::pass_experts * 4)};
+  std::vector<Program> list{program("Direct", permute::direct_shared_bytes)};
   if (sorts_in_chunks(max_pairs(p), p.attributes.integer("experts"))) {
-    const std::int64_t counts = std::int64_t{permute::warps} * permute::chunk_experts * 4;
-    list.insert(list.end(), {program("Count", counts), program("Place", counts), program("Copy", 0)});
+    list.insert(list.end(), {program("Count", permute::count_shared_bytes), program("Place", permute::place_shared_bytes), program("Copy", 0)});
   }
   return list;
 }

@@ -27,7 +27,7 @@ __device__ __forceinline__ float scale_of(float* scale_at, float largest) {
     return *scale_at;
   } else {
     const float scale = largest / largest_code(To{});
-    if (threadIdx.x % 32 == 0) *scale_at = scale;
+    if (lane_index() == 0) *scale_at = scale;
     return scale;
   }
 }
@@ -49,7 +49,7 @@ __device__ __forceinline__ SlotPlace<To> slot_place(const Cache& c, int64_t slot
 template <int Size, int Width, Scales S, class From, class To>
 __device__ __forceinline__ void write_vector(const From* from, const SlotPlace<To>& place) {
   constexpr int steps = static_cast<int>(div_up(Size, 32 * Width));
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = static_cast<int>(lane_index());
   Vector<From, Width> x[steps];
 #pragma unroll
   for (int i = 0; i < steps; ++i) {
@@ -76,31 +76,32 @@ __device__ __forceinline__ void write_vector(const From* from, const SlotPlace<T
   }
 }
 
-/// Slots of tokens first .. first + count (at most most_item_tokens) for the whole block, -1 where nothing is to be
+/// Slots of tokens first .. first + count (at most most_item_tokens) for the whole team, -1 where nothing is to be
 /// written: the slot is negative or outside the cache, or a later token of the launch overwrites it. `memory`:
 /// slot_memory_bytes(count); the slots follow its first element.
-template <class Slot, int Threads>
-__device__ __forceinline__ const int64_t* collect_slots(const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots, int64_t* memory) {
+template <class Slot, class Team>
+__device__ __forceinline__ const int64_t* collect_slots(Team team, const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots,
+                                                        int64_t* memory) {
   const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };
   auto* overwritten = reinterpret_cast<uint32_t*>(memory);  // bit i: token first + i
   int64_t* slots = memory + 1;
-  __syncthreads();  // an earlier item may still be reading
-  if (threadIdx.x == 0) *overwritten = 0;
-  if (static_cast<int>(threadIdx.x) < count) {
-    const int64_t slot = slot_of(first + threadIdx.x);
-    slots[threadIdx.x] = slot < all_slots ? slot : -1;
+  team.sync();  // an earlier item may still be reading
+  if (team.rank() == 0) *overwritten = 0;
+  if (static_cast<int>(team.rank()) < count) {
+    const int64_t slot = slot_of(first + team.rank());
+    slots[team.rank()] = slot < all_slots ? slot : -1;
   }
-  __syncthreads();
+  team.sync();
   if (first + 1 >= tokens) return slots;
-  for (int64_t t = first + 1 + threadIdx.x; t < tokens; t += Threads) {
+  for (int64_t t = first + 1 + team.rank(); t < tokens; t += Team::size) {
     const int64_t later = slot_of(t);
     const int before = static_cast<int>(min_of(static_cast<int64_t>(count), t - first));
     for (int i = 0; i < before; ++i)
       if (slots[i] == later) atomicOr(overwritten, 1u << i);
   }
-  __syncthreads();
-  if (static_cast<int>(threadIdx.x) < count && (*overwritten >> threadIdx.x & 1u) != 0) slots[threadIdx.x] = -1;
-  __syncthreads();
+  team.sync();
+  if (static_cast<int>(team.rank()) < count && (*overwritten >> team.rank() & 1u) != 0) slots[team.rank()] = -1;
+  team.sync();
   return slots;
 }
 

@@ -59,9 +59,9 @@ __device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, 
   for (int e = 0; e < 4; ++e) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to - d, d + e);
 }
 
-template <DecodeConfig C>
+template <DecodeConfig C, class Team>
 struct DecodeBlock {
-  using Load = DecodeLoad<C>;
+  using Load = DecodeLoad<C, Team>;
   using Tile = DecodeTile<C>;
   static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
   static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
@@ -74,17 +74,17 @@ struct DecodeBlock {
     char* stage;  ///< this warp's first one
     __device__ __forceinline__ explicit Shared(char* smem) {
       sums = reinterpret_cast<float*>(smem);
-      stage = smem + decode_control_bytes(warps, C.rows) + static_cast<int>(threadIdx.x / 32) * stages * stage_bytes;
+      stage = smem + decode_control_bytes(warps, C.rows) + static_cast<int>(Team::warp()) * stages * stage_bytes;
     }
     __device__ __forceinline__ float* outputs(int warp, int at) const {
-      return reinterpret_cast<float*>(stage + (warp - static_cast<int>(threadIdx.x / 32)) * stages * stage_bytes + at * stage_bytes);
+      return reinterpret_cast<float*>(stage + (warp - static_cast<int>(Team::warp())) * stages * stage_bytes + at * stage_bytes);
     }
   };
 
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
   static __device__ __forceinline__ void prepare(const Shared& shared) {
     if constexpr (C.head_size % 16 != 0) {
-      for (int i = static_cast<int>(threadIdx.x % 32); i < stages * keys; i += 32)
+      for (int i = static_cast<int>(lane_index()); i < stages * keys; i += 32)
         *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + i / keys * stage_bytes + Load::K::offset(i % keys, C.head_size / 8)) = {};
       __syncwarp();
     }
@@ -115,7 +115,7 @@ struct DecodeBlock {
   /// row, i counting them.
   template <class Sink>
   static __device__ __forceinline__ void add_warps(const Shared& shared, int rows, const typename Tile::State& state, int stage, Sink&& sink) {
-    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const int lane = static_cast<int>(lane_index()), warp = static_cast<int>(Team::warp());
     float* own = shared.outputs(warp, stage);
     __syncwarp();  // other lanes may still be reading the tile
 #pragma unroll
@@ -131,8 +131,8 @@ struct DecodeBlock {
             C.rows == 8 ? Vector<float, 2>{part[0] + part[2], part[1] + part[3]} : Vector<float, 2>{part[2 * h], part[2 * h + 1]};
       }
     }
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < rows * (C.value_size / 4); i += threads) {
+    Team::sync();
+    for (int i = static_cast<int>(Team::rank()); i < rows * (C.value_size / 4); i += threads) {
       const int r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
       float top = -infinity();
 #pragma unroll
@@ -144,7 +144,7 @@ struct DecodeBlock {
                  *reinterpret_cast<const Vector<float, 4>*>(shared.outputs(w, stage) + r * exchange_row + d), top);
       sink(i, r, d, part);
     }
-    __syncthreads();
+    Team::sync();
   }
 };
 

@@ -10,10 +10,10 @@
 
 namespace cermet::attention {
 
-template <DecodeConfig C>
-struct DecodeClusterTask {
+template <DecodeConfig C, class Team>
+struct DecodeCluster {
   using Params = DecodeParams;
-  using Block = DecodeBlock<C>;
+  using Block = DecodeBlock<C, Team>;
   using Load = typename Block::Load;
   using Tile = typename Block::Tile;
   using Planner = Plan<Load::plan>;
@@ -31,14 +31,14 @@ struct DecodeClusterTask {
   /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not
   /// all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little
   /// time, never correctness.
-  static __device__ __forceinline__ void prefetch(const Params& params, uint32_t item) {
+  static __device__ __forceinline__ void fetch(const Params& params, uint32_t item) {
     const attention::Params& p = params.a;
     touch_parameters(params);
     if (!Load::one_page || p.sequences == 0) return;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;
     const int sequence = min_of(span / p.kv_heads, p.sequences - 1);
     constexpr int most_tiles = decode_prefetch_bytes / Block::stage_bytes;
-    const int tile = static_cast<int>(threadIdx.x), first = (tile * ranks + rank) * Load::keys, index = first / C.block;
+    const int tile = static_cast<int>(Team::rank()), first = (tile * ranks + rank) * Load::keys, index = first / C.block;
     if (tile >= most_tiles || index >= p.pages) return;
     const int keys = ptx::load_l2(p.context_lens + sequence);
     const int page = ptx::load_l2(p.block_tables + sequence * p.table_stride + index);
@@ -65,19 +65,19 @@ struct DecodeClusterTask {
   /// Prefetches into the L1 what the plan of a decoding step reads, all at once; later reads that depend on each other
   /// find it there.
   static __device__ __forceinline__ void warm(const attention::Params& p, int tile, int rank) {
-    const int lane = static_cast<int>(threadIdx.x % 32), likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
+    const int lane = static_cast<int>(lane_index()), likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
     if (p.query_starts && lane <= p.sequences) ptx::touch(static_cast<const int32_t*>(p.query_starts) + lane);
     if (lane == 0) ptx::touch(p.context_lens + likely);
     if (page < p.pages) ptx::touch(p.block_tables + likely * p.table_stride + page);
   }
 
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
+  static __device__ __forceinline__ void compute(const Params& params, uint32_t item, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks);
     Inbox& inbox = *reinterpret_cast<Inbox*>(smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, C.warps, C.stages, C.rows));
     warm(p, span / C.kv_heads, rank);
-    if (threadIdx.x == 0) {
+    if (Team::rank() == 0) {
       ptx::mbarrier_init(inbox.full, 1);
       ptx::fence_mbarrier_init();
     }
@@ -117,7 +117,7 @@ struct DecodeClusterTask {
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
     }
     const int rows = at.tile.rows, own = (rows * (C.value_size / 4) - rank + ranks - 1) / ranks;  // groups of elements are dealt out in turn, too
-    if (threadIdx.x == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
+    if (Team::rank() == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
     Block::add_warps(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
@@ -127,9 +127,9 @@ struct DecodeClusterTask {
                                Vector<float, 4>{part.output[0], part.output[1], part.output[2], part.output[3]}, full);
       ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i / ranks], owner), Vector<float, 2>{part.maximum, part.sum}, full);
     });
-    if (static_cast<int>(threadIdx.x) >= own) return;
+    if (static_cast<int>(Team::rank()) >= own) return;
     ptx::mbarrier_wait_cluster(inbox.full, 0);  // then no block writes here any more, and this one may end
-    for (int j = static_cast<int>(threadIdx.x); j < own; j += threads) {
+    for (int j = static_cast<int>(Team::rank()); j < own; j += threads) {
       const int i = j * ranks + rank, r = i / (C.value_size / 4), d = i % (C.value_size / 4) * 4;
       float top = -infinity();
 #pragma unroll
@@ -140,6 +140,22 @@ struct DecodeClusterTask {
       write_row<C>(p, at.tile, at.head, r, d, part);
     }
 #endif
+  }
+};
+
+template <DecodeConfig C>
+struct DecodeClusterTask {
+  using Params = DecodeParams;
+
+  template <class Team>
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+#if CERMET_ARCH >= 900
+    DecodeCluster<C, Team>::fetch(p, item);
+#endif
+  }
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team, char* smem) {
+    DecodeCluster<C, Team>::compute(p, item, smem);
   }
 };
 

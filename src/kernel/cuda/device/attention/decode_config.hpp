@@ -17,7 +17,7 @@ constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, 
 }
 /// Floats of a block's part of a span: maxima and sums of its rows, then their outputs.
 constexpr int decode_part_floats(int rows, int value_size) { return rows * (2 + value_size); }
-constexpr int64_t decode_flag_bytes(int blocks) { return (8 * int64_t{blocks} + 255) / 256 * 256; }
+constexpr int64_t decode_flag_bytes(int blocks) { return (16 * int64_t{blocks} + 255) / 256 * 256; }
 constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
   return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
 }

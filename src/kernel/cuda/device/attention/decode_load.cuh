@@ -16,7 +16,7 @@ struct DecodeConfig {
   int ranks = 1;                                      ///< blocks of a cluster, to which the tiles of a span are dealt out in turn
 };
 
-template <DecodeConfig C>
+template <DecodeConfig C, class Team>
 struct DecodeLoad {
   static constexpr int keys = C.tile_keys;
   using K = TileRows<C.head_size, keys>;
@@ -24,11 +24,12 @@ struct DecodeLoad {
   static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
   static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+  static_assert(Team::size == 32 * C.warps && Team::cluster == C.ranks);
+
+  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
   /// First key of this warp's tile.
   static __device__ __forceinline__ int first_key(const Place& at) {
-    const int rank = C.ranks == 1 ? 0 : static_cast<int>(blockIdx.x % C.ranks);
-    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(threadIdx.x / 32)) * C.ranks + rank) * keys;
+    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + static_cast<int>(Team::cluster_rank())) * keys;
   }
   /// Row of a tile that this lane looks after.
   static __device__ __forceinline__ int own_row() { return lane() % keys; }

@@ -74,7 +74,7 @@ struct Plan {
 
   /// Units of sequences up to and with that of each lane, in sequences first .. first + 32.
   static __device__ __forceinline__ int units_up_to(const Params& p, int first) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
     int units = first + lane < p.sequences ? units_of(p, first + lane) : 0;
 #pragma unroll
     for (int offset = 1; offset < 32; offset *= 2) {

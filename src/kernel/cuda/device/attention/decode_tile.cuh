@@ -12,7 +12,6 @@ namespace cermet::attention {
 template <DecodeConfig C>
 struct DecodeTile {
   using T = Element<C.kv>;
-  using Load = DecodeLoad<C>;
   static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16, halves = C.rows / 8;
   static constexpr bool split_queries = C.q != C.kv;
 
@@ -39,7 +38,7 @@ struct DecodeTile {
   };
   static __device__ __forceinline__ void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       const int r = lane / 4 + 8 * h, row = tile.first_row + r;
@@ -74,8 +73,8 @@ struct DecodeTile {
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
   static __device__ __forceinline__ void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
-    using K = typename Load::K;
-    const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 16 * 8 + lane % 8, swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
+    using K = TileRows<C.head_size, keys>;
+    const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8, swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
     const char* own = tile + row * K::row_bytes;
     constexpr int chains = keys == 16 && k_steps > 1 ? 2 : 1;  // sums of every second step: products that do not wait for each other
     float parts[chains][keys / 8][4] = {};
@@ -113,7 +112,7 @@ struct DecodeTile {
         for (int e = 0; e < 2 * halves; ++e) scores[n][e] *= scale_log2;
     }
     if (plain && whole) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       const int row = tile.first_row + lane / 4 + 8 * h, position = tile.position + row / C.group;
@@ -168,8 +167,8 @@ struct DecodeTile {
   }
 
   static __device__ __forceinline__ void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
-    using V = typename Load::V;
-    const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 8 % 2 * 8 + lane % 8, swizzle = V::swizzle(row) ^ lane / 16 * 16;
+    using V = TileRows<C.value_size, keys>;
+    const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8, swizzle = V::swizzle(row) ^ lane / 16 * 16;
     const char* own = tile + row * V::row_bytes;
 #pragma unroll
     for (int n = 0; n < keys / 8; n += 2) {

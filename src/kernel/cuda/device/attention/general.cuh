@@ -35,12 +35,12 @@ struct GeneralTask {
 
   /// Elements [0, Size) of one row as float32, zeros up to `Padded`; vectors of up to 16 bytes where the addresses allow it. Called by all threads
   /// for the rows of a tile: row(r) gives the address (null: fill), fill(r) what stands in for it, scale(r) a factor.
-  template <class T, int Size, int Padded, class Address>
-  static __device__ __forceinline__ void load_tile(float* to, int row_step, int count, bool aligned, Address&& address) {
+  template <class T, int Size, int Padded, class Team, class Address>
+  static __device__ __forceinline__ void load_tile(Team team, float* to, int row_step, int count, bool aligned, Address&& address) {
     constexpr int whole = per_16_bytes<T>, width = Size % whole == 0 ? whole : 1;
     if (width > 1 && aligned) {
       constexpr int vectors = Size / width;
-      for (int i = static_cast<int>(threadIdx.x); i < count * vectors; i += threads) {
+      for (int i = static_cast<int>(team.rank()); i < count * vectors; i += threads) {
         const int r = i / vectors, d = i % vectors * width;
         float factor = 1.0f, fill = 0.0f;
         const T* from = address(r, factor, fill);
@@ -51,7 +51,7 @@ struct GeneralTask {
         for (int e = 0; e < width; ++e) out[e] = from ? to_float(x[e]) * factor : fill;
       }
     } else {
-      for (int i = static_cast<int>(threadIdx.x); i < count * Size; i += threads) {
+      for (int i = static_cast<int>(team.rank()); i < count * Size; i += threads) {
         const int r = i / Size, d = i % Size;
         float factor = 1.0f, fill = 0.0f;
         const T* from = address(r, factor, fill);
@@ -59,16 +59,17 @@ struct GeneralTask {
       }
     }
     if constexpr (Padded != Size)
-      for (int i = static_cast<int>(threadIdx.x); i < count * (Padded - Size); i += threads)
+      for (int i = static_cast<int>(team.rank()); i < count * (Padded - Size); i += threads)
         to[i / (Padded - Size) * row_step + Size + i % (Padded - Size)] = 0.0f;
   }
 
   /// Loads keys (or values) first .. first + 32 of a sequence and head; those from `end` on are zeros, those of an impossible page NaN.
-  template <int Size>
-  static __device__ __forceinline__ void load_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end, float* to) {
+  template <int Size, class Team>
+  static __device__ __forceinline__ void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end,
+                                                   float* to) {
     using T = Element<C.kv>;
     const int32_t* table = paged ? p.block_tables + s.index * p.table_stride : nullptr;
-    load_tile<T, Size, static_cast<int>(div_up(Size, 4)) * 4>(to, key_row, keys, p.aligned, [&](int r, float& factor, float& fill) -> const T* {
+    load_tile<T, Size, static_cast<int>(div_up(Size, 4)) * 4>(team, to, key_row, keys, p.aligned, [&](int r, float& factor, float& fill) -> const T* {
       const int j = first + r;
       if (j >= end) return nullptr;
       int64_t page = 0, row = s.key_begin + j;
@@ -87,7 +88,7 @@ struct GeneralTask {
 
   /// scores[r] of this lane's key.
   static __device__ __forceinline__ void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) scores[r] = 0.0f;
 #pragma unroll 4
@@ -104,7 +105,7 @@ struct GeneralTask {
 
   /// Scores of a tile become weights relative to the rows' new maxima, in shared memory; sums and outputs follow the maxima.
   static __device__ __forceinline__ void update(const Params& p, State& state, const float (&dots)[warp_rows], int first, float* weights) {
-    const int lane = static_cast<int>(threadIdx.x % 32), j = first + lane;
+    const int lane = static_cast<int>(lane_index()), j = first + lane;
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) {
       const bool seen = j >= state.seen[r].first && j < state.seen[r].last;
@@ -129,7 +130,7 @@ struct GeneralTask {
   /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it may be NaN.
   template <bool Masked>
   static __device__ __forceinline__ void multiply_values(State& state, const float* weights, const float* tile, int first) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
 #pragma unroll 1
     for (int j = 0; j < keys; j += 4) {
       Vector<float, 4> weight[warp_rows];
@@ -153,7 +154,7 @@ struct GeneralTask {
 
   static __device__ __forceinline__ void store(const Params& p, const Sequence& s, const State& state, int row, int rows_left) {
     using Out = Element<C.out>;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) {
       const float sum = warp_reduce<Sum>(state.sum[r]);
@@ -168,8 +169,9 @@ struct GeneralTask {
     }
   }
 
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, char* smem) {
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(threadIdx.x / 32);
+  template <class Team>
+  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(team.warp());
     const TilePlace place = place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
     const Sequence s = sequence_of(p, place.sequence, C.block);
@@ -177,9 +179,9 @@ struct GeneralTask {
     float* queries = reinterpret_cast<float*>(smem);  // [rows][4 quads]
     float* tile = queries + rows * quads * 4;         // [32][key_row]
     float* weights = tile + keys * key_row;           // [rows][32]
-    __syncthreads();                                  // an earlier item may still be reading
+    team.sync();                                      // an earlier item may still be reading
     using Q = Element<C.q>;
-    load_tile<Q, C.head_size, quads * 4>(queries, quads * 4, rows, p.aligned, [&](int r, float&, float&) -> const Q* {
+    load_tile<Q, C.head_size, quads * 4>(team, queries, quads * 4, rows, p.aligned, [&](int r, float&, float&) -> const Q* {
       if (r >= used) return nullptr;
       const int token = s.begin + (first_row + r) / C.group, head = kv_head * C.group + (first_row + r) % C.group;
       return static_cast<const Q*>(p.q) + token * p.q_token_stride + head * p.q_head_stride;
@@ -200,18 +202,18 @@ struct GeneralTask {
     // Both ends of the visible keys rise with the position.
     const Visible low = visible_keys(p, position_of(first_row), s.keys), high = visible_keys(p, position_of(first_row + used - 1), s.keys);
     for (int first = low.first; first < high.last; first += keys) {
-      load_keys<C.head_size>(p, p.k, s, kv_head, first, high.last, tile);
-      __syncthreads();
+      load_keys<C.head_size>(team, p, p.k, s, kv_head, first, high.last, tile);
+      team.sync();
       float scores[warp_rows];
       multiply_keys(queries + warp * warp_rows * quads * 4, tile, scores);
       float* own = weights + warp * warp_rows * keys;
       update(p, state, scores, first, own);
-      __syncthreads();
-      load_keys<C.value_size>(p, p.v, s, kv_head, first, high.last, tile);
-      __syncthreads();
+      team.sync();
+      load_keys<C.value_size>(team, p, p.v, s, kv_head, first, high.last, tile);
+      team.sync();
       if (first < high.first || first + keys > low.last || used < rows) multiply_values<true>(state, own, tile, first);
       else multiply_values<false>(state, own, tile, first);
-      __syncthreads();
+      team.sync();
     }
     store(p, s, state, first_row + warp * warp_rows, all_rows - first_row - warp * warp_rows);
   }

@@ -29,12 +29,13 @@ struct WriteTask {
     else write_vector<Size, 1, C.scales>(from, place);
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     const int64_t first = static_cast<int64_t>(item) * p.item_tokens;
     const int count = static_cast<int>(min_of(static_cast<int64_t>(p.item_tokens), p.tokens - first));
-    const int64_t* slots = collect_slots<Element<C.slot>, C.threads>(p.slots, first, count, p.tokens, p.blocks * C.block, reinterpret_cast<int64_t*>(smem));
+    const int64_t* slots = collect_slots<Element<C.slot>>(team, p.slots, first, count, p.tokens, p.blocks * C.block, reinterpret_cast<int64_t*>(smem));
     const int units = count * p.heads * 2;
-    for (int unit = static_cast<int>(threadIdx.x / 32); unit < units; unit += C.threads / 32) {
+    for (int unit = static_cast<int>(team.warp()); unit < units; unit += C.threads / 32) {
       const int i = unit / 2 / p.heads, head = unit / 2 % p.heads;
       if (slots[i] < 0) continue;
       if (unit % 2 == 0) write<C.key_size>(p.k, first + i, head, slots[i], p.aligned);

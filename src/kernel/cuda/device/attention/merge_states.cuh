@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/merge_states.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::merge_states {
 
@@ -22,12 +22,13 @@ struct Task {
     return weight * to_float((static_cast<const Element<T>*>(s.o) + token * s.token_stride + head * s.head_stride)[d]);
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Out = Element<C.out>;
-    const int64_t row = static_cast<int64_t>(item) * (C.threads / 32) + threadIdx.x / 32;
+    const int64_t row = static_cast<int64_t>(item) * (C.threads / 32) + team.warp();
     if (row >= p.rows) return;
     const int64_t token = row / p.heads;
-    const int head = static_cast<int>(row % p.heads), lane = static_cast<int>(threadIdx.x % 32);
+    const int head = static_cast<int>(row % p.heads), lane = static_cast<int>(lane_index());
     const float a = p.a.lse[head * p.a.lse_stride + token], b = p.b.lse[head * p.b.lse_stride + token];
     const bool empty = a == -infinity() && b == -infinity();
     const float top = b > a || b != b ? b : a;  // NaN where either is

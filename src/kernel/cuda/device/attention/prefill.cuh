@@ -20,34 +20,36 @@ struct PrefillTask {
   static constexpr bool paged = C.block != 0;
 
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
-  template <class Rows, int Count>
-  static __device__ __forceinline__ void clear_padding(char* tile) {
+  template <class Rows, int Count, class Team>
+  static __device__ __forceinline__ void clear_padding(Team team, char* tile) {
     if constexpr (C.head_size % 16 != 0)
-      for (int r = static_cast<int>(threadIdx.x); r < Count; r += threads)
+      for (int r = static_cast<int>(team.rank()); r < Count; r += threads)
         *reinterpret_cast<Vector<uint32_t, 4>*>(tile + Rows::offset(r, C.head_size / 8)) = {};
   }
 
-  static __device__ __forceinline__ void copy_stage(const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
+  template <class Team>
+  static __device__ __forceinline__ void copy_stage(Team, const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
                                                     bool& broken) {
-    copy_keys<K, C.head_size, keys, threads, C.block>(p, p.k, s, head, first, seen, stage, broken);
-    copy_keys<V, C.value_size, keys, threads, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
+    copy_keys<K, C.head_size, keys, Team, C.block>(p, p.k, s, head, first, seen, stage, broken);
+    copy_keys<V, C.value_size, keys, Team, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
     ptx::cp_async_commit();
   }
 
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
     const attention::Params& p = params.a;
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(threadIdx.x / 32);
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(team.warp());
     const TilePlace place = place_of(p, params.tiles - 1 - static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
     const Sequence s = sequence_of(p, place.sequence, C.block);
     const int first_row = place.index * rows, used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
     char *queries = smem, *stages = smem + (Warp::split_queries ? 2 : 1) * Q::bytes;
-    __syncthreads();  // an earlier item may still be reading
-    clear_padding<Q, rows>(queries);
-    if constexpr (Warp::split_queries) clear_padding<Q, rows>(queries + Q::bytes);
-    for (int i = 0; i < prefill_stages; ++i) clear_padding<K, keys>(stages + i * stage_bytes);
+    team.sync();  // an earlier item may still be reading
+    clear_padding<Q, rows>(team, queries);
+    if constexpr (Warp::split_queries) clear_padding<Q, rows>(team, queries + Q::bytes);
+    for (int i = 0; i < prefill_stages; ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
     using QueryElement = Element<C.q>;
-    copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, threads>(queries, p.q, [&](int r) -> const QueryElement* {
+    copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, Team>(queries, p.q, [&](int r) -> const QueryElement* {
       if (r >= used) return nullptr;
       const int token = s.begin + (first_row + r) / C.group, head = kv_head * C.group + (first_row + r) % C.group;
       return static_cast<const QueryElement*>(p.q) + token * p.q_token_stride + head * p.q_head_stride;
@@ -59,11 +61,11 @@ struct PrefillTask {
     own.begin(p, s, first_row + warp * C.warp_rows);
     bool broken = false;
     int first = seen.first / keys * keys;
-    copy_stage(p, s, kv_head, first, seen, stages, broken);
+    copy_stage(team, p, s, kv_head, first, seen, stages, broken);
     for (int stage = 0; first < seen.last; first += keys, stage ^= 1) {
       ptx::cp_async_wait<0>();
-      __syncthreads();  // the tile is there, and everyone has used the one before
-      if (first + keys < seen.last) copy_stage(p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
+      team.sync();  // the tile is there, and everyone has used the one before
+      if (first + keys < seen.last) copy_stage(team, p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
 #pragma unroll 1
       for (int part = 0; part < keys; part += Warp::keys) {
         const int key = first + part;
@@ -76,7 +78,7 @@ struct PrefillTask {
         own.multiply_values(scores, v);
       }
     }
-    own.store(p, s, kv_head, __syncthreads_or(broken));
+    own.store(p, s, kv_head, team.any(broken));
   }
 };
 

@@ -8,11 +8,11 @@
 namespace cermet::attention {
 
 /// Copies rows of `Size` elements; address(r) is null for rows that become zeros. `any`: a legal address.
-template <class Rows, int Size, int Count, int Threads, class Address>
+template <class Rows, int Size, int Count, class Team, class Address>
 __device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& address) {
   constexpr int chunks = Size / 8;
 #pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < Count * chunks; i += Threads) {
+  for (int i = static_cast<int>(Team::rank()); i < Count * chunks; i += Team::size) {
     const int r = i / chunks, chunk = i % chunks;
     const auto* from = address(r);
     ptx::cp_async<16>(to + Rows::offset(r, chunk), from ? static_cast<const void*>(from + 8 * chunk) : any, from ? 16 : 0);
@@ -21,14 +21,14 @@ __device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& a
 
 /// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows after
 /// the first.
-template <class T, bool Split, class From, class Rows, int Size, int Count, int Threads, class Address>
+template <class T, bool Split, class From, class Rows, int Size, int Count, class Team, class Address>
 __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&& address) {
   if constexpr (!Split) {
-    copy_rows<Rows, Size, Count, Threads>(to, any, address);
+    copy_rows<Rows, Size, Count, Team>(to, any, address);
   } else {
     constexpr int chunks = Size / 8, step = min_of(8, per_16_bytes<From>);
 #pragma unroll 2
-    for (int i = static_cast<int>(threadIdx.x); i < Count * chunks; i += Threads) {
+    for (int i = static_cast<int>(Team::rank()); i < Count * chunks; i += Team::size) {
       const int r = i / chunks, chunk = i % chunks;
       const From* from = address(r);
       Vector<uint32_t, 4> main{}, rest{};
@@ -52,18 +52,18 @@ __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&
   }
 }
 
-/// How `Threads` threads copy `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys are not paged.
-template <int Size, int Count, int Threads, int Block>
+/// How a team copies `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys are not paged.
+template <int Size, int Count, class Team, int Block>
 struct KeyCopy {
-  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Threads)), step = Threads / chunks;
-  static constexpr bool even = Threads % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
+  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Team::size)), step = Team::size / chunks;
+  static constexpr bool even = Team::size % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
   static __device__ __forceinline__ int row(int pass) {
-    const int thread = static_cast<int>(threadIdx.x);
-    return even ? thread / chunks + pass * step : (pass * Threads + thread) / chunks;
+    const int thread = static_cast<int>(Team::rank());
+    return even ? thread / chunks + pass * step : (pass * Team::size + thread) / chunks;
   }
   static __device__ __forceinline__ int chunk(int pass) {
-    const int thread = static_cast<int>(threadIdx.x);
-    return even ? thread % chunks : (pass * Threads + thread) % chunks;
+    const int thread = static_cast<int>(Team::rank());
+    return even ? thread % chunks : (pass * Team::size + thread) % chunks;
   }
 
   /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become
@@ -105,9 +105,9 @@ struct KeyCopy {
 };
 
 /// Copies them, pages and all.
-template <class Rows, int Size, int Count, int Threads, int Block>
+template <class Rows, int Size, int Count, class Team, int Block>
 __device__ __forceinline__ void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen, char* to, bool& broken) {
-  using Copy = KeyCopy<Size, Count, Threads, Block>;
+  using Copy = KeyCopy<Size, Count, Team, Block>;
   int pages[Copy::passes];
   Copy::find_pages(p, s, first, seen, pages, broken);
   Copy::template copy<Rows>(list, s, head, first, pages, to);

@@ -44,7 +44,7 @@ struct HopperPrefillTask {
   struct Rows {
     int first, all, position, keys_end;  ///< first row of this warp in those of the sequence, which has `all`; position of row 0; keys of the sequence
     Visible seen_by_all;                 ///< keys that all 64 rows of the warpgroup see
-    __device__ __forceinline__ int row(int half) const { return first + 8 * half + static_cast<int>(threadIdx.x % 32 / 4); }
+    __device__ __forceinline__ int row(int half) const { return first + 8 * half + static_cast<int>(lane_index() / 4); }
     __device__ __forceinline__ Visible seen(const attention::Params& p, int row) const {
       return row < all ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
     }
@@ -91,7 +91,7 @@ struct HopperPrefillTask {
       for (int j = 0; j < keys / 8; ++j)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const int key = first + 8 * j + 2 * static_cast<int>(threadIdx.x % 4) + i;
+          const int key = first + 8 * j + 2 * static_cast<int>(lane_index() % 4) + i;
           float& score = scores[4 * j + 2 * h + i];
           if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * log2_e;
           if (key < seen.first || key >= seen.last) score = -infinity();
@@ -161,7 +161,7 @@ struct HopperPrefillTask {
       const Visible seen = own.seen(p, row);
       const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, state.maximum[h] * ln_2, broken ? quiet_nan() : total);
       Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
-      const int first = 2 * (static_cast<int>(threadIdx.x % 4));
+      const int first = 2 * (static_cast<int>(lane_index() % 4));
       float any = 0.0f;
 #pragma unroll
       for (int d = 0; d < C.value_size / 8; ++d) {
@@ -171,7 +171,7 @@ struct HopperPrefillTask {
         if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d + first) = pair;
         else to[8 * d + first] = pair[0], to[8 * d + first + 1] = pair[1];
       }
-      if (p.lse && static_cast<int>(threadIdx.x % 4) == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
+      if (p.lse && static_cast<int>(lane_index() % 4) == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
       if (any == 0.0f || finish.factor != finish.factor) continue;
       const ExactRow exact{s.index, token, head, kv_head, own.position + row / C.group, s.key_begin, s.keys, state.maximum[h] * ln_2, finish.factor};
 #pragma unroll 1
@@ -180,10 +180,11 @@ struct HopperPrefillTask {
   }
 #endif
 
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warpgroup = static_cast<int>(threadIdx.x / 128);
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warpgroup = static_cast<int>(team.rank() / 128);
     const TilePlace place = place_of(p, params.tiles - 1 - static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
     const Sequence s = sequence_of(p, place.sequence, C.block);
@@ -193,7 +194,7 @@ struct HopperPrefillTask {
     // Both ends of the keys that a row sees rise with the row.
     const auto seen_by = [&](int row) { return visible_keys(p, position + row / C.group, s.keys); };
     const Visible seen{seen_by(first_row).first, seen_by(first_row + used - 1).last};
-    Rows own{own_first + 16 * static_cast<int>(threadIdx.x / 32 % 4), all_rows, position, s.keys, {0, 0}};
+    Rows own{own_first + 16 * static_cast<int>(team.warp() % 4), all_rows, position, s.keys, {0, 0}};
     if (own_used == 64) own.seen_by_all = {seen_by(own_first + 63).first, seen_by(own_first).last};
     State state;
 #pragma unroll
@@ -201,14 +202,14 @@ struct HopperPrefillTask {
 #pragma unroll
     for (int d = 0; d < C.value_size / 2; ++d) state.output[d] = 0.0f;
     bool broken = false;
-    using KeyCopies = KeyCopy<C.head_size, keys, threads, C.block>;
+    using KeyCopies = KeyCopy<C.head_size, keys, Team, C.block>;
     int pages[KeyCopies::passes];  // of the keys that were copied last, which are those of the values that are copied next
     // One group of copies: values from value_first on and keys from key_first on, in these slots.
     const auto copy_tiles = [&](int value_first, int value_slot, int key_first, int key_slot) {
       if (value_first < seen.last) {
         char* to = value_tiles + value_slot * V::bytes;
         if constexpr (C.head_size == C.value_size) KeyCopies::template copy<V>(p.v, s, kv_head, value_first, pages, to);
-        else copy_keys<V, C.value_size, keys, threads, C.block>(p, p.v, s, kv_head, value_first, seen, to, broken);
+        else copy_keys<V, C.value_size, keys, Team, C.block>(p, p.v, s, kv_head, value_first, seen, to, broken);
       }
       if (key_first < seen.last) {
         KeyCopies::find_pages(p, s, key_first, seen, pages, broken);
@@ -218,11 +219,11 @@ struct HopperPrefillTask {
     };
     const auto arrived = [&] {  // what this thread waited for is there for every warpgroup
       ptx::fence_before_bulk();
-      __syncthreads();
+      team.sync();
     };
 
-    __syncthreads();  // an earlier item may still be reading
-    copy_queries<T, split_queries, QueryElement, Q, C.head_size, rows, threads>(queries, p.q, [&](int r) -> const QueryElement* {
+    team.sync();  // an earlier item may still be reading
+    copy_queries<T, split_queries, QueryElement, Q, C.head_size, rows, Team>(queries, p.q, [&](int r) -> const QueryElement* {
       if (r >= used) return nullptr;
       const int token = s.begin + (first_row + r) / C.group, head = kv_head * C.group + (first_row + r) % C.group;
       return static_cast<const QueryElement*>(p.q) + token * p.q_token_stride + head * p.q_head_stride;
@@ -271,7 +272,7 @@ struct HopperPrefillTask {
         take(weights, next);
       }
     }
-    store(p, s, own, kv_head, state, __syncthreads_or(broken));
+    store(p, s, own, kv_head, state, team.any(broken));
 #endif
   }
 };

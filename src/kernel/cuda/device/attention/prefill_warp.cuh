@@ -35,7 +35,7 @@ struct PrefillWarp {
   float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the maximum times log2 e, the sum of this lane's weights
   float output[m_tiles][2 * v_steps][4];
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
   __device__ __forceinline__ int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
   __device__ __forceinline__ Visible seen_by(const Params& p, int row) const {
     return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/attention.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::attention {
 
@@ -53,7 +53,7 @@ __device__ __forceinline__ TilePlace place_of(const Params& p, int tile, int gro
     if (each == 0 || tile / each >= p.sequences) return {-1, 0};
     return {tile / each, tile % each};
   }
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = static_cast<int>(lane_index());
   for (int first = 0; first < p.sequences; first += 32) {
     const int b = first + lane;
     const int count = b < p.sequences ? (query_count(p, b, paged) * group + rows - 1) / rows : 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/rope.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::rope {
 
@@ -97,12 +97,13 @@ struct Task {
   using Params = rope::Params;
   static constexpr int pairs = vector_pairs(C.head_size, C.half, max_of(sizeof(Element<C.x>), sizeof(Element<C.y>)), C.neox);
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t first = static_cast<int64_t>(item) * C.threads * pairs;  // units of one pair
     if (pairs > 1 && p.aligned) {
-      Unit<C, pairs>::run(p, first / pairs + threadIdx.x);
+      Unit<C, pairs>::run(p, first / pairs + team.rank());
     } else {
-      for (int i = 0; i < pairs; ++i) Unit<C, 1>::run(p, first + i * C.threads + threadIdx.x);
+      for (int i = 0; i < pairs; ++i) Unit<C, 1>::run(p, first + i * C.threads + team.rank());
     }
   }
 };

@@ -41,7 +41,7 @@ struct Task {
       return *at;
     } else {
       const float scale = largest / kv_cache::largest_code(To{});
-      if (threadIdx.x % shape.lanes == 0) *at = scale;
+      if (lane_index() % shape.lanes == 0) *at = scale;
       return scale;
     }
   }
@@ -56,7 +56,7 @@ struct Task {
     x.store(place.vector, [&](float y) { return kv_cache::encode<C.scales, To>(y, scale); });
   }
 
-  /// `collect()` gives the token's slot, or a negative number; all threads of the block call it.
+  /// `collect()` gives the token's slot, or a negative number; all threads of the team call it.
   template <int Pairs, int Elements, class Collect>
   static __device__ __forceinline__ void run_head(const Params& p, int64_t token, int head, Collect&& collect) {
     const bool used = token < p.tokens, is_q = head < C.q_heads, is_v = head >= C.q_heads + C.kv_heads;
@@ -80,8 +80,9 @@ struct Task {
     else store(x, p.k_cache, slot, kv_head);
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    const int64_t first_unit = static_cast<int64_t>(item) * heads_each, unit = first_unit + threadIdx.x / shape.lanes, first = first_unit / all_heads;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const int64_t first_unit = static_cast<int64_t>(item) * heads_each, unit = first_unit + team.rank() / shape.lanes, first = first_unit / all_heads;
     const int64_t last = min_of(p.tokens, (first_unit + heads_each - 1) / all_heads + 1), token = unit / all_heads;
     const int first_head = static_cast<int>(first_unit - first * all_heads);
     const bool only_q = first_head + heads_each <= C.q_heads;  // nothing to store in the cache
@@ -92,8 +93,8 @@ struct Task {
         const int64_t slot = static_cast<const Element<C.slot>*>(p.slots)[0];
         return slot < p.blocks * C.block ? slot : -1;
       }
-      const int64_t* slots = kv_cache::collect_slots<Element<C.slot>, C.threads>(p.slots, first, static_cast<int>(last - first), p.tokens, p.blocks * C.block,
-                                                                                 reinterpret_cast<int64_t*>(smem));
+      const int64_t* slots = kv_cache::collect_slots<Element<C.slot>>(team, p.slots, first, static_cast<int>(last - first), p.tokens, p.blocks * C.block,
+                                                                      reinterpret_cast<int64_t*>(smem));
       return token < last ? slots[token - first] : -1;
     };
     const int head = static_cast<int>(unit - token * all_heads);

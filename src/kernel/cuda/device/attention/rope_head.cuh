@@ -38,7 +38,7 @@ __device__ __forceinline__ void store_elements(T* to, const T (&x)[N]) {
 /// Reduction over the lanes of a head; the other lanes of the warp may be elsewhere.
 template <class Reduction, int Lanes>
 __device__ __forceinline__ float reduce_head(float x) {
-  const uint32_t mask = Lanes == 32 ? 0xffffffffu : ((1u << Lanes % 32) - 1u) << (threadIdx.x % 32 / Lanes * Lanes);
+  const uint32_t mask = Lanes == 32 ? 0xffffffffu : ((1u << Lanes % 32) - 1u) << (lane_index() / Lanes * Lanes);
 #pragma unroll
   for (int offset = Lanes / 2; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(mask, x, offset, 32));
   return x;
@@ -52,7 +52,7 @@ struct Head {
                        tail_pieces = max_of(1, static_cast<int>(div_up(tail, H.lanes)));
   float a[pieces][Width], b[pieces][Width], rest[tail_pieces];
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % H.lanes); }
+  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index() % H.lanes); }
   static __device__ __forceinline__ int pair(int piece) { return (H.lanes * piece + lane()) * Width; }
 
   /// Calls body(piece) for the pieces in which this lane has pairs, and tail_body(piece, element) for the elements
@@ -172,7 +172,7 @@ struct Value {
   static constexpr int pieces = static_cast<int>(div_up(Size, Lanes* Width));
   X x[pieces][Width];
 
-  static __device__ __forceinline__ int element(int piece) { return (Lanes * piece + static_cast<int>(threadIdx.x % Lanes)) * Width; }
+  static __device__ __forceinline__ int element(int piece) { return (Lanes * piece + static_cast<int>(lane_index() % Lanes)) * Width; }
   __device__ __forceinline__ void load(const X* from) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)

@@ -48,13 +48,14 @@ struct WarpgroupTask {
   static constexpr int row_bytes = 128, m = 64, n = 256;
   static constexpr int a_bytes = m * row_bytes, b_bytes = n * row_bytes;
 
-  static __device__ void run(const Params& p, uint32_t, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t, Team team, char* smem) {
 #if CERMET_ARCH == 900 && defined(__CUDA_ARCH_FEAT_SM90_ALL)
     auto* words = reinterpret_cast<uint32_t*>(smem);
-    for (int i = static_cast<int>(threadIdx.x); i < (C.warpgroups * a_bytes + b_bytes) / 4; i += C.warpgroups * 128) words[i] = random_operands<C.operand>(i);
+    for (int i = static_cast<int>(team.rank()); i < (C.warpgroups * a_bytes + b_bytes) / 4; i += C.warpgroups * 128) words[i] = random_operands<C.operand>(i);
     ptx::fence_async_shared();
-    __syncthreads();
-    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+    team.sync();
+    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
     const uint64_t a = ptx::wgmma_descriptor(smem + b_bytes + warpgroup * a_bytes);  // [64, 128 bytes]
     const uint64_t b = ptx::wgmma_descriptor(smem);                                  // [256, 128 bytes]
     Accumulator d[n / 2];                                                            // of [64, 256]
@@ -75,7 +76,7 @@ struct WarpgroupTask {
       seen ^= bits_of(x);
     }
     if (seen == p.never) *static_cast<uint32_t*>(p.sink) = seen;
-    __syncthreads();
+    team.sync();
 #endif
   }
 };
@@ -92,13 +93,14 @@ struct WarpTask {
   using Accumulator = typename AccumulatorOf<T>::type;
   static constexpr int tiles = 8;
 
-  static __device__ void run(const Params& p, uint32_t, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t, Team team, char*) {
 #if CERMET_ARCH >= 750
     uint32_t a[4], b[tiles][2];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = random_operands<C.operand>(threadIdx.x * 4 + i);
+    for (int i = 0; i < 4; ++i) a[i] = random_operands<C.operand>(team.rank() * 4 + i);
 #pragma unroll
-    for (int i = 0; i < tiles * 2; ++i) b[i / 2][i % 2] = random_operands<C.operand>(4096 + threadIdx.x * 16 + i);
+    for (int i = 0; i < tiles * 2; ++i) b[i / 2][i % 2] = random_operands<C.operand>(4096 + team.rank() * 16 + i);
     Accumulator d[tiles][4] = {};  // of [8][16, 8]
     for (uint32_t step = 0; step < p.steps; ++step) {
 #pragma unroll
@@ -125,8 +127,9 @@ struct FmaTask {
   using Params = ProductParams;
   static constexpr int rounds = 8;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const float x = 0.5f + 1e-6f * static_cast<float>(item), y = 1e-3f * static_cast<float>(threadIdx.x);
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const float x = 0.5f + 1e-6f * static_cast<float>(item), y = 1e-3f * static_cast<float>(team.rank());
     float d[C.chains];
 #pragma unroll
     for (int c = 0; c < C.chains; ++c) d[c] = static_cast<float>(c);

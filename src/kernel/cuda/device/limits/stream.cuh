@@ -21,12 +21,13 @@ struct LoadTask {
   using Params = StreamParams;
   using Word = Vector<uint32_t, 4>;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t words = p.bytes / 16;
     const Word* from = static_cast<const Word*>(p.from);
     uint32_t seen = 0;
     constexpr int step = C.threads * C.unroll;
-    for (int64_t at = int64_t{item} * step + threadIdx.x; at < words; at += int64_t{p.blocks} * step) {
+    for (int64_t at = int64_t{item} * step + team.rank(); at < words; at += int64_t{p.blocks} * step) {
       Word word[C.unroll];
 #pragma unroll
       for (int i = 0; i < C.unroll; ++i) word[i] = from[at + i * C.threads];
@@ -50,9 +51,10 @@ template <BulkConfig C>
 struct BulkTask {
   using Params = StreamParams;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
 #if CERMET_ARCH >= 900
-    if (threadIdx.x != 0) return;
+    if (team.rank() != 0) return;
     auto* full = reinterpret_cast<uint64_t*>(smem + C.stages * C.stage_bytes);  // [stages]
     for (int i = 0; i < C.stages; ++i) ptx::mbarrier_init(&full[i], 1);
     ptx::fence_mbarrier_init();
@@ -91,7 +93,8 @@ struct BulkTask {
 /// Nothing: what a launch costs.
 struct NothingTask {
   using Params = NothingParams;
-  static __device__ void run(const Params&, uint32_t, char*) {}
+  template <class Team>
+  static __device__ void run(const Params&, uint32_t, Team, char*) {}
 };
 
 }  // namespace cermet::limits

@@ -148,8 +148,9 @@ struct Task {
   }
 
   /// One work item: a token for each warp.
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const uint32_t warp = team.warp(), lane = lane_index();
     const int64_t token = static_cast<int64_t>(item) * warps + warp;
     if (token >= p.tokens) return;
     float logit[per], score[per];

@@ -11,13 +11,14 @@ struct Task {
   using Params = expert_load::Params;
   static constexpr int shared_bytes = block_experts * 4;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     int32_t* count = reinterpret_cast<int32_t*>(smem);
     const int64_t first = static_cast<int64_t>(item) * block_experts, mine = min_of<int64_t>(block_experts, p.experts - first);
-    for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) count[e] = 0;
-    __syncthreads();
+    for (int e = static_cast<int>(team.rank()); e < mine; e += threads) count[e] = 0;
+    team.sync();
     constexpr int together = 8;  // loads in flight before the first counter waits for one
-    for (int64_t begin = threadIdx.x; begin < p.axes.count; begin += threads * together) {
+    for (int64_t begin = team.rank(); begin < p.axes.count; begin += threads * together) {
       int64_t expert[together];
 #pragma unroll
       for (int i = 0; i < together; ++i) {
@@ -31,9 +32,9 @@ struct Task {
       for (int i = 0; i < together; ++i)
         if (expert[i] >= 0 && expert[i] < mine) atomicAdd(&count[expert[i]], 1);
     }
-    __syncthreads();
-    for (int e = static_cast<int>(threadIdx.x); e < mine; e += threads) p.counts[first + e] = count[e];
-    __syncthreads();
+    team.sync();
+    for (int e = static_cast<int>(team.rank()); e < mine; e += threads) p.counts[first + e] = count[e];
+    team.sync();
   }
 };
 

@@ -15,10 +15,10 @@ __device__ __forceinline__ int64_t expert_of(const Params& p, int64_t pair) {
 }
 
 /// Copies the row of a token to `count` places; a negative one is skipped.
-template <class Word>
-__device__ __forceinline__ void copy_row(const Params& p, int64_t token, const int32_t* to, int count) {
+template <class Word, class Team>
+__device__ __forceinline__ void copy_row(Team team, const Params& p, int64_t token, const int32_t* to, int count) {
   const Word* from = static_cast<const Word*>(p.x) + token * p.x_stride;  // [row_words]
-  for (int64_t w = threadIdx.x; w < p.row_words; w += threads) {
+  for (int64_t w = team.rank(); w < p.row_words; w += threads) {
     const Word word = from[w];
     for (int j = 0; j < count; ++j)
       if (to[j] >= 0) static_cast<Word*>(p.rows)[to[j] * p.rows_stride + w] = word;
@@ -26,21 +26,22 @@ __device__ __forceinline__ void copy_row(const Params& p, int64_t token, const i
 }
 
 /// offsets[e] = pairs of experts before e, in passes of pass_experts.
-__device__ inline void write_offsets(const Params& p, int32_t* count) {
+template <class Team>
+__device__ inline void write_offsets(Team team, const Params& p, int32_t* count) {
   constexpr int each = pass_experts / threads;
-  __shared__ int32_t warp_sum[warps];
+  int32_t* warp_sum = count + pass_experts;  // [warps]
   const int64_t pairs = p.tokens * p.k;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(team.rank());
   int32_t before = 0;
   if (thread == 0) p.offsets[0] = 0;
   for (int64_t first = 0; first < p.experts; first += pass_experts) {
     for (int e = thread; e < pass_experts; e += threads) count[e] = 0;
-    __syncthreads();
+    team.sync();
     for (int64_t pair = thread; pair < pairs; pair += threads) {
       const int64_t e = expert_of(p, pair) - first;
       if (e >= 0 && e < pass_experts && e + first < p.experts) atomicAdd(&count[e], 1);
     }
-    __syncthreads();
+    team.sync();
     int32_t sum = 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) sum += count[thread * each + i];
@@ -51,7 +52,7 @@ __device__ inline void write_offsets(const Params& p, int32_t* count) {
       if (thread % 32 >= offset) inclusive += y;
     }
     if (thread % 32 == 31) warp_sum[thread / 32] = inclusive;
-    __syncthreads();
+    team.sync();
     int32_t at = before + inclusive - sum;
     for (int w = 0; w < warps; ++w) {
       if (w < thread / 32) at += warp_sum[w];
@@ -62,22 +63,22 @@ __device__ inline void write_offsets(const Params& p, int32_t* count) {
       at += count[thread * each + i];
       if (first + thread * each + i < p.experts) p.offsets[first + thread * each + i + 1] = at;
     }
-    __syncthreads();
+    team.sync();
   }
 }
 
 /// One work item: a token; the last one, beyond the tokens, writes the offsets.
 struct Direct {
   using Params = permute::Params;
-  static constexpr int shared_bytes = pass_experts * 4;
 
-  static __device__ void run(const Params& p, uint32_t token, char* smem) {
-    if (token == p.tokens) return write_offsets(p, reinterpret_cast<int32_t*>(smem));
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t token, Team team, char* smem) {
+    if (token == p.tokens) return write_offsets(team, p, reinterpret_cast<int32_t*>(smem));
     int32_t* to = reinterpret_cast<int32_t*>(smem);  // [together]
     const int64_t pairs = p.tokens * p.k;
     for (int64_t first = 0; first < p.k; first += together) {
       const int count = static_cast<int>(min_of<int64_t>(together, p.k - first));
-      if (threadIdx.x < together) to[threadIdx.x] = 0;
+      if (team.rank() < together) to[team.rank()] = 0;
       int64_t expert[together];
       int32_t before[together];
 #pragma unroll
@@ -85,28 +86,28 @@ struct Direct {
         expert[j] = j < count ? expert_of(p, token, first + j) : -1;
         before[j] = 0;
       }
-      for (int64_t pair = threadIdx.x; pair < pairs; pair += threads) {
+      for (int64_t pair = team.rank(); pair < pairs; pair += threads) {
         const int64_t other = expert_of(p, pair);
         if (other < 0) continue;
 #pragma unroll
         for (int j = 0; j < together; ++j) before[j] += other < expert[j] || (other == expert[j] && pair < token * p.k + first + j) ? 1 : 0;
       }
-      __syncthreads();
+      team.sync();
 #pragma unroll
       for (int j = 0; j < together; ++j) {
 #pragma unroll
         for (int offset = 16; offset > 0; offset /= 2) before[j] += __shfl_xor_sync(0xffffffffu, before[j], offset);
-        if (threadIdx.x % 32 == 0 && j < count) atomicAdd(&to[j], before[j]);
+        if (lane_index() == 0 && j < count) atomicAdd(&to[j], before[j]);
       }
-      __syncthreads();
-      if (static_cast<int>(threadIdx.x) < count) {
-        const int64_t e = expert_of(p, token, first + threadIdx.x);
-        if (e < 0 || e >= p.experts) to[threadIdx.x] = -1;
-        p.row_of[token * p.row_of_stride + first + threadIdx.x] = to[threadIdx.x];
+      team.sync();
+      if (static_cast<int>(team.rank()) < count) {
+        const int64_t e = expert_of(p, token, first + team.rank());
+        if (e < 0 || e >= p.experts) to[team.rank()] = -1;
+        p.row_of[token * p.row_of_stride + first + team.rank()] = to[team.rank()];
       }
-      __syncthreads();
-      by_word_size(p.word_bytes, [&](auto zero) { copy_row<decltype(zero)>(p, token, to, count); });
-      __syncthreads();
+      team.sync();
+      by_word_size(p.word_bytes, [&](auto zero) { copy_row<decltype(zero)>(team, p, token, to, count); });
+      team.sync();
     }
   }
 };
@@ -114,13 +115,13 @@ struct Direct {
 /// One work item: a chunk for each warp. counts[chunk][e] = pairs of expert e in it.
 struct Count {
   using Params = permute::Params;
-  static constexpr int shared_bytes = warps * chunk_experts * 4;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    const int64_t chunk = static_cast<int64_t>(item) * warps + threadIdx.x / 32;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const int64_t chunk = static_cast<int64_t>(item) * warps + team.warp();
     if (chunk >= p.chunks) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    int32_t* count = reinterpret_cast<int32_t*>(smem) + threadIdx.x / 32 * chunk_experts;  // [experts]
+    const int lane = static_cast<int>(lane_index());
+    int32_t* count = reinterpret_cast<int32_t*>(smem) + team.warp() * chunk_experts;  // [experts]
     for (int e = lane; e < p.experts; e += 32) count[e] = 0;
     __syncwarp();
     const int64_t end = min_of((chunk + 1) * p.chunk, p.tokens * p.k);
@@ -137,14 +138,14 @@ struct Count {
 /// One work item: the places of the pairs of `warps` chunks; the first item writes the offsets.
 struct Place {
   using Params = permute::Params;
-  static constexpr int shared_bytes = warps * chunk_experts * 4;
   static constexpr int each = chunk_experts / threads;
 
   /// next[w][e] = where the first pair of expert e in the item's chunk w goes.
-  static __device__ __forceinline__ void first_places(const Params& p, uint32_t item, int32_t* next) {
-    __shared__ int32_t warp_sum[warps];
+  template <class Team>
+  static __device__ __forceinline__ void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
+    int32_t* warp_sum = next + warps * chunk_experts;  // [warps]
     const int64_t first = static_cast<int64_t>(item) * warps;
-    const int thread = static_cast<int>(threadIdx.x), experts = static_cast<int>(p.experts);
+    const int thread = static_cast<int>(team.rank()), experts = static_cast<int>(p.experts);
     int32_t before[each], all[each], sum = 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) {
@@ -166,7 +167,7 @@ struct Place {
       if (thread % 32 >= offset) inclusive += y;
     }
     if (thread % 32 == 31) warp_sum[thread / 32] = inclusive;
-    __syncthreads();
+    team.sync();
     int32_t at = inclusive - sum;
     for (int w = 0; w < thread / 32; ++w) at += warp_sum[w];
 #pragma unroll
@@ -182,21 +183,22 @@ struct Place {
       at += all[i];
       if (item == 0 && e + 1 == experts) p.offsets[experts] = at;
     }
-    __syncthreads();
+    team.sync();
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     int32_t* places = reinterpret_cast<int32_t*>(smem);
-    first_places(p, item, places);
-    const int64_t chunk = static_cast<int64_t>(item) * warps + threadIdx.x / 32;
-    int32_t* next = places + threadIdx.x / 32 * chunk_experts;  // [experts]
+    first_places(team, p, item, places);
+    const int64_t chunk = static_cast<int64_t>(item) * warps + team.warp();
+    int32_t* next = places + team.warp() * chunk_experts;  // [experts]
     const int64_t end = min_of((chunk + 1) * p.chunk, p.tokens * p.k);
     for (int64_t first = chunk * p.chunk; first < end; first += 32) {
-      const int64_t pair = first + threadIdx.x % 32;
+      const int64_t pair = first + lane_index();
       const int64_t expert = pair < end ? expert_of(p, pair) : -1;
       const bool legal = expert >= 0 && expert < p.experts;
       const uint32_t same = __match_any_sync(0xffffffffu, legal ? static_cast<int>(expert) : -1);
-      const uint32_t below = __popc(same & ((1u << threadIdx.x % 32) - 1));
+      const uint32_t below = __popc(same & ((1u << lane_index()) - 1));
       const int32_t place = legal ? next[expert] + static_cast<int32_t>(below) : -1;
       __syncwarp();
       if (legal && below == 0) next[expert] += __popc(same);
@@ -206,7 +208,7 @@ struct Place {
         p.row_of[token * p.row_of_stride + (at - token * k)] = place;
       }
     }
-    __syncthreads();
+    team.sync();
   }
 };
 
@@ -214,7 +216,8 @@ struct Place {
 struct Copy {
   using Params = permute::Params;
 
-  static __device__ void run(const Params& p, uint32_t token, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t token, Team team, char*) {
     for (int64_t first = 0; first < p.k; first += together) {
       const int count = static_cast<int>(min_of<int64_t>(together, p.k - first));
       int32_t to[together];
@@ -223,7 +226,7 @@ struct Copy {
       by_word_size(p.word_bytes, [&](auto zero) {
         using Word = decltype(zero);
         const Word* from = static_cast<const Word*>(p.x) + token * p.x_stride;  // [row_words]
-        for (int64_t w = threadIdx.x; w < p.row_words; w += threads) {
+        for (int64_t w = team.rank(); w < p.row_words; w += threads) {
           const Word word = from[w];
 #pragma unroll
           for (int j = 0; j < together; ++j)

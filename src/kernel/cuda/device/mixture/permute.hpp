@@ -12,6 +12,9 @@ inline constexpr int chunk_experts = 1024;
 inline constexpr int pass_experts = 2048;
 /// Choices that a block places at once.
 inline constexpr int together = 8;
+/// Shared memory of the tasks: counts, and sums of the warps.
+inline constexpr int direct_shared_bytes = (pass_experts + warps) * 4, count_shared_bytes = warps * chunk_experts * 4,
+                     place_shared_bytes = count_shared_bytes + warps * 4;
 
 /// Pairs (t, j) in the order of t and then j: pair t * k + j.
 struct Params {

@@ -58,13 +58,14 @@ struct Task {
   }
 
   /// One work item: some columns of a token.
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t token = item / p.blocks, block = item - token * p.blocks;
     if (p.row_count == 0) return;
     if (p.vectors) {
-      for (int64_t c = (block * C.threads + threadIdx.x) * width; c < p.columns; c += p.blocks * C.threads * width) add<width>(p, token, c);
+      for (int64_t c = (block * C.threads + team.rank()) * width; c < p.columns; c += p.blocks * C.threads * width) add<width>(p, token, c);
     } else {
-      for (int64_t c = block * C.threads + threadIdx.x; c < p.columns; c += p.blocks * C.threads) add<1>(p, token, c);
+      for (int64_t c = block * C.threads + team.rank(); c < p.columns; c += p.blocks * C.threads) add<1>(p, token, c);
     }
   }
 };

@@ -10,12 +10,12 @@ namespace cermet::copy {
 struct Task {
   using Params = copy::Params;
 
-  template <class Word>
-  static __device__ __forceinline__ void move(const Params& p, uint32_t item) {
+  template <class Word, class Team>
+  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
     constexpr int most = 4;  // independent loads of a thread in flight
     const Word* from = static_cast<const Word*>(p.from);
     Word* to = static_cast<Word*>(p.to);
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + threadIdx.x;
+    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
     Word word[most];
     int64_t target[most];
 #pragma unroll
@@ -33,16 +33,18 @@ struct Task {
       if (i < p.per_thread && first + i * threads < p.axes.count) to[target[i]] = word[i];
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    by_word_size(p.word_bytes, [&](auto zero) { move<decltype(zero)>(p, item); });
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    by_word_size(p.word_bytes, [&](auto zero) { move<decltype(zero)>(team, p, item); });
   }
 };
 
 struct Relayout {
   using Params = RelayoutParams;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t position = static_cast<int64_t>(item) * threads + threadIdx.x;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t position = static_cast<int64_t>(item) * threads + team.rank();
     if (position >= p.source.count) return;
     int64_t from[1], to[1];
     offsets_at(p.source, position, from);
@@ -58,8 +60,8 @@ struct Relayout {
 struct Transpose {
   using Params = TransposeParams;
 
-  template <class Word>
-  static __device__ __forceinline__ void move(const Params& p, uint32_t item, char* smem) {
+  template <class Word, class Team>
+  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
     Word(*tile)[tile_side + 1] = reinterpret_cast<Word(*)[tile_side + 1]>(smem);  // [along, across]
     const int64_t row = item / p.tiles_along, plane = row / p.tiles_across;
     const int64_t along = (item - row * p.tiles_along) * tile_side, across = (row - plane * p.tiles_across) * tile_side;
@@ -67,23 +69,24 @@ struct Transpose {
     offsets_at(p.outer, plane, offset);
     const Word* from = static_cast<const Word*>(p.from) + offset[0];
     Word* to = static_cast<Word*>(p.to) + offset[1];
-    const int lane = static_cast<int>(threadIdx.x) % tile_side, first = static_cast<int>(threadIdx.x) / tile_side;
+    const int lane = static_cast<int>(team.rank()) % tile_side, first = static_cast<int>(team.rank()) / tile_side;
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
       if (along + first + i < p.along && across + lane < p.across) tile[first + i][lane] = from[(along + first + i) * p.along_stride + across + lane];
-    __syncthreads();
+    team.sync();
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
       if (across + first + i < p.across && along + lane < p.along) to[(across + first + i) * p.across_stride + along + lane] = tile[lane][first + i];
-    __syncthreads();
+    team.sync();
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     switch (p.word_bytes) {
-      case 1: return move<uint8_t>(p, item, smem);
-      case 2: return move<uint16_t>(p, item, smem);
-      case 4: return move<uint32_t>(p, item, smem);
-      default: return move<uint64_t>(p, item, smem);
+      case 1: return move<uint8_t>(team, p, item, smem);
+      case 2: return move<uint16_t>(team, p, item, smem);
+      case 4: return move<uint32_t>(team, p, item, smem);
+      default: return move<uint64_t>(team, p, item, smem);
     }
   }
 };

@@ -24,19 +24,20 @@ struct Task {
     else return from_float<Out>(to_float(x));
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     int64_t offset[2];
     offsets_at(p.tokens, item, offset);
     const int64_t id = load_index(p.ids, p.wide_ids, offset[0]);
     Out* out = static_cast<Out*>(p.out) + offset[1];  // [hidden]
     if (id < 0 || id >= p.vocabulary) {
-      for (int i = static_cast<int>(threadIdx.x); i < C.hidden; i += C.threads) out[i] = from_float<Out>(quiet_nan());
+      for (int i = static_cast<int>(team.rank()); i < C.hidden; i += C.threads) out[i] = from_float<Out>(quiet_nan());
       return;
     }
     const T* row = static_cast<const T*>(p.table) + id * p.table_stride;  // [hidden]
     if (C.hidden % width == 0 && p.vectors) {
 #pragma unroll 4
-      for (int i = static_cast<int>(threadIdx.x) * width; i < C.hidden; i += C.threads * width) {
+      for (int i = static_cast<int>(team.rank()) * width; i < C.hidden; i += C.threads * width) {
         const auto from = *reinterpret_cast<const Vector<T, width>*>(row + i);
         Vector<Out, width> to;
 #pragma unroll
@@ -44,7 +45,7 @@ struct Task {
         *reinterpret_cast<Vector<Out, width>*>(out + i) = to;
       }
     } else {
-      for (int i = static_cast<int>(threadIdx.x); i < C.hidden; i += C.threads) out[i] = convert(row[i]);
+      for (int i = static_cast<int>(team.rank()); i < C.hidden; i += C.threads) out[i] = convert(row[i]);
     }
   }
 };

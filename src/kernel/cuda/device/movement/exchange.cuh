@@ -14,7 +14,8 @@ struct Task {
     return load_index(p.counts, p.wide_counts, from * p.counts_strides[0] + to * p.counts_strides[1]);
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t to = item / p.rows, row = item - to * p.rows;
     int64_t sender = 0, before = 0;  // rows that `to` has from ranks before the sender
     while (sender < p.ranks && row >= before + count(p, sender, to)) before += count(p, sender++, to);
@@ -25,7 +26,7 @@ struct Task {
       using Word = decltype(zero);
       const Word* from = static_cast<const Word*>(p.x) + (sent ? sender * p.x_strides[0] + source * p.x_strides[1] : 0);
       Word* target = static_cast<Word*>(p.y) + to * p.y_strides[0] + row * p.y_strides[1];
-      for (int64_t w = threadIdx.x; w < p.row.count; w += threads) {
+      for (int64_t w = team.rank(); w < p.row.count; w += threads) {
         int64_t offset[2];
         offsets_at(p.row, w, offset);
         target[offset[1]] = sent ? from[offset[0]] : zero;

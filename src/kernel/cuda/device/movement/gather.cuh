@@ -9,10 +9,10 @@ namespace cermet::gather {
 struct Task {
   using Params = gather::Params;
 
-  template <class Word>
-  static __device__ __forceinline__ void move(const Params& p, uint32_t item) {
+  template <class Word, class Team>
+  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
     constexpr int most = 4;
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + threadIdx.x;
+    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
     Word word[most];
     int64_t target[most];
 #pragma unroll
@@ -33,8 +33,9 @@ struct Task {
       if (i < p.per_thread && first + i * threads < p.axes.count) static_cast<Word*>(p.y)[target[i]] = word[i];
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    by_word_size(p.word_bytes, [&](auto zero) { move<decltype(zero)>(p, item); });
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    by_word_size(p.word_bytes, [&](auto zero) { move<decltype(zero)>(team, p, item); });
   }
 };
 

@@ -17,8 +17,9 @@ __device__ __forceinline__ int64_t source_of(Mode mode, int64_t i, int64_t size)
 struct Task {
   using Params = pad::Params;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t position = static_cast<int64_t>(item) * threads + threadIdx.x;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t position = static_cast<int64_t>(item) * threads + team.rank();
     if (position >= p.axes.count) return;
     int64_t from = 0, to = 0;
     bool inside = true;

@@ -54,8 +54,9 @@ struct Columns {
   using Params = scatter::Params;
   using T = Element<C.type>;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t column = static_cast<int64_t>(item) * threads + threadIdx.x;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t column = static_cast<int64_t>(item) * threads + team.rank();
     if (column >= p.axes.count) return;
     int64_t offset[3];
     offsets_at(p.axes, column, offset);
@@ -78,8 +79,9 @@ struct Places {
   using Params = scatter::Params;
   using T = Element<C.type>;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t position = static_cast<int64_t>(item) * threads + threadIdx.x;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t position = static_cast<int64_t>(item) * threads + team.rank();
     if (position >= p.axes.count) return;
     int64_t y_at = 0, indices_at = 0, updates_at = 0, place = 0;
     for_coordinates(p.axes, position, [&](int a, int64_t at) {

@@ -9,10 +9,10 @@ namespace cermet::where {
 struct Task {
   using Params = where::Params;
 
-  template <class Word>
-  static __device__ __forceinline__ void choose(const Params& p, uint32_t item) {
+  template <class Word, class Team>
+  static __device__ __forceinline__ void choose(Team team, const Params& p, uint32_t item) {
     constexpr int most = 4;
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + threadIdx.x;
+    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
     Word word[most];
     int64_t target[most];
 #pragma unroll
@@ -31,12 +31,13 @@ struct Task {
       if (i < p.per_thread && first + i * threads < p.axes.count) static_cast<Word*>(p.y)[target[i]] = word[i];
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     switch (p.word_bytes) {
-      case 1: return choose<uint8_t>(p, item);
-      case 2: return choose<uint16_t>(p, item);
-      case 4: return choose<uint32_t>(p, item);
-      default: return choose<uint64_t>(p, item);
+      case 1: return choose<uint8_t>(team, p, item);
+      case 2: return choose<uint16_t>(team, p, item);
+      case 4: return choose<uint32_t>(team, p, item);
+      default: return choose<uint64_t>(team, p, item);
     }
   }
 };

@@ -8,6 +8,16 @@ namespace cermet::ptx {
 /// Barrier number `id` (1 to 15; 0 is __syncthreads) among `threads` threads, a multiple of 32.
 __device__ __forceinline__ void named_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
+/// The same, and whether the condition holds in some thread.
+__device__ __forceinline__ bool named_barrier_or(int id, int threads, bool condition) {
+  uint32_t any;
+  asm volatile("{\n .reg .pred p, q;\n setp.ne.u32 p, %3, 0;\n bar.red.or.pred q, %1, %2, p;\n selp.u32 %0, 1, 0, q;\n}"
+               : "=r"(any)
+               : "r"(id), "r"(threads), "r"(static_cast<uint32_t>(condition))
+               : "memory");
+  return any != 0;
+}
+
 #if CERMET_ARCH >= 900
 /// True in one lane of a converged warp.
 __device__ __forceinline__ bool elect_one() {

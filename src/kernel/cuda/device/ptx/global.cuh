@@ -17,6 +17,19 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t* from) {
   return value;
 }
 
+/// The same for a counter: adds to it.
+__device__ __forceinline__ void add_release(uint32_t* to, uint32_t value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+__device__ __forceinline__ uint32_t load_acquire(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+
+/// Puts what this thread stored before it ahead of what it reads after it, in one order of all such fences of the GPU.
+__device__ __forceinline__ void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
+
 /// Brings a line to the L1 without waiting for it.
 __device__ __forceinline__ void touch(const void* from) { asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from)); }
 
@@ -28,6 +41,9 @@ __device__ __forceinline__ int32_t load_l2(const int32_t* from) {
 }
 
 #if CERMET_ARCH >= 900
+/// Orders ordinary accesses and those of bulk copies, to any memory, before and after it.
+__device__ __forceinline__ void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
 /// Brings bytes (a multiple of 16, as is the address) to the L2 without waiting for them.
 __device__ __forceinline__ void prefetch_l2(const void* from, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");

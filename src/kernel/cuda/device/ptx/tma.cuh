@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/ptx/address.cuh"
+#include "kernel/cuda/device/ptx/bulk_store.cuh"
 #include "kernel/cuda/device/tensor_map.hpp"
 #include "kernel/cuda/device/types.cuh"
 
@@ -35,12 +36,6 @@ __device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int c
 __device__ __forceinline__ void tma_store_2d(const void* shared, const TensorMapBytes* map, int column, int row) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(column), "r"(row), "r"(shared_address(shared))
                : "memory");
-}
-__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/// Waits until shared memory may be written again after all but this thread's `Pending` latest groups.
-template <int Pending>
-__device__ __forceinline__ void bulk_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
 /// Orders this thread's ordinary accesses to shared memory before later bulk copies and wgmma of threads that it synchronises with.

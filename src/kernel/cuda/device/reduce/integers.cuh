@@ -30,7 +30,7 @@ struct Integers {
   }
 
   static __device__ __forceinline__ int64_t reduce(const Params& p, const T* x) {
-    const int64_t lane = threadIdx.x % 32;
+    const int64_t lane = lane_index();
     if constexpr (C.kind == Kind::prod) {  // every lane computes the same
       int64_t value = 1;
       for (int64_t at = 0; at < p.reduced.count; ++at) value = Wide::product(value, load(p, x, at)).clamped(lowest<T>, highest<T>);
@@ -53,13 +53,14 @@ struct Integers {
     }
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t result = static_cast<int64_t>(item) * (threads / 32) + threadIdx.x / 32;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t result = static_cast<int64_t>(item) * (threads / 32) + team.warp();
     if (result >= p.kept.count) return;
     int64_t offset[2];
     offsets_at(p.kept, result, offset);
     const int64_t value = reduce(p, static_cast<const T*>(p.x) + offset[0]);
-    if (threadIdx.x % 32 == 0) static_cast<T*>(p.y)[offset[1]] = static_cast<T>(value);
+    if (lane_index() == 0) static_cast<T*>(p.y)[offset[1]] = static_cast<T>(value);
   }
 };
 

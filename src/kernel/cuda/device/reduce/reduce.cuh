@@ -49,8 +49,8 @@ struct Rows {
   using Op = typename OperationOf<C.kind>::type;
   static constexpr int width = per_16_bytes<T>, groups = threads / C.group;
 
-  template <int Width>
-  static __device__ __forceinline__ float accumulate(const Params& p, const T* x, int64_t begin, int64_t end) {
+  template <int Width, class Team>
+  static __device__ __forceinline__ float accumulate(Team team, const Params& p, const T* x, int64_t begin, int64_t end) {
     using Words = Vector<T, Width>;
     float total[Width];
 #pragma unroll
@@ -60,7 +60,7 @@ struct Rows {
 #pragma unroll
       for (int i = 0; i < Width; ++i) total[i] = Op::combine(total[i], to_float(v[i]));
     };
-    const int64_t first = begin + threadIdx.x % C.group;
+    const int64_t first = begin + team.rank() % C.group;
     if (p.reduced.rank == 1) {
       const int64_t stride = p.reduced.stride[0][0];
 #pragma unroll 4
@@ -80,19 +80,20 @@ struct Rows {
     return total[0];
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    const int64_t index = static_cast<int64_t>(item) * groups + threadIdx.x / C.group, result = index / p.splits, split = index - result * p.splits;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const int64_t index = static_cast<int64_t>(item) * groups + team.rank() / C.group, result = index / p.splits, split = index - result * p.splits;
     const bool exists = result < p.kept.count;
     int64_t offset[2] = {};
     if (exists) offsets_at(p.kept, result, offset);
     const int64_t begin = split * p.split_terms, end = exists ? min_of(begin + p.split_terms, p.reduced.count) : 0;
     const T* x = static_cast<const T*>(p.x) + offset[0];
-    float total = p.vectors ? accumulate<width>(p, x, begin, end) : accumulate<1>(p, x, begin, end);
-    if constexpr (groups == 1) total = block_reduce<Op, threads>(total, reinterpret_cast<float*>(smem));
+    float total = p.vectors ? accumulate<width>(team, p, x, begin, end) : accumulate<1>(team, p, x, begin, end);
+    if constexpr (groups == 1) total = team_reduce<Op>(team, total, reinterpret_cast<float*>(smem));
     else total = warp_reduce<Op>(total);
     if (p.divides) total /= p.divisor;
-    if (exists && threadIdx.x % C.group == 0) static_cast<Out*>(p.y)[offset[1] + split * p.split_stride] = from_float<Out>(total);
-    if constexpr (groups == 1) __syncthreads();
+    if (exists && team.rank() % C.group == 0) static_cast<Out*>(p.y)[offset[1] + split * p.split_stride] = from_float<Out>(total);
+    if constexpr (groups == 1) team.sync();
   }
 };
 
@@ -106,10 +107,10 @@ struct Columns {
   static constexpr int width = per_16_bytes<T>;
   static constexpr int shared_bytes = threads * 8 * 4;
 
-  template <int Width>
-  static __device__ __forceinline__ void reduce(const Params& p, uint32_t item, float* partial) {
+  template <int Width, class Team>
+  static __device__ __forceinline__ void reduce(Team team, const Params& p, uint32_t item, float* partial) {
     using Words = Vector<T, Width>;
-    const int lane = static_cast<int>(threadIdx.x) % column_lanes, group = static_cast<int>(threadIdx.x) / column_lanes;
+    const int lane = static_cast<int>(team.rank()) % column_lanes, group = static_cast<int>(team.rank()) / column_lanes;
     const int64_t tile = item / p.splits, split = item - tile * p.splits, column = (tile * column_lanes + lane) * Width;
     const bool exists = column < p.kept.count;
     int64_t offset[2] = {};
@@ -129,7 +130,7 @@ struct Columns {
     }
 #pragma unroll
     for (int i = 0; i < Width; ++i) partial[(i * column_groups + group) * column_lanes + lane] = total[i];
-    __syncthreads();
+    team.sync();
     // Each thread finishes the columns of its group's number.
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
@@ -140,12 +141,13 @@ struct Columns {
       if (p.divides) sum /= p.divisor;
       if (exists) static_cast<Out*>(p.y)[offset[1] + i + split * p.split_stride] = from_float<Out>(sum);
     }
-    __syncthreads();
+    team.sync();
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    if (p.vectors) reduce<width>(p, item, reinterpret_cast<float*>(smem));
-    else reduce<1>(p, item, reinterpret_cast<float*>(smem));
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    if (p.vectors) reduce<width>(team, p, item, reinterpret_cast<float*>(smem));
+    else reduce<1>(team, p, item, reinterpret_cast<float*>(smem));
   }
 };
 

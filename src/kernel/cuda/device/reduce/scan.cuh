@@ -63,8 +63,9 @@ struct Lines {
   static constexpr int each = 4, chunk = threads * each, warps = threads / 32;
 
   /// Sum of the threads before this one; `total` is that of all.
-  static __device__ __forceinline__ Number block_scan(Number x, Number& total, Number* scratch) {
-    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  template <class Team>
+  static __device__ __forceinline__ Number team_scan(Team team, Number x, Number& total, Number* scratch) {
+    const int lane = static_cast<int>(lane_index()), warp = static_cast<int>(team.warp());
     Number inclusive = x;
 #pragma unroll
     for (int offset = 1; offset < 32; offset *= 2) {
@@ -73,7 +74,7 @@ struct Lines {
     }
     const Number below = inclusive.up(1);
     if (lane == 31) scratch[warp] = inclusive;
-    __syncthreads();
+    team.sync();
     Number before;
     total = Number{};
 #pragma unroll
@@ -81,11 +82,12 @@ struct Lines {
       if (w == warp) before = total;
       total = total + scratch[w];
     }
-    __syncthreads();
+    team.sync();
     return lane == 0 ? before : before + below;
   }
 
-  static __device__ void run(const Params& p, uint32_t line, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t line, Team team, char* smem) {
     Number* scratch = reinterpret_cast<Number*>(smem);  // [warps]
     int64_t offset[2];
     offsets_at(p.lines, line, offset);
@@ -93,7 +95,7 @@ struct Lines {
     T* y = static_cast<T*>(p.y) + offset[1];
     Number carry;
     for (int64_t begin = 0; begin < p.length; begin += chunk) {
-      const int64_t first = begin + threadIdx.x * each;
+      const int64_t first = begin + team.rank() * each;
       Number own[each], sum;
 #pragma unroll
       for (int i = 0; i < each; ++i) {
@@ -101,7 +103,7 @@ struct Lines {
         own[i] = first + i < p.length ? Number::of(x[at * p.x_stride]) : Number{};
         sum = sum + own[i];
       }
-      Number total, before = carry + block_scan(sum, total, scratch);
+      Number total, before = carry + team_scan(team, sum, total, scratch);
 #pragma unroll
       for (int i = 0; i < each; ++i) {
         const int64_t at = p.reverse ? p.length - 1 - first - i : first + i;
@@ -122,9 +124,10 @@ struct Columns {
   using T = Element<C.type>;
   using Number = typename SumOf<T>::type;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     constexpr int ahead = 8;  // loads in flight
-    const int64_t line = static_cast<int64_t>(item) * threads + threadIdx.x;
+    const int64_t line = static_cast<int64_t>(item) * threads + team.rank();
     if (line >= p.lines.count) return;
     int64_t offset[2];
     offsets_at(p.lines, line, offset);

@@ -81,21 +81,22 @@ struct Task {
   }
 
   /// The k-th largest rank, or a lower one above which there are exactly k.
-  static __device__ Rank find_cut(const T* x, int64_t length, Shared& s) {
+  template <class Team>
+  static __device__ Rank find_cut(Team team, const T* x, int64_t length, Shared& s) {
     Rank cut;
-    if (threadIdx.x == 0) s.remaining = C.k;
+    if (team.rank() == 0) s.remaining = C.k;
     for (int place = Rank::digits - 1; place >= 0; --place) {
-      for (int d = static_cast<int>(threadIdx.x); d < 256; d += C.threads) s.count[d] = 0;
-      __syncthreads();
+      for (int d = static_cast<int>(team.rank()); d < 256; d += C.threads) s.count[d] = 0;
+      team.sync();
       const Rank prefix = cut;
-      for (int64_t i = threadIdx.x; i < length; i += C.threads) {
+      for (int64_t i = team.rank(); i < length; i += C.threads) {
         const Rank rank = rank_of(x, i);
         const Rank upper = place + 1 < Rank::digits ? rank.above(place + 1) : Rank{};
         if (!upper.less(prefix) && !prefix.less(upper)) atomicAdd(&s.count[rank.digit(place)], 1u);
       }
-      __syncthreads();
-      if (threadIdx.x < 32) {  // lane l holds digits 255 - 8 l down to 248 - 8 l
-        const int high = 255 - 8 * static_cast<int>(threadIdx.x);
+      team.sync();
+      if (team.rank() < 32) {  // lane l holds digits 255 - 8 l down to 248 - 8 l
+        const int high = 255 - 8 * static_cast<int>(team.rank());
         uint32_t sum = 0;
 #pragma unroll
         for (int d = 0; d < 8; ++d) sum += s.count[high - d];
@@ -103,7 +104,7 @@ struct Task {
 #pragma unroll
         for (int offset = 1; offset < 32; offset *= 2) {
           const uint32_t other = __shfl_up_sync(0xffffffffu, inclusive, offset);
-          if (static_cast<int>(threadIdx.x) >= offset) inclusive += other;
+          if (static_cast<int>(team.rank()) >= offset) inclusive += other;
         }
         uint32_t before = inclusive - sum;
         const uint32_t wanted = s.remaining;
@@ -116,19 +117,20 @@ struct Task {
           s.in_digit = s.count[d];
         }
       }
-      __syncthreads();
+      team.sync();
       cut = cut.with(place, s.digit);
       if (s.remaining == s.in_digit) break;  // all of this digit belong
-      __syncthreads();
+      team.sync();
     }
     return cut;
   }
 
   /// Descending; places that were not filled hold rank zero.
-  static __device__ void sort(Rank* chosen) {
+  template <class Team>
+  static __device__ void sort(Team team, Rank* chosen) {
     for (int size = 2; size <= C.sorted; size *= 2)
       for (int step = size / 2; step > 0; step /= 2) {
-        for (int t = static_cast<int>(threadIdx.x); t < C.sorted / 2; t += C.threads) {
+        for (int t = static_cast<int>(team.rank()); t < C.sorted / 2; t += C.threads) {
           const int i = 2 * t - (t & (step - 1)), j = i + step;
           const Rank a = chosen[i], b = chosen[j];
           const bool descending = (i & size) == 0;
@@ -137,7 +139,7 @@ struct Task {
             chosen[j] = a;
           }
         }
-        __syncthreads();
+        team.sync();
       }
   }
 
@@ -149,11 +151,12 @@ struct Task {
   }
 
   /// One after the other: the largest rank below the last.
-  static __device__ void choose_in_turn(const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
+  template <class Team>
+  static __device__ void choose_in_turn(Team team, const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
     Rank last;
     for (int j = 0; j < C.k; ++j) {
       Rank best;
-      for (int64_t i = threadIdx.x; i < p.length; i += C.threads) {
+      for (int64_t i = team.rank(); i < p.length; i += C.threads) {
         const Rank rank = rank_of(x, i);
         if ((j == 0 || rank.less(last)) && best.less(rank)) best = rank;
       }
@@ -162,42 +165,44 @@ struct Task {
         const Rank other = best.from_lane(mask);
         if (best.less(other)) best = other;
       }
-      if (threadIdx.x % 32 == 0) s.warp[threadIdx.x / 32] = best;
-      __syncthreads();
+      if (lane_index() == 0) s.warp[team.warp()] = best;
+      team.sync();
       last = s.warp[0];
       for (int w = 1; w < warps; ++w)
         if (last.less(s.warp[w])) last = s.warp[w];
-      if (threadIdx.x == 0) write(p, x, offset, j, last);
-      __syncthreads();
+      if (team.rank() == 0) write(p, x, offset, j, last);
+      team.sync();
     }
   }
 
-  static __device__ void choose_together(const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
-    for (int i = static_cast<int>(threadIdx.x); i < C.sorted; i += C.threads) s.chosen[i] = Rank{};
-    if (threadIdx.x == 0) s.filled = 0;
-    __syncthreads();
+  template <class Team>
+  static __device__ void choose_together(Team team, const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
+    for (int i = static_cast<int>(team.rank()); i < C.sorted; i += C.threads) s.chosen[i] = Rank{};
+    if (team.rank() == 0) s.filled = 0;
+    team.sync();
     if (p.length <= C.sorted) {
-      for (int64_t i = threadIdx.x; i < p.length; i += C.threads) s.chosen[i] = rank_of(x, i);
+      for (int64_t i = team.rank(); i < p.length; i += C.threads) s.chosen[i] = rank_of(x, i);
     } else {
-      const Rank cut = find_cut(x, p.length, s);
-      for (int64_t i = threadIdx.x; i < p.length; i += C.threads) {
+      const Rank cut = find_cut(team, x, p.length, s);
+      for (int64_t i = team.rank(); i < p.length; i += C.threads) {
         const Rank rank = rank_of(x, i);
         if (!rank.less(cut)) s.chosen[atomicAdd(&s.filled, 1u)] = rank;
       }
     }
-    __syncthreads();
-    sort(s.chosen);
-    for (int j = static_cast<int>(threadIdx.x); j < C.k; j += C.threads) write(p, x, offset, j, s.chosen[j]);
-    __syncthreads();
+    team.sync();
+    sort(team, s.chosen);
+    for (int j = static_cast<int>(team.rank()); j < C.k; j += C.threads) write(p, x, offset, j, s.chosen[j]);
+    team.sync();
   }
 
   /// One work item: a row.
-  static __device__ void run(const Params& p, uint32_t row, char* smem) {
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t row, Team team, char* smem) {
     int64_t offset[3];
     offsets_at(p.rows, row, offset);
     const T* x = static_cast<const T*>(p.x) + offset[0];  // [length]
-    if constexpr (C.sorted == 0) choose_in_turn(p, x, offset, *reinterpret_cast<Shared*>(smem));
-    else choose_together(p, x, offset, *reinterpret_cast<Shared*>(smem));
+    if constexpr (C.sorted == 0) choose_in_turn(team, p, x, offset, *reinterpret_cast<Shared*>(smem));
+    else choose_together(team, p, x, offset, *reinterpret_cast<Shared*>(smem));
   }
 };
 

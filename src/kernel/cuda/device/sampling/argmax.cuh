@@ -31,9 +31,11 @@ struct Task {
   using T = Element<C.x>;
   static constexpr int width = per_16_bytes<T>;
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
-    Group<C.threads, C.cluster> group(*reinterpret_cast<GroupScratch*>(smem));
-    const uint32_t row = item / C.cluster, rank = item % C.cluster, thread = threadIdx.x;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    static_assert(Team::size == C.threads && Team::cluster == C.cluster);
+    Group group(team, *reinterpret_cast<GroupScratch*>(smem));
+    const uint32_t row = item / C.cluster, rank = item % C.cluster, thread = team.rank();
     int64_t offset[2];
     offsets_at(p.rows, row, offset);
     const T* x = static_cast<const T*>(p.x) + offset[0];  // [length]

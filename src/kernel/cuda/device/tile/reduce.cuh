@@ -1,7 +1,7 @@
-// Sums and maxima over a warp or a block. Fixed order: the same configuration gives the same bits.
+// Sums and maxima over a warp or a team. Fixed order: the same configuration gives the same bits.
 #pragma once
 
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet {
 
@@ -23,16 +23,15 @@ __device__ __forceinline__ float warp_reduce(float x) {
   return x;
 }
 
-/// Every thread gets the result over the block. `scratch`: one float for each warp, which no earlier call may still be reading
+/// Every thread gets the result over the team. `scratch`: one float for each warp, which no earlier call may still be reading
 /// (two calls in a row take two scratch areas, or a barrier between them).
-template <class Reduction, int Threads>
-__device__ __forceinline__ float block_reduce(float x, float* scratch) {
-  constexpr int warps = Threads / 32;
+template <class Reduction, class Team>
+__device__ __forceinline__ float team_reduce(Team team, float x, float* scratch) {
   x = warp_reduce<Reduction>(x);
-  if constexpr (warps == 1) return x;
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
-  __syncthreads();
-  float y = threadIdx.x % 32 < warps ? scratch[threadIdx.x % 32] : Reduction::identity();
+  if constexpr (Team::warps == 1) return x;
+  if (lane_index() == 0) scratch[team.warp()] = x;
+  team.sync();
+  float y = lane_index() < Team::warps ? scratch[lane_index()] : Reduction::identity();
   y = warp_reduce<Reduction>(y);
   return y;
 }
