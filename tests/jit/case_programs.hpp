@@ -28,6 +28,10 @@ inline Problem problem_of(const OpDefinition& op, const Case& test_case, const T
   return problem;
 }
 
+inline bool is_product(OpKind op) {
+  return op == OpKind::linear || op == OpKind::matmul || op == OpKind::dual_linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear;
+}
+
 /// A program and the first case that needs it.
 struct CaseProgram {
   cuda::Program program;
@@ -38,11 +42,16 @@ struct CaseProgram {
 inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& target) {
   std::vector<CaseProgram> list;
   std::set<cuda::Program> seen;
+  std::set<DType> with_epilogue;
   const OpDefinition& op = all_operators()[static_cast<std::size_t>(kernel.op)];
   for (const Case& test_case : op.cases()) {
     const Problem problem = problem_of(op, test_case, target);
     std::vector<Region> regions{problem};
     if (kernel.fuses && problem.input(0).dtype == DType::f32 && problem.input(0).rank() > 0) regions.insert(regions.end(), {with_norm(problem, false), with_norm(problem, true)});
+    // What may follow a product, in one case for each type of its result.
+    const TensorType& y = problem.outputs[0];
+    if (kernel.fuses && is_product(kernel.op) && dtypes::real.contains(y.dtype) && !kernel.declines(problem) && with_epilogue.insert(y.dtype).second)
+      regions.push_back(followed(problem, scaled_residual(y)));
     for (const Region& region : regions) {
       if (kernel.declines(region)) continue;
       for (cuda::Program& program : kernel.programs(region))

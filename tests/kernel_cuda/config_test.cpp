@@ -67,7 +67,7 @@ TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
             }).find(R"(expected a configuration of gemv.linear, one of default; stream=0; stream=1, found "stream=2")"),
             std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);
-  EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects a normalisation before it"), std::string::npos);
+  EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects a normalization before it"), std::string::npos);
 }
 
 /// Limits are the device's: where the memory is slow, tiles that read less win.

@@ -1,19 +1,18 @@
-// GEMVs with a fused normalisation, against the two references one after the other.
-#include "tests/kernel_cuda/device_case.hpp"
-#include "tests/support/region.hpp"
+// GEMVs with a fused normalization, against the two references one after the other.
+#include "tests/kernel_cuda/region_case.hpp"
 
 namespace cermet {
 namespace {
 
-/// A normalisation and the GEMV after it, whose operand 0 it computes.
+/// A normalization and the GEMV after it, whose operand 0 it computes.
 struct Chain {
   CaseData norm, product;
-  Expected normalised, expected;
+  Expected normalized, expected;
 
   Chain(OpKind norm_op, const Case& norm_case, OpKind product_op, Case product_case) : norm(make_case_data(definition(norm_op), norm_case)) {
-    normalised = run_reference(norm);
+    normalized = run_reference(norm);
     std::vector<double> row;
-    const TensorView& y = normalised.outputs[0].view;
+    const TensorView& y = normalized.outputs[0].view;
     for (std::int64_t i = 0; i < y.elements(); ++i) row.push_back(static_cast<float>(load(y, i)));
     product_case.inputs[0] = CaseOperand{{DType::f32, norm.problem.outputs[0].dims}, values(std::move(row))};
     product = make_case_data(definition(product_op), product_case);
@@ -26,34 +25,19 @@ struct Chain {
   }
 };
 
-/// Runs the normalisation and the GEMV in one launch; returns "" or what is wrong.
+/// Runs the normalization and the GEMV in one launch; returns "" or what is wrong.
 std::string run_chain(const Chain& chain, const Kernel& kernel, TestDevice& gpu) {
-  const DeviceQueue queue = gpu.queue();
   const Region region = chain.region(gpu.device->target());
-  std::vector<DeviceTensor> memory;
-  std::vector<TensorView> inputs;
-  const auto pass = [&](const TensorView& host) {
-    memory.emplace_back(host, queue);
-    inputs.push_back(memory.back().view);
-  };
-  for (const RegionPlace& place : region.operands) pass((place.node == 0 ? chain.norm : chain.product).inputs[static_cast<std::size_t>(place.index)]);
-  std::vector<DeviceResult> results;
-  for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, 3, queue);
+  std::vector<TensorView> operands;
+  for (const RegionPlace& place : region.operands)
+    operands.push_back((place.node == 0 ? chain.norm : chain.product).inputs[static_cast<std::size_t>(place.index)]);
+  const std::vector<DeviceResult> results = run_region(region, operands, kernel, 3, gpu);
   const bool adds = results.size() > 1;
-  std::vector<TensorView> outputs;
-  for (const DeviceResult& result : results) outputs.push_back(result.on_device());
-  const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(region));
-  Plan plan;
-  const cuda::TaskQueue tasks(*queue.device, plan, programs);
-  kernel.bind(region)({inputs, outputs, nullptr, &gpu.pool, &tasks});
-  plan.enqueue(*queue.stream);
-  for (DeviceResult& result : results) result.download(queue);
-  queue.stream->synchronize();
   for (const DeviceResult& result : results)
     if (!result.padding_untouched()) return "wrote between the rows of a strided result";
   if (adds)
     for (std::int64_t i = 0; i < results[1].view.elements(); ++i) {
-      const double want = load(chain.normalised.outputs[1].view, i), got = load(results[1].view, i);
+      const double want = load(chain.normalized.outputs[1].view, i), got = load(results[1].view, i);
       if (std::abs(got - want) > 0x1p-24 * std::abs(want) * 1.001) return fmt::format("sum, element {}: expected {}, found {}", i, want, got);
     }
   return compare(chain.product.problem, chain.expected, {results[0].view});
@@ -79,14 +63,14 @@ void check(OpKind norm_op, const Case& norm_case, OpKind product_op, const Case&
 
 const Attributes settings{{"eps", 1e-5}, {"out_dtype", "f32"}};
 
-TEST(Prologue, NormalisationAlone) {
+TEST(Prologue, NormalizationAlone) {
   for (const std::int64_t k : {40, 264, 1000, 2048, 4096, 8192, 14336})
     for (const DType w : {DType::bf16, DType::f16, DType::f32})
       check(OpKind::rms_norm, {fmt::format("k{}", k), {row(DType::f32, k, 3), CaseOperand{{DType::f32, {k}}, normal(0.5, 1)}}, settings}, OpKind::linear,
             {fmt::format("{}", name_of(w)), {{}, weight(w, 45, k)}, {{"out_dtype", "f32"}}});
 }
 
-TEST(Prologue, SumAndNormalisation) {
+TEST(Prologue, SumAndNormalization) {
   for (const std::int64_t k : {40, 1000, 2048, 4096, 14336})
     for (const DType delta : {DType::f32, DType::bf16})
       check(OpKind::add_rms_norm,

@@ -1,7 +1,9 @@
-// Regions of two operators, as tests build them.
+// Regions of several operators, as tests build them.
 #pragma once
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "op/region.hpp"
 
@@ -42,5 +44,41 @@ inline Region with_norm(const Problem& then, bool adds) {
   norm.target = then.target;
   return chained(std::move(norm), then);
 }
+
+/// An elementwise operator that reads what the node before it gives.
+struct Follower {
+  OpKind op;
+  std::optional<TensorType> other = std::nullopt;  ///< of a binary operator: the second operand, or the first where `last` is set
+  bool last = false;
+  Attributes attributes = {};
+};
+
+/// Appends a chain of nodes to a region; the last one's result leaves in place of the last node's.
+inline Region followed(Region region, const std::vector<Follower>& chain, Rounding rounding = Rounding::strict) {
+  for (const Follower& f : chain) {
+    const std::size_t before = region.nodes.size() - 1;
+    const Problem& maker = region.nodes[before].problem;
+    std::vector<std::optional<TensorType>> types{maker.outputs[0]};
+    if (f.other) types.insert(f.last ? types.begin() : types.end(), f.other);
+    Problem problem = make_problem(definition(f.op), std::move(types), f.attributes);
+    problem.target = maker.target;
+    problem.maximum = maker.maximum;
+    std::vector<RegionInput> inputs(problem.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if ((i == 0) == !(f.other && f.last)) {
+        inputs[i] = RegionInput::inside(before, 0, rounding);
+        continue;
+      }
+      inputs[i] = RegionInput::outside(region.operands.size());
+      region.operands.push_back({static_cast<std::int32_t>(before + 1), static_cast<std::int32_t>(i)});
+    }
+    std::ranges::replace(region.results, RegionPlace{static_cast<std::int32_t>(before), 0}, RegionPlace{static_cast<std::int32_t>(before + 1), 0});
+    region.nodes.push_back({std::move(problem), std::move(inputs)});
+  }
+  return region;
+}
+
+/// y = product * scalar + residual.
+inline std::vector<Follower> scaled_residual(const TensorType& y) { return {{OpKind::mul, TensorType{y.dtype, {}}}, {OpKind::add, y, true}}; }
 
 }  // namespace cermet

@@ -9,9 +9,9 @@ namespace cermet::cuda {
 
 class HopperProduct {
  public:
-  static Decline declines(const Problem& problem);
-  /// A problem that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
-  explicit HopperProduct(const Problem& problem, const Config& config = {});
+  static Decline declines(const Region& region);
+  /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
+  explicit HopperProduct(const Region& region, const Config& config = {});
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.
@@ -25,17 +25,19 @@ class HopperProduct {
   /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
   struct View;
   std::optional<View> view_of(const LaunchArgs& args) const;
+  bool fits(const LaunchArgs& args, const View& view) const;
+  void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
   static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
+  const TensorView& x(const LaunchArgs& args) const { return *product_.given(args, product_.at.x); }
+  const TensorView& w(const LaunchArgs& args) const { return *product_.given(args, product_.at.w); }
 
   OpKind op_;
-  DType a_, b_, out_, offsets_ = DType::i32, bias_type_ = DType::f32, bias_up_type_ = DType::f32;
+  Product product_;
+  DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
-  bool dual_ = false, constant_b_ = false, bias_ = false, bias_up_ = false, row_scale_ = false, column_scale_ = false, split_ = false, blocked_ = false;
-  bool batches_ = false;
-  std::string activation_ = "identity";
-  ScaleGrid left_, right_;
+  bool dual_ = false, grouped_ = false, constant_b_ = false, split_ = false, batches_ = false;
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;

@@ -6,18 +6,19 @@ namespace {
 
 constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
 
-Launcher bind(const Problem& problem, const Config& config) {
-  return [product = HopperProduct(problem, config)](const LaunchArgs& args) { product.launch(args); };
+Launcher bind(const Region& region, const Config& config) {
+  return [product = HopperProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
 }
-std::vector<Program> programs(const Problem& problem, const Config& config) { return HopperProduct(problem, config).programs(); }
-std::int64_t workspace(const Problem& problem, int) { return HopperProduct(problem).workspace(); }
-std::vector<Config> configs(const Problem& problem) { return HopperProduct(problem).configs(); }
-double cost(const Problem& problem, const Config& config, const DeviceLimits& limits) { return HopperProduct(problem, config).seconds(limits); }
+std::vector<Program> programs(const Region& region, const Config& config) { return HopperProduct(region, config).programs(); }
+std::int64_t workspace(const Region& region, int) { return HopperProduct(region).workspace(); }
+std::vector<Config> configs(const Region& region) { return HopperProduct(region).configs(); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return HopperProduct(region, config).seconds(limits); }
 
 Kernel kernel(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = summary,
+          .fuses = true,
           .declines = HopperProduct::declines,
           .bind = bind,
           .workspace = workspace,

@@ -6,20 +6,19 @@
 #include <vector>
 
 #include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/gemm/product.hpp"
 #include "kernel/cuda/task.hpp"
-#include "kernel/kernel.hpp"
-#include "op/scales.hpp"
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows; linear and dual_linear may have a normalisation before them.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows; linear and dual_linear may have a normalization before them.
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
   explicit FewRows(const Region& region, const Config& config = {});
 
-  static Decline declines(const Problem& problem);
-  /// The same for regions of a normalisation and the product that alone reads it. Its result is float32, so that nothing is rounded in between.
+  static Decline declines(const Region& region);
+  /// The same for regions with a normalization before the product, which alone reads it. Its result is float32, so that nothing is rounded in between.
   static Decline declines_norm(const Region& region);
   static std::vector<Config> configs(const Region& region);
   /// Modelled seconds at the symbols' maximum.
@@ -28,24 +27,16 @@ class FewRows {
   void launch(const LaunchArgs& args) const;
 
  private:
-  /// Places of operands; -1 where there is none.
-  struct Operands {
-    int x = 0, w = 1, w_up = -1, bias = -1, bias_up = -1, offsets = -1, x_scale = -1, w_scale = -1, zero_point = -1, residual = -1, out_scale = -1;
-  };
-  static Operands operands_of(OpKind op);  ///< in the schema
-  static Operands places_of(const Region& region);
-  const TensorView* given(const LaunchArgs& args, int operand) const;
   static std::string norm_config(const Problem& norm);
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
-  std::string row_task(const Problem& problem, const Problem* norm, bool stream) const;
+  std::string row_task(const Problem& problem, const Problem* norm) const;
 
-  OpKind op_;
-  Operands operands_;                  ///< places in a launch
-  int norm_weight_ = -1, delta_ = -1;  ///< of the normalisation before the product, which reads x; the second operand of its sum
+  Product product_;
+  int norm_weight_ = -1, delta_ = -1;  ///< of the normalization before the product, which reads x; the second operand of its sum
   int sum_ = -1;                       ///< the result that holds the sum
   float epsilon_ = 0, norm_offset_ = 0;
-  ScaleGrid left_, right_;
+  DType offsets_ = DType::i32;
   std::int64_t row_bytes_;  ///< of a weight
   bool constant_;           ///< whether the weights are known beforehand
   bool stream_;

@@ -10,14 +10,11 @@ Launcher bind(const Region& region, const Config& config) {
   return [product = FewRows(region, config)](const LaunchArgs& args) { product.launch(args); };
 }
 
-}  // namespace
-
-namespace {
-
 Kernel plain(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "one row at a time: weights stream through shared memory, rows stay in registers",
+          .fuses = true,
           .declines = FewRows::declines,
           .bind = bind,
           .programs = programs,
@@ -26,8 +23,7 @@ Kernel plain(const char* name, OpKind op) {
 }
 Kernel with_norm(const char* name, OpKind op) {
   Kernel kernel = plain(name, op);
-  kernel.summary = "the same, with the normalisation before it: every block normalises the row on its way into registers";
-  kernel.fuses = true;
+  kernel.summary = "the same, with the normalization before it: every block normalizes the row on its way into registers";
   kernel.declines = FewRows::declines_norm;
   return kernel;
 }

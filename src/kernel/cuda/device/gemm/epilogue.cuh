@@ -3,7 +3,7 @@
 
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/tile/epilogue.cuh"
 
 namespace cermet::gemm {
 
@@ -28,54 +28,60 @@ __device__ __forceinline__ uint32_t pack_pair<f16>(float low, float high) {
 #endif
 
 #if CERMET_ARCH >= 900
-/// A number that a generic lambda takes as a constant; calls body(Constant<0>), body(Constant<1>), ..
-template <int I>
-struct Constant {};
-template <int Count, int I = 0, class Body>
-__device__ __forceinline__ void for_constants(Body&& body) {
-  if constexpr (I < Count) {
-    body(Constant<I>{});
-    for_constants<Count, I + 1>(body);
-  }
-}
-
 /// Where 16 bytes `unit` of a row of 128 bytes lie, so that neither rows nor columns of 16 bytes meet in a bank: what bulk copies call a 128-byte swizzle.
 __device__ __forceinline__ int swizzled(int row, int unit) { return row * 128 + (unit ^ (row & 7)) * 16; }
 
-/// A warp's 16 rows of `Columns` results from fragments to shared memory. pair(at, h, column) gives the results at `column` and the next of row
-/// 8 * h + lane / 4, where column is 8 * j + 2 * (lane % 4) and `at` = 4 * j + 2 * h its place in the fragments. address(row, byte) names a place of 16 bytes.
-template <class Out, int First, int Columns, class Pair, class Address>
-__device__ __forceinline__ void write_fragments(Pair&& pair, Address&& address) {
+/// Results at a column and the next.
+template <class Value>
+struct Pair {
+  Value x, y;
+};
+
+/// Columns whose results' operands are loaded together.
+inline constexpr int load_columns = 32;
+
+/// A warp's 16 rows of `Columns` results from fragments to shared memory. results.pair(at, h, column, slot) gives those at `column` and the next of row
+/// 8 * h + lane / 4, where column is 8 * j + 2 * (lane % 4), `at` = 4 * j + 2 * h its place in the fragments and slot = j % 4; results.load(column) comes
+/// before those of the load_columns from `column` on. address(row, byte) names a place of 16 bytes.
+template <class Out, int First, int Columns, class Results, class Address>
+__device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
+  static_assert(Columns % load_columns == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
-  if constexpr (bytes == 2) {
+  const auto pair_of = [&](int j, int h) {
+    const int column = First + 8 * j;
+    return results.pair(column / 2 + 2 * h, h, column + 2 * t, j % 4);
+  };
 #pragma unroll
-    for (int j = 0; j < Columns / 8; j += 2) {
+  for (int j = 0; j < Columns / 8; j += 2) {
+    if (j % 4 == 0) results.load(First + 8 * j);
+    if constexpr (bytes == 2) {
       uint32_t quad[4];  // 8 x 8 matrices: upper and lower rows of columns 8 j, then of 8 (j + 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int column = First + 8 * (j + i / 2);
-        const float2 v = pair(column / 2 + 2 * (i % 2), i % 2, column + 2 * t);
+        const auto v = pair_of(j + i / 2, i % 2);
         quad[i] = pack_pair<Out>(v.x, v.y);
       }
       ptx::stmatrix_x4(address(lane % 16, (8 * j + lane / 16 * 8) * bytes), quad);
-    }
-  } else {
+    } else {
 #pragma unroll
-    for (int j = 0; j < Columns / 8; ++j)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int column = First + 8 * j;
-        *reinterpret_cast<float2*>(address(8 * h + g, (8 * j + t / 2 * 4) * bytes) + t % 2 * 8) = pair(column / 2 + 2 * h, h, column + 2 * t);
+      for (int i = 0; i < 4; ++i) {
+        const int at = j + i / 2, h = i % 2;
+        const auto v = pair_of(at, h);
+        Vector<Out, 2> two;
+        two[0] = epilogue::rounded<Out>(v.x), two[1] = epilogue::rounded<Out>(v.y);
+        const int byte = (8 * at + 2 * t) * bytes;
+        *reinterpret_cast<Vector<Out, 2>*>(address(8 * h + g, byte / 16 * 16) + byte % 16) = two;
       }
+    }
   }
 }
 
 /// Sends a warp's 16 rows of a tile [.., Columns] out with bulk tensor copies, through `staging`, the warp's own: pieces of [16, 128 bytes], swizzled,
 /// 1024-byte aligned, `Pieces` at a time. `map` has boxes of a piece; what lies outside its tensor is left out. wait_for_rows before the memory is used
 /// otherwise.
-template <class Out, int Columns, int Pieces, class Pair>
-__device__ __forceinline__ void store_pieces(Pair&& pair, char* staging, const TensorMapBytes* map, int row, int column) {
+template <class Out, int Columns, int Pieces, class Results>
+__device__ __forceinline__ void store_pieces(Results& results, char* staging, const TensorMapBytes* map, int row, int column) {
   constexpr int width = 128 / sizeof(Out), count = Columns / width;
   static_assert(Columns % width == 0);
   const auto piece = [&]<int I>(Constant<I>) {
@@ -84,7 +90,7 @@ __device__ __forceinline__ void store_pieces(Pair&& pair, char* staging, const T
       ptx::bulk_wait_read<0>();
       __syncwarp();
     }
-    write_fragments<Out, I * width, width>(pair, [&](int r, int byte) { return base + swizzled(r, byte / 16); });
+    write_fragments<Out, I * width, width>(results, [&](int r, int byte) { return base + swizzled(r, byte / 16); });
     ptx::fence_async_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::tma_store_2d(base, map, column + I * width, row);
@@ -98,13 +104,13 @@ __device__ __forceinline__ void wait_for_rows() { ptx::bulk_wait_read<0>(); }
 
 /// As store_pieces with ordinary stores: rows and columns past the limits are left out; a row has whole 16 bytes. `staging` is [16, Pitch bytes], the warp's
 /// own, Chunk columns at a time.
-template <class Out, int Columns, int Chunk, int Pitch, class Pair>
-__device__ __forceinline__ void store_rows(Pair&& pair, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
+template <class Out, int Columns, int Chunk, int Pitch, class Results>
+__device__ __forceinline__ void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
   constexpr int bytes = sizeof(Out), lanes = Chunk * bytes / 16, step = 32 / lanes;  // lanes that write a row, rows that the warp writes at a time
   const int lane = static_cast<int>(threadIdx.x) % 32, own = lane % lanes * (16 / bytes);
   const auto chunk = [&]<int I>(Constant<I>) {
     __syncwarp();
-    write_fragments<Out, I * Chunk, Chunk>(pair, [&](int r, int byte) { return staging + r * Pitch + byte; });
+    write_fragments<Out, I * Chunk, Chunk>(results, [&](int r, int byte) { return staging + r * Pitch + byte; });
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < 16; r += step) {

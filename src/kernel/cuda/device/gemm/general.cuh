@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/simt_core.cuh"
 #include "kernel/cuda/device/gemm/tensor_core.cuh"
+#include "kernel/cuda/device/tile/epilogue.cuh"
 
 namespace cermet::gemm {
 
@@ -18,15 +19,16 @@ struct CoreOf<C, true> {
   using type = TensorCore<C>;
 };
 
-template <GeneralConfig C>
+/// E: the epilogue, see tile/epilogue.cuh.
+template <GeneralConfig C, class E>
 struct General {
   using Params = GeneralParams;
   using Core = typename CoreOf<C, C.tensor>::type;
   using Sum = typename Core::Sum;
   using A = Element<C.a>;
   using B = Element<C.b>;
-  using Out = Element<C.out>;
-  static constexpr bool integers = C.a == DType::i8;
+  using Out = Element<E::out>;
+  using Values = epilogue::ValuesOf<E>;
   static constexpr int tile = C.block;
   static constexpr int own = Core::own, half = own / 2;  // a thread's rows, and its columns in each half of the tile
   static constexpr int columns = C.dual ? tile / 2 : tile;
@@ -37,13 +39,10 @@ struct General {
   struct Place {
     const A* a;  // row `row`
     const B *b, *b_up;
-    Out* y;  // row `row`, column 0
-    const Element<C.residual>* residual;
-    const float *row_scale, *column_scale;
-    const int32_t* zero_point;
-    const Element<C.bias>* bias;
-    const Element<C.bias_up>* bias_up;
-    int rows, column;  // rows of the tile, first column
+    Out* y;                                    // row `row`, column 0
+    const float *row_scale, *column_scale;     // of blocks
+    const void* extra[epilogue::most_extras];  // row `row`
+    int rows, column;                          // rows of the tile, first column
   };
 
   static __device__ int64_t batch_offset(const Params& p, uint32_t batch, const int64_t (&steps_of)[max_batch_rank]) {
@@ -78,17 +77,16 @@ struct General {
     place.b = static_cast<const B*>(p.b) + b_offset;
     place.b_up = static_cast<const B*>(p.b_up) + b_offset;
     place.y = rows_of<Out>(p, p.y, batch, row);
-    place.residual = rows_of<const Element<C.residual>>(p, p.residual, batch, row);
     place.row_scale = rows_of<const float>(p, p.row_scale, batch, row);
-    place.zero_point = rows_of<const int32_t>(p, p.zero_point, batch, row);
     place.column_scale = p.column_scale == nullptr ? nullptr : p.column_scale + group * p.column_scale_group;
-    place.bias = p.bias == nullptr ? nullptr : static_cast<const Element<C.bias>*>(p.bias) + group * p.bias_group;
-    place.bias_up = static_cast<const Element<C.bias_up>*>(p.bias_up);
+    for_constants<E::extras>([&]<int I>(Constant<I>) {
+      constexpr epilogue::Extra extra = E::extra[I];
+      place.extra[I] = epilogue::address_of<extra>(p.extra[I].operand, row, 0, group) + batch_offset(p, batch, p.extra[I].batch);
+    });
     return true;
   }
 
-  static __device__ __forceinline__ void multiply(const Params& p, const Place& place, int first, int last, char* smem, Sum (&sums)[own][own],
-                                                  Sum (&column_sums)[own]) {
+  static __device__ __forceinline__ void multiply(const Params& p, const Place& place, int first, int last, char* smem, Sum (&sums)[own][own]) {
     const auto a_row = [&](int outer) -> const A* { return outer < place.rows ? place.a + outer * p.a.row : nullptr; };
     const auto b_row = [&](int outer) -> const B* {
       const bool up = C.dual && outer >= columns;
@@ -96,7 +94,7 @@ struct General {
       if (n >= p.n) return nullptr;
       return up ? place.b_up + n * p.b_up_row : place.b + n * p.b_row;
     };
-    Core::multiply(p, a_row, b_row, first, last, smem, sums, column_sums);
+    Core::multiply(p, a_row, b_row, first, last, smem, sums);
   }
 
   static __device__ __forceinline__ float column_scale(const Params& p, const Place& place, int n, int kb) {
@@ -106,74 +104,60 @@ struct General {
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
     Place place;
     if (!find(p, item, place)) return;
-    Sum sums[own][own] = {}, column_sums[own] = {};
+    Sum sums[own][own] = {};
     if constexpr (C.blocked) {
       float values[own][own] = {};
       for (int first = 0, kb = 0; first < p.k; first += scale_block, ++kb) {
-        multiply(p, place, first, min_of(p.k, first + scale_block), smem, sums, column_sums);
-#pragma unroll
-        for (int i = 0; i < own; ++i) {
-          const int row = Core::row_of(i);
-          const float left = place.row_scale == nullptr || row >= place.rows ? 1.0f : place.row_scale[row * p.row_scale.row + kb * p.row_scale_block];
-#pragma unroll
-          for (int j = 0; j < own; ++j) {
-            const int n = place.column + Core::column_of(j);
-            const float term = __fmul_rn(left, __fmul_rn(n < p.n ? column_scale(p, place, n, kb) : 1.0f, static_cast<float>(sums[i][j])));
-            values[i][j] = kb == 0 ? term : __fadd_rn(values[i][j], term);
-            sums[i][j] = 0;
-          }
-        }
+        multiply(p, place, first, min_of(p.k, first + scale_block), smem, sums);
+        add_block(p, place, kb, sums, values);
       }
-      store(p, place, [&](int i, int j, int row, int n) { return finish(p, place, values[i][j], row, n); });
-    } else if constexpr (C.dual) {
-      multiply(p, place, 0, p.k, smem, sums, column_sums);
-      store(p, place, [&](int i, int j, int, int n) {
-        const float gate = place.bias == nullptr ? sums[i][j] : sums[i][j] + to_float(place.bias[n]);
-        const float up = place.bias_up == nullptr ? sums[i][half + j] : sums[i][half + j] + to_float(place.bias_up[n]);
-        return from_float<Out>(activate<C.activation>(gate) * up);
-      });
+      store(p, place, [&](int i, int j, int, const Values& x) { return E::value(values[i][j], x); });
     } else {
-      multiply(p, place, 0, p.k, smem, sums, column_sums);
-      store(p, place, [&](int i, int j, int row, int n) {
-        Sum sum = sums[i][j];
-        if constexpr (integers) {
-          uint32_t exact = static_cast<uint32_t>(sum);
-          if constexpr (C.zero_point)
-            if (place.zero_point != nullptr) exact -= static_cast<uint32_t>(place.zero_point[row * p.zero_point.row]) * static_cast<uint32_t>(column_sums[j]);
-          if constexpr (C.bias == DType::i32)
-            if (place.bias != nullptr) exact += static_cast<uint32_t>(place.bias[n]);
-          sum = static_cast<int32_t>(exact);
-        }
-        if constexpr (C.out == DType::i32) return sum;
-        else {
-          float v = static_cast<float>(sum);
-          if (place.column_scale != nullptr) v = __fmul_rn(column_scale(p, place, n, 0), v);
-          if (place.row_scale != nullptr) v = __fmul_rn(place.row_scale[row * p.row_scale.row], v);
-          return finish(p, place, v, row, n);
-        }
+      multiply(p, place, 0, p.k, smem, sums);
+      store(p, place, [&](int i, int j, int n, const Values& x) {
+        if constexpr (C.dual) return E::value(sums[i][j], sums[i][half + j], x);
+        else if constexpr (E::column_sums) return E::value(sums[i][j], p.column_sums[n], x);
+        else return E::value(sums[i][j], x);
       });
     }
   }
 
-  static __device__ __forceinline__ Out finish(const Params& p, const Place& place, float v, int row, int n) {
-    if constexpr (C.bias != DType::i32)
-      if (place.bias != nullptr) v = __fadd_rn(v, to_float(place.bias[n]));
-    if (place.residual != nullptr) v = __fadd_rn(v, to_float(place.residual[row * p.residual.row + n]));
-    if constexpr (C.out == DType::i8) v = v / *p.out_scale;
-    return from_float<Out>(v);
+  /// Adds the scaled sums of a block of the reduction, and clears them.
+  static __device__ __forceinline__ void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own], float (&values)[own][own]) {
+#pragma unroll
+    for (int i = 0; i < own; ++i) {
+      const int row = Core::row_of(i);
+      const float left = place.row_scale == nullptr || row >= place.rows ? 1.0f : place.row_scale[row * p.row_scale.row + kb * p.row_scale_block];
+#pragma unroll
+      for (int j = 0; j < own; ++j) {
+        const int n = place.column + Core::column_of(j);
+        const float term = __fmul_rn(left, __fmul_rn(n < p.n ? column_scale(p, place, n, kb) : 1.0f, static_cast<float>(sums[i][j])));
+        values[i][j] = kb == 0 ? term : __fadd_rn(values[i][j], term);
+        sums[i][j] = 0;
+      }
+    }
   }
 
-  /// value(i, j, row in the tile, column) for each element of the thread; a dual product has half as many.
+  /// value(i, j, column, values of the extras) for each element of the thread; a dual product has half as many.
   template <class Value>
   static __device__ __forceinline__ void store(const Params& p, const Place& place, Value&& value) {
+    epilogue::Operand extra[epilogue::most_extras];
+    for_constants<E::extras>([&]<int I>(Constant<I>) {
+      extra[I] = p.extra[I].operand;
+      extra[I].data = place.extra[I];
+    });
 #pragma unroll
     for (int i = 0; i < own; ++i) {
       const int row = Core::row_of(i);
       if (row >= place.rows) continue;
+      Values x;
+      epilogue::load_row<E>(extra, row, 0, x);
 #pragma unroll
       for (int j = 0; j < (C.dual ? half : own); ++j) {
         const int n = place.column + Core::column_of(j);
-        if (n < p.n) place.y[row * p.y.row + n] = value(i, j, row, n);
+        if (n >= p.n) continue;
+        epilogue::load_place<E>(extra, row, n, 0, x);
+        place.y[row * p.y.row + n] = epilogue::rounded<Out>(value(i, j, n, x));
       }
     }
   }

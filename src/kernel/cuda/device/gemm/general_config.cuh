@@ -1,21 +1,19 @@
 // Configuration of the general GEMM.
 #pragma once
 
-#include "kernel/cuda/device/gemm/activation.cuh"
+#include "kernel/cuda/device/types.cuh"
 
 namespace cermet::gemm {
 
 struct GeneralConfig {
-  DType a, b, out;
-  DType bias = DType::f32, bias_up = DType::f32, residual = DType::f32, offsets = DType::i32;
+  DType a, b;
+  DType offsets = DType::i32;
   bool tensor = false;                    ///< on the tensor cores
   int block = 64;                         ///< rows and columns of a tile: 64 or 128
   int stages = 2;                         ///< of the tensor cores' operands in shared memory
   bool a_outer = false, b_outer = false;  ///< neighbours in memory are neighbours along m (n), not along k
   bool dual = false, grouped = false;
   bool blocked = false;  ///< scales change every 128 reduction steps
-  bool zero_point = false;
-  Activation activation = Activation::identity;
 };
 
 /// Type of a sum of products.

@@ -4,12 +4,11 @@
 // while the consumers finish one.
 #pragma once
 
-#include "kernel/cuda/device/gemm/epilogue.cuh"
 #include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/hopper.hpp"
+#include "kernel/cuda/device/gemm/hopper_results.cuh"
 #include "kernel/cuda/device/ptx/barrier.cuh"
-#include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
@@ -19,17 +18,14 @@ namespace cermet::gemm {
 enum class Grouping : uint8_t { none, batches, offsets };
 
 struct HopperConfig {
-  DType a, b, out;
+  DType a, b;
   int n, k;
   int block_m, block_n, stages;
   int a_parts = 1;  ///< a is the sum of this many matrices, stacked
   bool dual = false;
-  Activation activation = Activation::identity;
-  bool row_scale = false, column_scale = false;
   int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than float32; 0: never
   bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
-  bool bias = false, bias_up = false;
-  DType bias_type = DType::f32, bias_up_type = DType::f32;
+  bool row_scale = false, column_scale = false;  ///< of blocks
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
   int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
@@ -38,20 +34,17 @@ struct HopperConfig {
   bool continuous = true;
 };
 
-template <HopperConfig C>
+/// E: the epilogue, see tile/epilogue.cuh.
+template <HopperConfig C, class E>
 struct Hopper {
   using Params = HopperParams;
   using A = Element<C.a>;
   using B = Element<C.b>;
-  using Out = Element<C.out>;
-  using Bias = Element<C.bias_type>;
-  using BiasUp = Element<C.bias_up_type>;
+  using Out = Element<E::out>;
   using Sum = typename SumOf<C.a>::type;
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr int vector_bytes =
-      (C.column_scale && !C.blocked ? 4 : 0) + (C.bias ? static_cast<int>(sizeof(Bias)) : 0) + (C.bias_up ? static_cast<int>(sizeof(BiasUp)) : 0);
-  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), vector_bytes, C.grouping == Grouping::none};
+  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
@@ -69,7 +62,7 @@ struct Hopper {
   struct Shared {
     char* ring;  // [stages][a tiles, b tiles]
     char* staging;
-    char* columns;  // [consumers][scales, biases, biases of up]
+    char* columns;  // [consumers] of what ColumnPlan says
     uint64_t *full, *empty;
 
     __device__ explicit Shared(char* smem) : ring(smem), staging(ring + C.stages * stage_bytes), columns(staging + shape.staging_bytes()) {
@@ -217,86 +210,38 @@ struct Hopper {
     }
   }
 
-  /// One value for each column of the tile, from global to shared memory; `last` bounds columns.
-  template <class T>
-  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int n) {
-    const int i = static_cast<int>(threadIdx.x) % 128 * per_16_bytes<T>;
-    if (i >= C.block_n) return;
-    const int valid = min_of(max_of(C.n - n - i, 0), per_16_bytes<T>);
-    ptx::cp_async<16>(to + i * sizeof(T), valid > 0 ? from + n + i : from, valid * static_cast<int>(sizeof(T)));
-  }
-
-  static __device__ __forceinline__ void fetch_scales(char* to, const float* from, int n, int step) {
-    if (step != 0) return fetch_columns(to, from, n);
-    for (int i = static_cast<int>(threadIdx.x) % 128; i < C.block_n; i += 128) reinterpret_cast<float*>(to)[i] = *from;
-  }
-
-  static __device__ __forceinline__ float2 column_pair(const char* values, int column, float) { return *reinterpret_cast<const float2*>(values + column * 4); }
-  template <class T>
-  static __device__ __forceinline__ float2 column_pair(const char* values, int column, T) {
-    const auto pair = *reinterpret_cast<const Vector<T, 2>*>(values + column * sizeof(T));
-    return make_float2(to_float(pair[0]), to_float(pair[1]));
-  }
-
   static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot) {
-    const int warp = static_cast<int>(threadIdx.x) % 128 / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    constexpr int parts = promote > 0 ? 1 : b_parts;
+    using Results = HopperResults<E, C.block_n, C.n, parts, typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type>;
+    const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
     const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
-    constexpr bool has_columns = vector_bytes > 0, column_scales = C.column_scale && !C.blocked;
-    char* const scales = shared.columns + warpgroup * shape.column_bytes();  // [block_n]
-    char* const biases = scales + (column_scales ? C.block_n * 4 : 0);
-    char* const up_biases = biases + (C.bias ? C.block_n * sizeof(Bias) : 0);
-    if constexpr (has_columns) {
+    char* const columns = shared.columns + warpgroup * shape.column_bytes();
+    if constexpr (shape.vector_bytes > 0) {
       ptx::named_barrier(1 + warpgroup, 128);  // the previous tile's readers are done
-      if constexpr (column_scales) fetch_scales(scales, p.column_scale + place.group * p.column_scale_group, place.n, p.column_scale_step);
-      if constexpr (C.bias) fetch_columns(biases, static_cast<const Bias*>(p.bias) + place.group * p.bias_group, place.n);
-      if constexpr (C.bias_up) fetch_columns(up_biases, static_cast<const BiasUp*>(p.bias_up), place.n);
+      Results::fetch(p.extra, p.column_sums, columns, place.n, place.group);
       ptx::cp_async_commit();
     }
-    float row_scale[2] = {1.0f, 1.0f};
-    if constexpr (C.row_scale && !C.blocked)
-      for (int h = 0; h < 2; ++h) {
-        const int r = row + 8 * h + lane / 4;
-        if (r < place.rows_end) row_scale[h] = p.row_scale[static_cast<int64_t>(r) * p.row_scale_step];
-      }
-
     Sum d[b_parts][own];
-    float total[promote > 0 ? own : 1];
-    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total);
+    float total[1][promote > 0 ? own : 1];
+    const auto& sums = [&]() -> const auto& {
+      if constexpr (promote > 0) return total;
+      else return d;
+    }
+    ();
+    Results results{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
+    results.load_rows();
+    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total[0]);
     else multiply(shared, warpgroup, slot, d);
-
-    if constexpr (has_columns) {
+    if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
       ptx::named_barrier(1 + warpgroup, 128);
     }
-    const auto pair = [&](int at, int h, int column) {
-      float2 v;
-      if constexpr (promote > 0) v = make_float2(total[at], total[at + 1]);
-      else v = make_float2(static_cast<float>(d[0][at]), static_cast<float>(d[0][at + 1]));
-      if constexpr (column_scales) {
-        const float2 s = column_pair(scales, column, 0.0f);
-        v = make_float2(__fmul_rn(s.x, v.x), __fmul_rn(s.y, v.y));
-      }
-      if constexpr (C.row_scale && !C.blocked) v = make_float2(__fmul_rn(row_scale[h], v.x), __fmul_rn(row_scale[h], v.y));
-      if constexpr (C.bias) {
-        const float2 bias = column_pair(biases, column, Bias{});
-        v = make_float2(__fadd_rn(v.x, bias.x), __fadd_rn(v.y, bias.y));
-      }
-      if constexpr (C.dual) {
-        float2 up = make_float2(d[b_parts - 1][at], d[b_parts - 1][at + 1]);
-        if constexpr (C.bias_up) {
-          const float2 bias = column_pair(up_biases, column, BiasUp{});
-          up = make_float2(up.x + bias.x, up.y + bias.y);
-        }
-        v = make_float2(activate<C.activation>(v.x) * up.x, activate<C.activation>(v.y) * up.y);
-      }
-      return v;
-    };
     char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
     if constexpr (shape.bulk_results()) {
-      store_pieces<Out, C.block_n, shape.pitch() / HopperShape::tile_row>(pair, staging, &p.y_map, row, place.n);
+      store_pieces<Out, C.block_n, shape.pitch() / HopperShape::tile_row>(results, staging, &p.y_map, row, place.n);
     } else {
       Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
-      store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(pair, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
+      store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
     }
   }
 

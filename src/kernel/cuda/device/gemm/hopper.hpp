@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/tensor_map.hpp"
+#include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemm {
 
@@ -11,26 +12,28 @@ struct HopperParams {
   TensorMapBytes b, b_up;      ///< tiles of [block_n, 128 bytes]; all groups' rows one below the other
   TensorMapBytes y_map;        ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
   void* y;                     ///< rows start at multiples of 16 bytes and end at one
-  const float* row_scale;      ///< of row r and block kb: [r * row_scale_step + kb * row_scale_block]
-  const float* column_scale;   ///< 16-byte aligned for every group
-  const void *bias, *bias_up;  ///< [n], 16-byte aligned for every group
+  const float* row_scale;      ///< of row r and block kb of the reduction: [r * row_scale_step + kb * row_scale_block]
+  const float* column_scale;   ///< of 128 columns and blocks
   const void* offsets;         ///< [groups + 1], where groups are found by offsets
+  const int32_t* column_sums;  ///< [n]: sums over the reduction of b's columns, where the epilogue reads them
   int64_t y_stride, y_group;
-  int64_t column_scale_group, bias_group;
+  int64_t column_scale_group;
   int32_t m;                 ///< rows of all groups found by offsets, of one otherwise
   int32_t groups;            ///< 1 where there are none
   int32_t a_group, b_group;  ///< rows of the maps from group to group
   int32_t a_part;            ///< rows of the map from part to part of a split operand
   int32_t row_scale_step, row_scale_block, column_scale_step;
   int32_t items;
+  /// Values for each column are 16-byte aligned for every group and side by side; rows of those for each place are 16-byte aligned.
+  epilogue::Operand extra[epilogue::most_extras];
 };
 
-/// Shared memory of a configuration. A ring of stages, each 128 bytes of k of every row; rows on their way out; scales and biases of columns.
+/// Shared memory of a configuration. A ring of stages, each 128 bytes of k of every row; rows on their way out; what the epilogue reads for columns.
 struct HopperShape {
   int block_m, block_n;
   int a_parts, b_parts;  ///< tiles of each operand in a stage
   int out_bytes;
-  int vector_bytes;  ///< of the scales and biases of a column
+  int vector_bytes;  ///< of what the epilogue reads for a column
   bool ungrouped;    ///< tiles end where the result does, so that bulk copies leave out what lies past it
 
   static constexpr int tile_row = 128;        ///< bytes of a tile's row

@@ -110,11 +110,9 @@ struct SimtCore {
     }
   };
 
-  /// Adds to the sums of a tile, and to int8's sums of columns of b, reduction steps [first, last). a_row(outer) and b_row(outer): address of element
-  /// (outer, 0), null past the end.
+  /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element (outer, 0), null past the end.
   template <class ARow, class BRow>
-  static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Word (&sums)[own][own],
-                                                  Word (&column_sums)[own]) {
+  static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Word (&sums)[own][own]) {
     Word* const a_tile = reinterpret_cast<Word*>(smem);  // [2][depth][pitch]
     Word* const b_tile = a_tile + 2 * depth * pitch;
     Stage<A, C.a_outer> a;
@@ -142,9 +140,6 @@ struct SimtCore {
         for (int i = 0; i < own; ++i)
 #pragma unroll
           for (int j = 0; j < own; ++j) multiply_add(sums[i][j], x[i], w[j]);
-        if constexpr (C.zero_point)
-#pragma unroll
-          for (int j = 0; j < own; ++j) multiply_add(column_sums[j], 0x01010101, w[j]);
       }
     }
     __syncthreads();  // the tiles are free

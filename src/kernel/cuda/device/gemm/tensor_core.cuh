@@ -21,7 +21,7 @@ struct TensorCore {
   static constexpr int inner_pitch = 64 + 16, outer_pitch = tile * 2 + 16;  // bytes: [outer][k] and [k][outer], padded against bank conflicts
   static constexpr int slab_bytes = tile * inner_pitch;
   static_assert(C.a == C.b && sizeof(T) <= 2);
-  static_assert(!integers || (!C.a_outer && !C.b_outer && !C.zero_point));
+  static_assert(!integers || (!C.a_outer && !C.b_outer));
   static_assert(slab * outer_pitch <= slab_bytes || integers);
   static_assert(C.stages >= 2);
 
@@ -79,8 +79,7 @@ struct TensorCore {
 
   /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element (outer, 0), null past the end.
   template <class ARow, class BRow>
-  static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Sum (&sums)[own][own],
-                                                  Sum (&)[own]) {
+  static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Sum (&sums)[own][own]) {
     Sum d[tiles][tiles][4];
 #pragma unroll
     for (int i = 0; i < own; ++i)

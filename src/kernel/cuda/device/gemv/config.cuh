@@ -1,15 +1,11 @@
 // Compile-time configuration of GEMVs, matrix products of few rows.
 #pragma once
 
-#include "kernel/cuda/device/gemm/activation.cuh"
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet::gemv {
-
-/// Scales of a quantized GEMV: none or one for each row and column; one for each 128 reduction steps.
-enum class Scaling : uint8_t { none, rows, blocks };
 
 /// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum`.
 struct Prologue {
@@ -19,13 +15,11 @@ struct Prologue {
 
 struct Config {
   int k;  ///< reduction length
-  DType x, w, out;
-  DType bias = DType::f32, bias_up = DType::f32, residual = DType::f32;  ///< where they are given
+  DType x, w;
   DType offsets = DType::i32;
-  Scaling scaling = Scaling::none;
-  bool dual = false;  ///< a second weight; its product is multiplied with the activated first one
-  Activation activation = Activation::identity;
-  bool grouped = false, zero_point = false;
+  bool blocked = false;  ///< scales of 128 reduction steps
+  bool dual = false;     ///< a second weight
+  bool grouped = false;
   bool stream = false;  ///< weights come through stages in shared memory (sm_90 on)
   Prologue prologue = {};
 };

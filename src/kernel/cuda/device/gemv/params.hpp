@@ -1,34 +1,29 @@
 // Operands of GEMVs, matrix products of few rows.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemv {
 
-/// y[r, n] = finish(sum over k of x[r, k] * w[n, k]). Strides count elements; an operand that is not given is null, and its stride 0 where one value
+/// y[r, n] = epilogue(sum over k of x[r, k] * w[n, k]). Strides count elements; an operand that is not given is null, and its stride 0 where one value
 /// serves all.
 struct Params {
-  const void* x;     ///< [rows, K]
-  const void* w;     ///< [columns, K], or [groups, columns, K]
-  const void* w_up;  ///< of the second product
-  void* y;           ///< [rows, columns]
-  const void* bias;  ///< [columns] or [groups, columns]; of the first product
-  const void* bias_up;
-  const void* residual;  ///< [rows, columns]
-  const float* x_scale;  ///< [rows] or [rows, blocks]
-  const float* w_scale;  ///< [columns] or [columns / 128, blocks]; for groups with their number as the first dimension
-  const float* w_up_scale;
-  const int32_t* zero_point;  ///< [rows]
-  const float* out_scale;     ///< []
-  const void* offsets;        ///< [groups + 1]: first row of each group
-  int64_t x_stride, w_stride, w_group_stride, w_up_stride, y_stride, residual_stride;
-  int64_t x_scale_stride, zero_point_stride;                        ///< from row to row
-  int64_t w_scale_stride, w_scale_group_stride, bias_group_stride;  ///< from w_scale_columns columns and from group to group
-  int32_t x_scale_block, w_scale_block;                             ///< from 128 reduction steps to the next
+  const void* x;         ///< [rows, K]
+  const void* w;         ///< [columns, K], or [groups, columns, K]
+  const void* w_up;      ///< of the second product
+  void* y;               ///< [rows, columns]
+  const float* x_scale;  ///< of blocks of the reduction: [rows, blocks]
+  const float* w_scale;  ///< [columns / 128, blocks]; for groups with their number as the first dimension
+  const void* offsets;   ///< [groups + 1]: first row of each group
+  int64_t x_stride, w_stride, w_group_stride, w_up_stride, y_stride;
+  int64_t x_scale_stride;                        ///< from row to row
+  int64_t w_scale_stride, w_scale_group_stride;  ///< from w_scale_columns columns and from group to group
+  int32_t x_scale_block, w_scale_block;          ///< from 128 reduction steps to the next
   int32_t w_scale_columns;
   int32_t rows, columns, groups;
   int32_t shares;    ///< blocks that share the columns of all rows
   int32_t constant;  ///< whether no task writes the weights, so that they may be fetched before earlier tasks end
+  epilogue::Operand extra[epilogue::most_extras];
 
   /// What is done to a row of x before it is multiplied.
   const void* delta;        ///< [rows, K], added to x

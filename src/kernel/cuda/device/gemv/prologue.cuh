@@ -8,7 +8,7 @@
 namespace cermet::gemv {
 
 /// What a lane holds of a row: floats, or int8 where the weight is int8.
-template <Config C, int Held, bool Codes = integer<C>>
+template <Config C, int Held, bool Quantized = integer<C>>
 struct HeldRow {
   float v[Held][lane_elements<C.w>];
 };
@@ -62,7 +62,7 @@ struct RowLoader {
     }
   }
 
-  static __device__ __forceinline__ void normalise(const Params& p, int a, float (&v)[S.held][count], float* scratch) {
+  static __device__ __forceinline__ void normalize(const Params& p, int a, float (&v)[S.held][count], float* scratch) {
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < S.held; ++j)
@@ -80,8 +80,8 @@ struct RowLoader {
     }
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp. Returns the row's scale (1 where scales cover blocks).
-  static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp.
+  static __device__ __forceinline__ void load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
       const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
@@ -90,14 +90,12 @@ struct RowLoader {
     } else {
       float numbers[S.held][count];
       load_numbers(p, row, a, store_sum, numbers);
-      if constexpr (C.prologue.norm) normalise(p, a, numbers, scratch);
+      if constexpr (C.prologue.norm) normalize(p, a, numbers, scratch);
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll
         for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
     }
-    if constexpr (C.scaling == Scaling::rows) return p.x_scale == nullptr ? 1.0f : p.x_scale[row * p.x_scale_stride];
-    return 1.0f;
   }
 };
 

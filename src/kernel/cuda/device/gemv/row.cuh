@@ -4,20 +4,23 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
-#include "kernel/cuda/device/gemv/epilogue.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
 #include "kernel/cuda/device/gemv/ring.cuh"
+#include "kernel/cuda/device/tile/epilogue.cuh"
 
 namespace cermet::gemv {
 
-template <Config C>
+/// E: the epilogue, see tile/epilogue.cuh.
+template <Config C, class E>
 struct Row {
   using Params = gemv::Params;
   using W = Element<C.w>;
   using S32 = Sum<C>;
-  static constexpr bool ordered = integer<C> && C.scaling == Scaling::blocks;  ///< scaled sums of blocks are added in order
+  static constexpr bool ordered = integer<C> && C.blocked;  ///< scaled sums of blocks are added in order
   static constexpr int matrices = C.dual ? 2 : 1, element = static_cast<int>(sizeof(W));
-  static constexpr RowShape S = row_shape(C.k, element, matrices, C.stream, ordered);
+  static constexpr int sums = matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
+  static constexpr RowShape S = row_shape(C.k, element, C.stream, ordered, sums);
+  using Factors = epilogue::ValuesOf<E>;
   static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
   static_assert(barriers_at + 16 * S.stages == S.shared_bytes());
@@ -25,14 +28,14 @@ struct Row {
   using Loader = RowLoader<C, S>;
   using Held = typename Loader::Held;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
-  static_assert(!(C.dual && C.scaling == Scaling::blocks) && !(C.dual && C.grouped));
+  static_assert(!(C.dual && C.blocked) && !(C.dual && C.grouped) && !(E::column_sums && (C.dual || C.blocked)));
 
   /// Columns [first, end) of row `row`, whose weight is that of `group`.
   struct Segment {
     int row = 0, group = 0, first = 0, end = 0;
   };
   struct Place {
-    S32* partial;    ///< [2][matrices][batch][slots]
+    S32* partial;    ///< [2][sums][batch][slots]
     float* scratch;  ///< two for each warp
     char* ring;
     uint64_t* barriers;
@@ -118,7 +121,7 @@ struct Row {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       even = __dp4a(static_cast<int>(w[i]), static_cast<int>(x[i]), even);
-      if constexpr (C.zero_point) ones = __dp4a(static_cast<int>(w[i]), 0x01010101, ones);
+      if constexpr (E::column_sums) ones = __dp4a(static_cast<int>(w[i]), 0x01010101, ones);
     }
   }
 
@@ -156,8 +159,7 @@ struct Row {
     const Held& x;
     S32* partial;
     int a, team, lane;  ///< place along the row, team of warps
-    int32_t zero_point;
-    float x_scales[C.scaling == Scaling::blocks && !integer<C> ? S.held : 1];
+    float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
   /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j).
@@ -178,7 +180,7 @@ struct Row {
           for (int width = 4; width > 0; width /= 2) block += __shfl_xor_sync(0xffffffffu, block, width);
           const int slot = piece * 4 + pass.lane / 8, at = (row + r * S.side + pass.team) % batch;
           if (pass.lane % 8 == 0 && slot < S.slots) partial[at * S.slots + slot] = block;
-        } else if constexpr (C.scaling == Scaling::blocks) {
+        } else if constexpr (C.blocked) {
           float even = 0, odd = 0;
           multiply(w, pass.x.v[j], even, odd);
           const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.team, pass.s.end - 1);
@@ -196,16 +198,17 @@ struct Row {
   /// Passes the sums of a stage's rows, which start at `row` of the segment, to the reduction.
   static __device__ __forceinline__ void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
     if constexpr (!ordered) {
+      if constexpr (!integer<C>)
 #pragma unroll
-      for (int r = 0; r < mine; ++r) {
-        if constexpr (!integer<C>) sums.value[r] += sums.other[r];
-        else if constexpr (C.zero_point)
-          sums.value[r] =
-              static_cast<int32_t>(static_cast<uint32_t>(sums.value[r]) - static_cast<uint32_t>(pass.zero_point) * static_cast<uint32_t>(sums.other[r]));
-      }
-      const S32 sum = fold(sums.value);
+        for (int r = 0; r < mine; ++r) sums.value[r] += sums.other[r];
       const int r = pass.lane / (32 / mine);
-      if (pass.lane % (32 / mine) == 0) partial[(row + r * S.side + pass.team) % batch * S.slots + pass.a] = sum;
+      S32* const to = partial + (row + r * S.side + pass.team) % batch * S.slots + pass.a;
+      const S32 sum = fold(sums.value);
+      if (pass.lane % (32 / mine) == 0) *to = sum;
+      if constexpr (E::column_sums) {
+        const S32 ones = fold(sums.other);
+        if (pass.lane % (32 / mine) == 0) to[batch * S.slots] = ones;
+      }
     }
   }
 
@@ -213,70 +216,82 @@ struct Row {
   static constexpr int lanes = ordered ? 1 : S.along;
 
   /// Adds up `rows` rows from `row` of the segment on and stores them. `factors` are those of this thread's row, and become those of the next batch.
-  static __device__ __forceinline__ void finish_batch(const Pass& pass, int row, int rows, const S32* partial, float x_scale, Factors& factors) {
+  static __device__ __forceinline__ void finish_batch(const Pass& pass, int row, int rows, const S32* partial, Factors& factors) {
     ptx::named_barrier(1, 32 * S.warps);
     const int thread = static_cast<int>(threadIdx.x), r = thread / lanes, q = thread % lanes;
     if (thread >= batch * lanes) return;
-    float value[matrices];
-    S32 sum[matrices];
+    typename SumOf<integer<C> && !ordered>::type value[sums];
 #pragma unroll
-    for (int m = 0; m < matrices; ++m) {
+    for (int m = 0; m < sums; ++m) {
       const S32* const own = partial + (m * batch + r) * S.slots;
       if constexpr (ordered) {
-        const Params& p = pass.p;
-        const int column = min_of(pass.s.first + row + r, pass.s.end - 1);
-        const int64_t at = pass.s.group * p.w_scale_group_stride + column / p.w_scale_columns * p.w_scale_stride;
-        float total = 0;
-        for (int block = 0; block < S.slots; ++block) {
-          const float w_scale = p.w_scale == nullptr ? 1.0f : p.w_scale[at + block * p.w_scale_block];
-          const float row_scale = p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
-          const float term = scaled(static_cast<float>(own[block]), w_scale, row_scale);
-          total = block == 0 ? term : __fadd_rn(total, term);
-        }
-        value[m] = total;
+        value[m] = add_blocks(pass, min_of(pass.s.first + row + r, pass.s.end - 1), own);
       } else {
-        sum[m] = own[q];
+        value[m] = own[q];
 #pragma unroll
-        for (int width = lanes / 2; width > 0; width /= 2) sum[m] += __shfl_xor_sync(0xffffffffu, sum[m], width);
+        for (int width = lanes / 2; width > 0; width /= 2) value[m] += __shfl_xor_sync(0xffffffffu, value[m], width);
       }
     }
     if (q == 0 && r < rows) {
       const int column = pass.s.first + row + r;
-      if constexpr (ordered) store_result<C>(pass.p, pass.s.row, column, factors, x_scale, value[0], value[matrices - 1]);
-      else store_result<C>(pass.p, pass.s.row, column, factors, x_scale, sum[0], sum[matrices - 1]);
-      if (column + batch < pass.s.end) factors = load_factors<C>(pass.p, pass.s.row, column + batch, pass.s.group);
+      store(pass.p, pass.s.row, column, value, factors);
+      if (column + batch < pass.s.end) epilogue::load_place<E>(pass.p.extra, pass.s.row, column + batch, pass.s.group, factors);
     }
+  }
+
+  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every kernel's bits.
+  static __device__ __forceinline__ float add_blocks(const Pass& pass, int column, const S32* own) {
+    const Params& p = pass.p;
+    const int64_t at = pass.s.group * p.w_scale_group_stride + column / p.w_scale_columns * p.w_scale_stride;
+    float total = 0;
+    for (int block = 0; block < S.slots; ++block) {
+      const float w_scale = p.w_scale == nullptr ? 1.0f : p.w_scale[at + block * p.w_scale_block];
+      const float row_scale = p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
+      const float term = __fmul_rn(row_scale, __fmul_rn(w_scale, static_cast<float>(own[block])));
+      total = block == 0 ? term : __fadd_rn(total, term);
+    }
+    return total;
+  }
+
+  template <class Value>
+  static __device__ __forceinline__ void store(const Params& p, int row, int column, const Value (&value)[sums], const Factors& factors) {
+    using Out = Element<E::out>;
+    Out& y = static_cast<Out*>(p.y)[row * p.y_stride + column];
+    if constexpr (sums == 2) y = epilogue::rounded<Out>(E::value(value[0], value[1], factors));
+    else y = epilogue::rounded<Out>(E::value(value[0], factors));
   }
 
   template <class Source>
   static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, Source&& source) {
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     Held x;
-    const float x_scale = Loader::load(p, s.row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
-    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, 0, {}};
-    if constexpr (C.zero_point) pass.zero_point = p.zero_point == nullptr ? 0 : p.zero_point[s.row * p.zero_point_stride];
-    if constexpr (C.scaling == Scaling::blocks && !integer<C>)
+    Loader::load(p, s.row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
+    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, {}};
+    if constexpr (C.blocked && !integer<C>)
 #pragma unroll
       for (int j = 0; j < S.held; ++j) {
         const int block = min_of((j * S.along + pass.a) * 4 + lane / 8, (C.k - 1) / scale_block);
         pass.x_scales[j] = p.x_scale == nullptr ? 1.0f : p.x_scale[s.row * p.x_scale_stride + block * p.x_scale_block];
       }
     const int columns = s.end - s.first, own = static_cast<int>(threadIdx.x) / lanes;
-    Factors factors;
-    if (static_cast<int>(threadIdx.x) % lanes == 0 && own < min_of(batch, columns)) factors = load_factors<C>(p, s.row, s.first + own, s.group);
+    Factors factors;  // loaded well before the sums are there
+    if (static_cast<int>(threadIdx.x) % lanes == 0 && own < min_of(batch, columns)) {
+      epilogue::load_row<E>(p.extra, s.row, s.group, factors);
+      epilogue::load_place<E>(p.extra, s.row, s.first + own, s.group, factors);
+    }
 #pragma unroll 1
     for (int row = 0; row < columns; row += S.stage_rows) {
-      S32* const partial = place.partial + buffer * matrices * batch * S.slots;
+      S32* const partial = place.partial + buffer * sums * batch * S.slots;
 #pragma unroll
       for (int m = 0; m < matrices; ++m) {
-        Sums sums;
-        sums.clear();
-        source(pass, row, m, sums, partial + m * batch * S.slots);
-        hand_over(pass, row, sums, partial + m * batch * S.slots);
+        Sums own_sums;
+        own_sums.clear();
+        source(pass, row, m, own_sums, partial + m * batch * S.slots);
+        hand_over(pass, row, own_sums, partial + m * batch * S.slots);
       }
       const int first = row / batch * batch;
       if (row + S.stage_rows == first + batch || row + S.stage_rows >= columns) {
-        finish_batch(pass, first, min_of(batch, columns - first), partial, x_scale, factors);
+        finish_batch(pass, first, min_of(batch, columns - first), partial, factors);
         buffer ^= 1;
       }
     }

@@ -26,14 +26,14 @@ struct RowShape {
   int along, side;         ///< warps
   int chunk, chunks;       ///< bytes of a row in one stage (all of it where chunks is 1)
   int stage_rows, stages;  ///< stages 0: weights go from memory to registers
-  int matrices;
-  int slots;  ///< values of a row that are added (or, for block scales of int8, scaled and added in order) when it is finished
-  int warps;  ///< that multiply; with stages one more feeds them
+  int sums;                ///< of a result: one of each weight, and that of the weight's quantized values where the epilogue reads it
+  int slots;               ///< values of a row that are added (or, for block scales of int8, scaled and added in order) when it is finished
+  int warps;               ///< that multiply; with stages one more feeds them
 
   constexpr int threads() const { return 32 * (warps + (stages > 0 ? 1 : 0)); }
   constexpr int stage_bytes() const { return up(stage_rows * chunk, 128) * 128; }
   constexpr int ring_bytes() const { return stages * stage_bytes(); }
-  constexpr int partial_bytes() const { return 2 * matrices * batch * slots * 4; }
+  constexpr int partial_bytes() const { return 2 * sums * batch * slots * 4; }
   static constexpr int scratch_bytes = 256;
   constexpr int shared_bytes() const { return ring_bytes() + up(partial_bytes(), 16) * 16 + scratch_bytes + 16 * stages; }
 };
@@ -43,10 +43,10 @@ inline constexpr int widest_row = 114688, longest_row = 57344;
 
 /// `stream`: through stages in shared memory, about `budget` bytes of them, so that two blocks share an SM.
 /// `ordered_blocks`: block scales whose sums are added in order.
-constexpr RowShape row_shape(int k, int element_bytes, int matrices, bool stream, bool ordered_blocks, int budget = 98304) {
+constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = 98304) {
   RowShape s{};
   s.row_bytes = k * element_bytes;
-  s.matrices = matrices;
+  s.sums = sums;
   s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, piece_bytes);
   s.warps = k > 16384 ? 16 : 8;
   s.along = power_of_two_below(s.pieces < s.warps ? s.pieces : s.warps);

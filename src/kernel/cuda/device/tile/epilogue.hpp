@@ -1,0 +1,19 @@
+// Where the operands of an epilogue are: host and device.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::epilogue {
+
+/// Most operands that an epilogue reads.
+inline constexpr int most_extras = 8;
+
+/// An operand of an epilogue in a launch. Steps count elements; those that its extent does not need are 0.
+struct Operand {
+  const void* data;
+  int64_t row;     ///< from row to row
+  int64_t column;  ///< from one column, or group of columns that share a value, to the next
+  int64_t group;   ///< from group to group of a grouped product, from batch to batch of a batched one
+};
+
+}  // namespace cermet::epilogue

@@ -1,0 +1,148 @@
+// Launches of hopper.hpp.
+#include <bit>
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/gemm/parts.hpp"
+#include "kernel/cuda/gemm/hopper.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
+
+/// The 32-bit rows that a bulk copy counts.
+std::int32_t narrow(std::int64_t value) {
+  require(value >= 0 && value < (std::int64_t{1} << 31), "product: expected fewer than 2^31 rows and elements between rows, found {}", value);
+  return static_cast<std::int32_t>(value);
+}
+
+bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
+
+}  // namespace
+
+struct HopperProduct::View {
+  std::int64_t m = 0, batches = 1;
+  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, w_stride = 0, w_batch = 0, scale_stride = 0;  ///< elements
+  std::array<epilogue::Operand, epilogue::most_extras> extra{};
+};
+
+std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
+  const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
+  const int leads = y.shape.rank() - 1, w_rank = w.shape.rank();
+  enum { X, Y, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  std::array<AxisSteps, COUNT> steps{};
+  steps[Y] = steps_along(y, leads, 1);
+  steps[X] = steps_along(x, leads, 1);
+  const TensorView* scale = product_.given(args, product_.at.x_scale);
+  if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
+  if (op_ == OpKind::matmul) {
+    steps[X] = steps_along(x, leads - 1, 2);
+    steps[X][static_cast<std::size_t>(leads - 1)] = x.strides[x.shape.rank() - 2];
+    steps[W] = steps_along(w, leads - 1, 2);
+  }
+  const RowAxes axes = merge_axes(y.shape, leads, steps, W);
+  if (axes.rank > (batches_ ? 2 : 1)) return std::nullopt;
+  const auto last = static_cast<std::size_t>(axes.rank - 1);
+  View view;
+  view.m = axes.m();
+  view.batches = axes.batches();
+  // A single row has no step, but a copy wants one.
+  view.x_stride = steps[X][last] != 0 ? steps[X][last] : k_;
+  view.y_stride = steps[Y][last];
+  view.scale_stride = steps[SCALE][last];
+  view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
+  if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.w_batch = steps[W][0];
+  if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
+    view.extra[i] = product_.operand(args, i);
+    view.extra[i].row = steps[EXTRA + i][last];
+    if (axes.rank == 2) view.extra[i].group = steps[EXTRA + i][0];
+  }
+  return fits(args, view) ? std::optional(view) : std::nullopt;
+}
+
+/// Whether addresses and strides are what copies of 16 bytes need.
+bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
+  const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
+  const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_), out = bytes_of(product_.out);
+  bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 && view.y_stride * out % 16 == 0 &&
+              view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 && view.w_batch % view.w_stride == 0;
+  if (const TensorView* up = product_.given(args, product_.at.w_up)) fits = fits && aligned(up->data) && up->strides[0] * bytes_of(b_) % 16 == 0;
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
+    const EpilogueExtra& extra = product_.extras()[i];
+    const epilogue::Operand& operand = view.extra[i];
+    const std::int64_t size = bytes_of(extra.dtype);
+    const bool element = extra.extent == TileProgram::Extent::element;
+    if (!element && !extra.is_side_by_side()) continue;
+    fits = fits && aligned(operand.data) && operand.row * size % 16 == 0 && (element || operand.column == 1);
+    fits = fits && (operand.group * size % 16 == 0 || (grouped_ && w.shape[0] < 2));
+  }
+  return fits;
+}
+
+void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const {
+  const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
+  const auto map_of = [&](void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride, int box_rows) {
+    const auto width = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(dtype));
+    return std::bit_cast<TensorMapBytes>(
+        args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows), width, gemm::HopperShape::tile_row}));
+  };
+  const std::int64_t x_rows = (view.batches - 1) * (view.x_batch / view.x_stride) + view.m;
+  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, tile.block_m);
+  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, tile.block_m);
+  const std::int64_t w_step = view.w_batch / view.w_stride;
+  p.b = map_of(w.data, b_, (p.groups - 1) * w_step + n_, k_, view.w_stride, tile.block_n);
+  if (const TensorView* up = product_.given(args, product_.at.w_up)) p.b_up = map_of(up->data, b_, n_, k_, n_ > 1 ? up->strides[0] : k_, tile.block_n);
+  if (work_.ungrouped) p.y_map = map_of(y.data, product_.out, view.m, n_, view.y_stride != 0 ? view.y_stride : n_, 16);
+}
+
+gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
+  gemm::HopperParams p{};
+  const std::int64_t groups = grouped_ ? w(args).shape[0] : view.batches;
+  p.groups = narrow(groups);
+  set_maps(args, view, tile, p);
+  p.y = args.outputs[product_.y].data;
+  p.y_stride = view.y_stride;
+  p.y_group = view.y_batch;
+  p.m = narrow(view.m);
+  p.a_group = narrow(view.x_batch / view.x_stride);
+  p.b_group = narrow(view.w_batch / view.w_stride);
+  p.a_part = p.m;
+  if (const TensorView* scale = product_.given(args, product_.at.x_scale)) {
+    p.row_scale = scale->as<const float>();
+    p.row_scale_step = narrow(view.scale_stride);
+    p.row_scale_block = product_.left.blocks > 1 ? 1 : 0;
+  }
+  if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
+    p.column_scale = scale->as<const float>();
+    if (grouped_) p.column_scale_group = scale->strides[0];
+    p.column_scale_step = product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0]);
+  }
+  if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
+  if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
+  std::ranges::copy(view.extra, p.extra);
+  const std::int64_t tiles_m = grouped_ ? div_up(view.m, tile.block_m) + groups : div_up(view.m, tile.block_m) * view.batches;
+  p.items = narrow(tiles_m * div_up(n_, tile.block_n));
+  return p;
+}
+
+void HopperProduct::launch(const LaunchArgs& args) const {
+  if (args.outputs[product_.y].elements() == 0) return;
+  const std::optional<View> view = view_of(args);
+  const std::size_t general = tiles_.size() + (split_ ? 1 : 0);
+  if (!view) return general_.launch(args, general);
+  if (split_) {
+    const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m), narrow(k_)};
+    args.queue->run(tiles_.size(), div_up(view->m * k_, gemm::parts_item), parts);
+  }
+  general_.launch_sums(args, general);
+  HopperWork work = work_;
+  work.groups = grouped_ ? w(args).shape[0] : view->batches;
+  const HopperTile tile = choose(tiles_, work, view->m);
+  const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
+  const gemm::HopperParams p = params(args, *view, tile);
+  args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
+}
+
+}  // namespace cermet::cuda

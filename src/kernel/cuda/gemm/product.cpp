@@ -1,0 +1,108 @@
+#include "kernel/cuda/gemm/product.hpp"
+
+#include "base/checked.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+using Extent = TileProgram::Extent;
+
+/// Operands of the products' schemas; -1 where there is none.
+struct SchemaPlaces {
+  int w_up = -1, offsets = -1, x_scale = -1, w_scale = -1, bias = -1, zero_point = -1;
+};
+
+SchemaPlaces schema_of(OpKind op) {
+  switch (op) {
+    case OpKind::linear: return {.bias = 2};
+    case OpKind::dual_linear: return {.w_up = 2, .bias = 3};
+    case OpKind::scaled_mm: return {.x_scale = 2, .w_scale = 3, .bias = 4, .zero_point = 5};
+    case OpKind::grouped_linear: return {.offsets = 2, .x_scale = 4, .w_scale = 5, .bias = 3};
+    default: return {};
+  }
+}
+
+}  // namespace
+
+Decline Product::declines_after(const Region& region) {
+  const TileProgramOrReason made = product_epilogue(region);
+  if (made.reason) return made.reason;
+  const auto anchor = static_cast<std::size_t>(region.anchor);
+  for (std::size_t n = anchor + 1; n < region.nodes.size(); ++n) {
+    const auto reads = [&](const RegionInput& i) { return i.is_inside() && i.index >= region.anchor; };
+    if (std::ranges::none_of(region.nodes[n].inputs, reads)) return fmt::format("{} does not follow the product", region.nodes[n].problem.op->name);
+  }
+  if (made.program.results.size() != 1) return fmt::format("{} results leave after the product, and one can", made.program.results.size());
+  if (made.program.extras.size() > epilogue::most_extras)
+    return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(), epilogue::most_extras);
+  return std::nullopt;
+}
+
+Decline Product::declines(const Region& region) {
+  if (region.anchor != 0) return "computes nothing before the product";
+  return declines_after(region);
+}
+
+Product::Product(const Region& region) : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
+  const Problem& p = region.problem();
+  const SchemaPlaces schema = schema_of(p.op->kind);
+  const auto has = [&](int i) { return i >= 0 && p.has(static_cast<std::size_t>(i)); };
+  const auto dims = [&](int i) -> const Dims& { return p.input(static_cast<std::size_t>(i)).dims; };
+  if (has(schema.x_scale)) left = *row_scale_grid(dims(schema.x_scale), {dims(0).begin(), dims(0).end() - 1}, dims(0).back());
+  if (has(schema.w_scale))
+    right = grouped_ ? *stacked_scale_grid(dims(schema.w_scale), dims(1)) : *column_scale_grid(dims(schema.w_scale), dims(1)[0], dims(1)[1]);
+  blocked = std::max(left.blocks, right.blocks) > 1;
+  column_sums = has(schema.zero_point);
+
+  const auto place_of = [&](int i) {
+    const auto operand = has(i) ? region.operand_of(static_cast<std::size_t>(i)) : std::nullopt;
+    return operand ? static_cast<int>(*operand) : -1;
+  };
+  at = {place_of(0),
+        place_of(1),
+        place_of(schema.w_up),
+        place_of(schema.offsets),
+        blocked ? place_of(schema.x_scale) : -1,
+        blocked ? place_of(schema.w_scale) : -1};
+  const int w_scale = place_of(schema.w_scale), bias = place_of(schema.bias);
+
+  const TileProgram program = product_epilogue(region).program;
+  y = program.results.front().result;
+  out = program.results.front().dtype;
+  for (const TileProgram::Extra& extra : program.extras) {
+    const bool is_scale = static_cast<int>(extra.operand) == w_scale, of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
+    EpilogueExtra own{extra.dtype, extra.extent, 1};
+    // The scale of an expert, and those of blocks that are as long as the reduction.
+    if (is_scale && right.group == 0) own.extent = Extent::scalar;
+    else if (is_scale) own.columns = static_cast<int>(right.group);
+    extras_.push_back(own);
+    operands_.push_back({extra.operand, is_scale, of_groups});
+  }
+  epilogue = epilogue_type(program, extras_, column_sums);
+}
+
+const TensorView* Product::given(const LaunchArgs& args, int place) const {
+  return place >= 0 && args.has(static_cast<std::size_t>(place)) ? &args.inputs[static_cast<std::size_t>(place)] : nullptr;
+}
+
+AxisSteps Product::extra_steps(const LaunchArgs& args, std::size_t i, int leads) const {
+  const TensorView& view = extra(args, i);
+  switch (extras_[i].extent) {
+    case Extent::element: return steps_along(view, leads, 1);
+    case Extent::row: return steps_along(view, leads, view.shape.rank() - leads);
+    case Extent::scalar:
+    case Extent::column: return {};
+  }
+  assertion_failed("an extent", __FILE__, __LINE__);
+}
+
+epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const {
+  const TensorView& view = extra(args, i);
+  const int first = operands_[i].grouped ? 1 : 0, axis = operands_[i].is_scale ? first : view.shape.rank() - 1;
+  epilogue::Operand operand{view.data, 0, 0, 0};
+  if (extras_[i].extent == Extent::column) operand.column = view.shape[axis] > 1 ? view.strides[axis] : 1;
+  if (operands_[i].grouped) operand.group = view.strides[0];
+  return operand;
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,55 @@
+// A product and what follows it in a region, as every family of CUDA kernels compiles and launches it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/gemm/rows.hpp"
+#include "kernel/cuda/prelude.hpp"
+#include "kernel/kernel.hpp"
+#include "op/scales.hpp"
+
+namespace cermet::cuda {
+
+class Product {
+ public:
+  explicit Product(const Region& region);
+  /// Why no family takes what follows the anchor; nothing where nothing does.
+  static Decline declines_after(const Region& region);
+  /// The same, also where something comes before the anchor.
+  static Decline declines(const Region& region);
+
+  /// Places of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales unless they cover blocks.
+  struct Places {
+    int x = 0, w = 1, w_up = -1, offsets = -1, x_scale = -1, w_scale = -1;
+  };
+  Places at;
+  std::size_t y = 0;         ///< place of the result
+  ScaleGrid left, right;     ///< of x_scale and w_scale
+  bool blocked = false;      ///< scales cover blocks of the reduction
+  bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns
+  DType out = DType::f32;    ///< of the result
+  GeneratedType epilogue;    ///< for programs
+
+  const TensorView* given(const LaunchArgs& args, int place) const;
+  std::span<const EpilogueExtra> extras() const { return extras_; }
+  /// Operand i of the epilogue.
+  const TensorView& extra(const LaunchArgs& args, std::size_t i) const { return args.inputs[operands_[i].place]; }
+  /// Its steps along the `leads` leading axes of the result.
+  AxisSteps extra_steps(const LaunchArgs& args, std::size_t i, int leads) const;
+  /// Where it is; `row` is left to the caller.
+  epilogue::Operand operand(const LaunchArgs& args, std::size_t i) const;
+
+ private:
+  struct Operand {
+    std::size_t place;
+    bool is_scale, grouped;  ///< a column's scale; with the groups of a grouped product in front
+  };
+  std::vector<EpilogueExtra> extras_;
+  std::vector<Operand> operands_;
+  bool grouped_ = false;
+};
+
+}  // namespace cermet::cuda

@@ -1,0 +1,65 @@
+#include "kernel/cuda/prelude.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/step_source.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+const char* extent_name(TileProgram::Extent extent) {
+  switch (extent) {
+    case TileProgram::Extent::scalar: return "scalar";
+    case TileProgram::Extent::column: return "column";
+    case TileProgram::Extent::row: return "row";
+    case TileProgram::Extent::element: return "element";
+  }
+  assertion_failed("an extent", __FILE__, __LINE__);
+}
+
+const char* value_type(bool integer) { return integer ? "int32_t" : "float"; }
+
+std::string extras_source(std::span<const EpilogueExtra> extras) {
+  std::string list;
+  for (const EpilogueExtra& x : extras)
+    list += fmt::format("{}{{{}, cermet::epilogue::Extent::{}, {}}}", list.empty() ? "" : ", ", device_name(x.dtype), extent_name(x.extent), x.columns);
+  return list.empty() ? "{}" : list;  // an array has an element
+}
+
+/// FNV-1a.
+std::uint64_t digest_of(std::string_view text) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return digest;
+}
+
+}  // namespace
+
+GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
+  CERMET_ASSERT(program.results.size() == 1 && program.extras.size() == extras.size());
+  const TileProgram::Result& result = program.results.front();
+  std::string parameters, values;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) parameters += fmt::format("{} in{}, ", value_type(program.inputs[i] == DType::i32), i);
+  for (std::size_t i = 0; i < extras.size(); ++i) {
+    const bool integer = extras[i].dtype == DType::i32;
+    values += fmt::format("    const {} x{} = x.{}({});\n", value_type(integer), i, integer ? "integer" : "real", i);
+  }
+  const bool integer = program.is_integer(result.value), stays = integer && result.dtype == DType::i32;
+  const std::string value = value_source(result.value);
+  const std::string body =
+      fmt::format(R"(  static constexpr int extras = {};
+  static constexpr bool column_sums = {};
+  static constexpr cermet::DType out = {};
+  static constexpr cermet::epilogue::Extra extra[] = {{{}}};
+  static __device__ __forceinline__ {} value({}const cermet::epilogue::Values<{}>&{}) {{
+{}{}    return {};
+  }}
+)",
+                  extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters, extras.size(),
+                  extras.empty() ? "" : " x", values, step_source(program, "    "), integer && !stays ? fmt::format("static_cast<float>({})", value) : value);
+  std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));
+  std::string source = fmt::format("#include \"{}\"\n\nstruct {} {{\n{}}};\n", step_header, name, body);
+  return {std::move(name), std::move(source)};
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,71 @@
+// What may follow a product, and what its own epilogue reads, in every family that takes it.
+#include "tests/kernel_cuda/epilogue_case.hpp"
+
+#include "kernel/cuda/device/tile/epilogue.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<EpilogueCase> cases() {
+  constexpr DType bf16 = DType::bf16, f32 = DType::f32;
+  std::vector<EpilogueCase> list;
+  const auto sum = [](TensorType other) { return After{{OpKind::add, std::move(other), true}, normal()}; };
+  list.push_back({OpKind::linear,
+                  {"bias_gelu", {real(bf16, {150, 272}), weight(bf16, {136, 272})}},
+                  {After{{OpKind::add, TensorType{bf16, {136}}}, normal()}, After{{OpKind::gelu}}},
+                  {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"}});
+  list.push_back({OpKind::linear,
+                  {"rows_and_columns", {real(bf16, {2, 75, 272}), weight(bf16, {512, 272})}, to("f32")},
+                  {After{{OpKind::mul, TensorType{f32, {2, 75, 1}}}, normal()}, After{{OpKind::sub, TensorType{f32, {1, 1, 512}}}, normal()}},
+                  {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"}});
+  const CaseOperand a = codes({150, 272}), b = weight(DType::i8, {144, 272}), zero{{DType::i32, {150}}, integers(-128, 127)},
+                    one_zero{{DType::i32, {}}, constant(-7)}, integer_bias{{DType::i32, {144}}, integers(-999, 999)};
+  const CaseOperand residual = real(bf16, {150, 144}), quantum{{f32, {}}, constant(0.25)};
+  const std::vector<std::string_view> all{"gemm.scaled_mm.hopper", "gemm.scaled_mm.tensor", "gemm.scaled_mm.general"};
+  list.push_back({OpKind::scaled_mm, {"residual", {a, b, scale({150}), scale({144}), real(f32, {144}), {}, residual}, to("bf16")}, {}, all});
+  list.push_back({OpKind::scaled_mm, {"zero_points_i8", {a, b, scale({150}), scale({144}), integer_bias, zero, residual, quantum}, to("i8")}, {}, all});
+  list.push_back({OpKind::scaled_mm, {"zero_point_i32", {a, b, {}, {}, integer_bias, one_zero}, to("i32")}, {}, all});
+  list.push_back(
+      {OpKind::scaled_mm, {"short_blocks", {codes({150, 112}), weight(DType::i8, {144, 112}), scale({150, 1}), scale({2, 1})}, to("bf16")}, {}, all});
+  list.push_back({OpKind::scaled_mm, {"zero_points_residual", {a, b, scale({}), scale({144}), {}, zero}, to("f32")}, {sum({f32, {150, 144}})}, all});
+  list.push_back({OpKind::scaled_mm,
+                  {"one_row_zero_point", {codes({1, 528}), weight(DType::i8, {48, 528}), scale({1}), scale({48}), {}, one_zero}, to("bf16")},
+                  {sum({bf16, {1, 48}})},
+                  {"gemv.scaled_mm", "gemm.scaled_mm.hopper", "gemm.scaled_mm.tensor", "gemm.scaled_mm.general"}});
+  return list;
+}
+
+class Epilogue : public testing::TestWithParam<EpilogueCase> {};
+TEST_P(Epilogue, AgreesWithTheReferences) { expect_agrees(GetParam()); }
+TEST_P(Epilogue, IsTakenByEveryFamily) { expect_taken(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(Epilogue, Epilogue, testing::ValuesIn(cases()), name_of_case);
+
+TEST(EpilogueChoice, ANormalizationMayComeBefore) {
+  const auto device = make_null_device(90);
+  Region region = with_norm(problem_of(OpKind::linear, {"", {real(DType::f32, {1, 4096}), weight(DType::bf16, {4096, 4096})}, to("f32")}), true);
+  region = followed(region, scaled_residual({DType::f32, {1, 4096}}));
+  region.set_target(device->target());
+  verify(region);
+  EXPECT_EQ(select_kernel(region).kernel->name, "gemv.norm_linear");
+}
+
+TEST(EpilogueChoice, WhatCannotFollowIsSaid) {
+  const auto device = make_null_device(90);
+  const Problem product = problem_of(OpKind::linear, {"", {real(DType::bf16, {64, 64}), weight(DType::bf16, {64, 64})}});
+  const auto reason = [&](Region region) {
+    region.set_target(device->target());
+    const auto kernels = cuda::kernels_of(OpKind::linear);
+    return decline_of(**std::ranges::find(kernels, "gemm.linear.hopper", &Kernel::name), region).value_or("takes it");
+  };
+  Region two = followed(product, {{OpKind::silu}});
+  two.results.push_back({0, 0});
+  EXPECT_EQ(reason(two), "2 results leave after the product, and one can");
+  EXPECT_EQ(reason(followed(product, {{OpKind::softmax}})), "softmax after linear: only elementwise operators can follow");
+  Region normalized = with_norm(problem_of(OpKind::linear, {"", {real(DType::f32, {1, 64}), weight(DType::bf16, {64, 64})}}), false);
+  EXPECT_EQ(reason(normalized), "computes nothing before the product");
+  const std::vector<Follower> many(epilogue::most_extras + 1, {OpKind::add, TensorType{DType::bf16, {64, 64}}});
+  EXPECT_EQ(reason(followed(product, many)), "9 operands are read after the product, and 8 can be");
+}
+
+}  // namespace
+}  // namespace cermet

@@ -1,0 +1,59 @@
+// Epilogues as CUDA source.
+#include "kernel/cuda/prelude.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/region.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// The source with a plain name.
+std::string text_of(GeneratedType type) {
+  const std::size_t at = type.source.find(type.name);
+  EXPECT_NE(at, std::string::npos);
+  EXPECT_EQ(type.name.find("Epilogue_"), 0u);
+  return at == std::string::npos ? type.source : type.source.replace(at, type.name.size(), "NAME");
+}
+
+TEST(Prelude, OfAnEpilogueWithoutSteps) {
+  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {4, 64}}, TensorType{DType::bf16, {32, 64}}}, {});
+  EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, {}, false)),
+            R"(#include "kernel/cuda/device/pointwise/functions.cuh"
+
+struct NAME {
+  static constexpr int extras = 0;
+  static constexpr bool column_sums = false;
+  static constexpr cermet::DType out = cermet::DType::bf16;
+  static constexpr cermet::epilogue::Extra extra[] = {{}};
+  static __device__ __forceinline__ float value(float in0, const cermet::epilogue::Values<0>&) {
+    return in0;
+  }
+};
+)");
+}
+
+TEST(Prelude, OfZeroPointsAndAnIntegerResult) {
+  const TensorType a{DType::i8, {4, 64}}, b{DType::i8, {32, 64}};
+  const Problem product = make_problem(definition(OpKind::scaled_mm), {a, b, {}, {}, {}, TensorType{DType::i32, {4}}}, {{"out_dtype", "i32"}});
+  const EpilogueExtra zero_points{DType::i32, TileProgram::Extent::row, 1};
+  EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, std::span(&zero_points, 1), true)),
+            R"(#include "kernel/cuda/device/pointwise/functions.cuh"
+
+struct NAME {
+  static constexpr int extras = 1;
+  static constexpr bool column_sums = true;
+  static constexpr cermet::DType out = cermet::DType::i32;
+  static constexpr cermet::epilogue::Extra extra[] = {{cermet::DType::i32, cermet::epilogue::Extent::row, 1}};
+  static __device__ __forceinline__ int32_t value(int32_t in0, int32_t in1, const cermet::epilogue::Values<1>& x) {
+    const int32_t x0 = x.integer(0);
+    const int32_t s0 = static_cast<int32_t>(static_cast<uint32_t>(x0) * static_cast<uint32_t>(in1));
+    const int32_t s1 = static_cast<int32_t>(static_cast<uint32_t>(in0) - static_cast<uint32_t>(s0));
+    return s1;
+  }
+};
+)");
+}
+
+}  // namespace
+}  // namespace cermet::cuda

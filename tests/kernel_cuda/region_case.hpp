@@ -1,0 +1,34 @@
+// Regions of several operators on a GPU, beside the references of their operators one after the other.
+#pragma once
+
+#include "tests/kernel_cuda/device_case.hpp"
+#include "tests/support/region.hpp"
+
+namespace cermet {
+
+/// Runs a kernel on a region with these operands, by operand of the region, in host memory. Results are by result of the region, their rows `padding`
+/// elements apart.
+inline std::vector<DeviceResult> run_region(const Region& region, const std::vector<TensorView>& operands, const Kernel& kernel, std::int64_t padding,
+                                            TestDevice& gpu) {
+  const DeviceQueue queue = gpu.queue();
+  std::vector<DeviceTensor> memory;
+  std::vector<TensorView> inputs, outputs;
+  for (const TensorView& host : operands) {
+    memory.emplace_back(host, queue);
+    inputs.push_back(memory.back().view);
+  }
+  std::vector<DeviceResult> results;
+  for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, padding, queue);
+  for (const DeviceResult& result : results) outputs.push_back(result.on_device());
+  const DeviceBuffer workspace = queue.device->allocate(kernel.workspace(region, 1));
+  const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(region));
+  Plan plan;
+  const cuda::TaskQueue tasks(*queue.device, plan, programs);
+  kernel.bind(region)({inputs, outputs, workspace.data(), &gpu.pool, &tasks});
+  plan.enqueue(*queue.stream);
+  for (DeviceResult& result : results) result.download(queue);
+  queue.stream->synchronize();
+  return results;
+}
+
+}  // namespace cermet
