@@ -39,7 +39,7 @@ Rows rows_beside(const TensorView& view, const Shape& result) {
 TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args) : program_(program) {
   for (std::size_t e = 0; e < program.extras_.size(); ++e) {
     extras_[e].view = &args.inputs[program.extras_[e].what.operand];
-    look_at(e, args.outputs[0].shape);
+    look_at(e, args.outputs[program.stores_[0].result].shape);
   }
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
 }

@@ -20,14 +20,21 @@ AnchorOperands::AnchorOperands(const Region& region) {
   for (std::size_t i = 0; i < region.problem().inputs.size(); ++i) places_.push_back(region.operand_of(i).value_or(none));
 }
 
-ProductBinding::ProductBinding(const Region& region) : operands(region), epilogue(bind_epilogue(region)) {}
+ProductBinding::ProductBinding(const Region& region)
+    : operands(region), prologue(region), epilogue(bind_epilogue(region)), result(product_epilogue(region).program.results.front().result) {}
 
 Decline ProductBinding::declines(const Region& region) {
+  return region.anchor == 0 ? declines_around(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+}
+
+Decline ProductBinding::declines_around(const Region& region) {
   if (region.is_single()) return std::nullopt;
-  if (region.anchor != 0) return fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+  if (Decline reason = Prologue::declines(region)) return reason;
   const TileProgramOrReason made = product_epilogue(region);
   if (made.reason) return made.reason;
-  if (made.program.results.size() != region.results.size()) return "a result does not come from the product";
+  const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
+  if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())
+    return "a result does not come from the product";
   return BoundTileProgram::declines(made.program);
 }
 

@@ -1,6 +1,7 @@
 // What a product's launcher knows of its region.
 #pragma once
 
+#include "kernel/cpu/gemm/prologue.hpp"
 #include "kernel/cpu/tile_program.hpp"
 
 namespace cermet::cpu {
@@ -20,11 +21,15 @@ class AnchorOperands {
 
 struct ProductBinding {
   AnchorOperands operands;
+  Prologue prologue;
   BoundTileProgram epilogue;
+  std::size_t result;  ///< one that the product stores; all of them have its dimensions
 
   explicit ProductBinding(const Region& region);
-  /// Why the nodes around a product do not run in its store.
+  /// Why the nodes after a product do not run in its store.
   static Decline declines(const Region& region);
+  /// Why those, or the nodes before a product where its rows are packed, do not run.
+  static Decline declines_around(const Region& region);
 };
 
 }  // namespace cermet::cpu

@@ -45,22 +45,36 @@ void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std::byte*
   }
 }
 
-void pack_rows(const TensorView& x, const RowBlocks& blocks, const PackedProduct& p, bool pairs, ThreadPool& pool) {
-  const Rows rows(x);
-  for_blocks(blocks, (blocks.last - blocks.first) * rows.length(), pool, [&](std::int64_t first, std::int64_t last) {
-    if (pairs) pack_pairs(rows, first, last, p.packed(first));
-    else pack_block(rows, x.dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(p.packed(first)));
+void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, bool pairs, std::byte* packed) {
+  if (pairs) pack_pairs(rows, first, last, packed);
+  else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
+}
+
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows.
+void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t length, const PackedProduct& p, bool pairs) {
+  const std::int64_t count = blocks.last - blocks.first;
+  if (!binding.prologue) {
+    const TensorView x = binding.operands(args, 0);
+    const Rows rows(x);
+    return for_blocks(blocks, count * length, *args.pool,
+                      [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, pairs, p.packed(first)); });
+  }
+  const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
+  const Rows rows(made);
+  for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
+    binding.prologue.run(args, first, last, made, blocks.first);
+    pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
   });
 }
 
-/// Packs rows of x, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
+/// Packs rows, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
 template <class GroupBody>
-void for_product(const LaunchArgs& args, const TensorView& x, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
-  const std::int64_t rows = Rows(args.outputs[0]).count();
+void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
+  const std::int64_t rows = Rows(args.outputs[binding.result]).count();
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
     const PackedProduct product = make_product(w, pairs, args.workspace, first);
-    pack_rows(x, blocks, product, pairs, *args.pool);
+    pack_blocks(args, binding, blocks, w.shape.back(), product, pairs);
     for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
               [&](const BlockGroup& group, std::int64_t panel) { body(product, group, panel); });
   }
@@ -71,10 +85,10 @@ const std::byte* panel_at(const TensorView& w, std::int64_t panel) { return w.as
 }  // namespace
 
 void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
-  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1);
-  if (args.outputs[0].elements() == 0) return;
+  const TensorView w = binding.operands(args, 1);
+  if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  for_product(args, x, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+  for_product(args, binding, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel), group, tiles);
     for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[0], tiles[i]);
@@ -82,10 +96,10 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool p
 }
 
 void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
-  const TensorView x = binding.operands(args, 0), gates = binding.operands(args, 1), ups = binding.operands(args, 2);
-  if (args.outputs[0].elements() == 0) return;
+  const TensorView gates = binding.operands(args, 1), ups = binding.operands(args, 2);
+  if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  for_product(args, x, gates, 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+  for_product(args, binding, gates, 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile gate[group_blocks], up[group_blocks];
     multiply_group(product, panel_at(gates, panel), group, gate);
     multiply_group(product, panel_at(ups, panel), group, up);
@@ -100,7 +114,7 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
   const PackedProduct product = make_product(w, pairs, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
-  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), product, pairs, *args.pool);
+  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), w.shape[2], product, pairs);
   for_groups(groups, panels, panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
@@ -123,7 +137,7 @@ Decline declines(const Region& region) {
   const Problem& p = region.problem();
   if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("x is {}, not a real type", name_of(p.input(0).dtype));
   if (!p.is_constant(1) || (p.op->kind == OpKind::dual_linear && !p.is_constant(2))) return "weight is not constant, so it cannot be prepacked";
-  return ProductBinding::declines(region);
+  return p.op->kind == OpKind::grouped_linear ? ProductBinding::declines(region) : ProductBinding::declines_around(region);
 }
 
 Decline pairs_declines(const Region& region) {
@@ -141,10 +155,13 @@ const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
 }
 
 template <bool pairs>
-std::int64_t workspace(const Problem& p, int) {
+std::int64_t workspace(const Region& region, int) {
+  const Problem& p = region.problem();
   const bool grouped = p.op->kind == OpKind::grouped_linear;
   const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0)), element = pairs ? 2 : 4;
-  return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + rows * round_up(p.size(0, -1), 2) * element;
+  const std::int64_t packed = rows * round_up(p.size(0, -1), 2) * element;
+  if (!grouped) return round_up(packed, 64) + Prologue::workspace(region, rows);
+  return group_workspace_bytes(p.size(1, 0)) + packed;
 }
 
 template <bool pairs>

@@ -1,0 +1,40 @@
+// What comes before a product in its region, made a block of rows at a time, where the rows are packed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernel/kernel.hpp"
+
+namespace cermet::cpu {
+
+class Prologue {
+ public:
+  /// Why the nodes before the anchor do not run where its rows are packed.
+  static Decline declines(const Region& region);
+
+  Prologue() = default;
+  /// Of a region that is not declined; nothing where the product is the first node.
+  explicit Prologue(const Region& region);
+
+  explicit operator bool() const { return static_cast<bool>(launch_); }
+  /// Results of the region that it stores, beside the product's operand.
+  std::size_t results() const { return outputs_.size(); }
+  static std::int64_t workspace(const Region& region, std::int64_t rows);
+  /// Where `rows` rows of the product's operand go.
+  TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
+  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `made`.
+  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, std::int64_t base) const;
+
+ private:
+  /// An operand or a result of the region; absent where the nodes are given none.
+  struct Place {
+    std::optional<std::size_t> index;
+    bool by_row = false;
+  };
+  Launcher launch_;
+  DType dtype_ = DType::f32;
+  std::vector<Place> inputs_, outputs_;
+};
+
+}  // namespace cermet::cpu

@@ -1,0 +1,74 @@
+// Nodes before a product, which run where its rows are packed: the same bits as kernels one after another.
+#include <gtest/gtest.h>
+
+#include "tests/support/region_builder.hpp"
+#include "tests/support/region_run.hpp"
+
+namespace cermet {
+namespace {
+
+using Value = RegionBuilder::Value;
+
+TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
+
+Region with_constants(const RegionBuilder& b, const Value& anchor, std::uint64_t inputs) {
+  RegionBuilder copy = b;
+  copy.anchor(anchor);
+  Region region = copy.build();
+  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = inputs;
+  return region;
+}
+
+TEST(Prologue, Normalization) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::int64_t rows : {1, 4, 33, 1030}) {
+      RegionBuilder b(Rounding::strict);
+      const Value normed = b.add(OpKind::rms_norm, {b.operand(type(dtype, {rows, 96})), b.operand(type(dtype, {96}))});
+      const Value product = b.add(OpKind::linear, {normed, b.operand(type(dtype, {40, 96}))});
+      b.result(product);
+      expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(0.1)}, 1);
+    }
+}
+
+TEST(Prologue, NormalizationWhoseSumLeaves) {
+  RegionBuilder b(Rounding::strict);
+  const TensorType t = type(DType::bf16, {30, 64});
+  const Value normed = b.add(OpKind::add_rms_norm, {b.operand(t), b.operand(t), b.operand(type(DType::bf16, {64}))});
+  const Value w = b.operand(type(DType::bf16, {50, 64})), product = b.add(OpKind::linear, {normed, w});
+  b.result(b.result_of(0, 1));
+  b.result(b.add(OpKind::add, {product, b.operand(type(DType::bf16, {30, 50}))}));
+  expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(), normal(0.1), normal()}, 1);
+}
+
+TEST(Prologue, ElementwiseChain) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    RegionBuilder b(Rounding::strict);
+    const TensorType t = type(dtype, {21, 130}), w = type(dtype, {33, 130});
+    const Value gated = b.add(OpKind::mul, {b.add(OpKind::silu, {b.operand(t)}), b.operand(t)});
+    const Value scaled = b.add(OpKind::mul, {gated, b.operand(type(dtype, {21, 1}))});
+    const Value product = b.add(OpKind::dual_linear, {scaled, b.operand(w), b.operand(w)}, {{"activation", "gelu"}});
+    b.result(product);
+    b.result(gated);
+    expect_region_conforms(with_constants(b, product, 6), {normal(), normal(), normal(), normal(0.1), normal(0.1)}, 1, 8);
+  }
+}
+
+TEST(Prologue, Declines) {
+  const auto reason = [](const Region& region) {
+    for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+      if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
+    return std::string();
+  };
+  const TensorType t = type(DType::bf16, {4, 64}), w = type(DType::bf16, {64, 64});
+  RegionBuilder softmax(Rounding::strict);
+  const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
+  softmax.result(first);
+  EXPECT_EQ(reason(with_constants(softmax, first, 2)), "softmax before linear: only elementwise operators or one normalization can precede");
+  RegionBuilder fast(Rounding::fast);
+  const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
+  fast.result(product);
+  EXPECT_EQ(reason(with_constants(fast, product, 2)), "relu before linear: float32 is packed as the operand's type");
+}
+
+}  // namespace
+}  // namespace cermet
