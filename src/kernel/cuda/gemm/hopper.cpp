@@ -121,7 +121,9 @@ HopperProduct::HopperProduct(const Problem& p, const Config& config)
   work_.offsets = grouped;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
-  work_.set_limits(limits_of(p.target));
+  Target unmeasured = *p.target;  // which programs there are does not depend on who measured, nor do results
+  unmeasured.measured = nullptr;
+  work_.set_limits(limits_of(&unmeasured));
   if (grouped) work_.groups = p.input(1).dims[0].constant();
   if (op_ == OpKind::matmul) {
     const Dims& b = p.input(1).dims;
@@ -233,7 +235,7 @@ double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
   work.set_limits(limits);
   if (batches_) work.groups = most_batches_;
-  return hopper_seconds(work, choose(tiles_, work, most_rows_), most_rows_);
+  return hopper_launch_seconds(work, choose(tiles_, work, most_rows_), most_rows_);
 }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
