@@ -73,6 +73,28 @@ TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects a normalisation before it"), std::string::npos);
 }
 
+TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
+  const auto device = make_null_device(90);
+  const auto cache = TensorType{DType::bf16, {1024, 8, 16, 128}};
+  Problem problem = make_problem(definition(OpKind::incre_flash_attention),
+                                 {TensorType{DType::bf16, {4, 32, 128}}, cache, cache, TensorType{DType::i32, {4, 256}}, TensorType{DType::i32, {4}}}, {});
+  problem.target = device->target();
+  const auto tasks = [&](const char* config) {
+    const Choice choice = choose_by_name(problem, "attention.decode", config);
+    std::vector<std::string> list;
+    for (const cuda::Program& program : choice.kernel->programs(problem, choice.config))
+      if (!program.fallback) list.push_back(program.task);
+    return list;
+  };
+  EXPECT_EQ(tasks("default").size(), 2u) << "with clusters and without";
+  EXPECT_EQ(tasks("default"), tasks("rows=8 blocks=2 clusters=1"));
+  EXPECT_EQ(tasks("rows=8,blocks=2,clusters=0"), std::vector{tasks("default")[0]});
+  for (const std::string& task : tasks("rows=16")) EXPECT_NE(task.find(".rows = 16"), std::string::npos) << task;
+  EXPECT_EQ(error_text([&] { tasks("rows=12"); }), "--config: attention.decode: rows: expected one of 8, 16, found 12");
+  const Choice one = choose_by_name(problem, "attention.decode", "blocks=1"), two = choose_by_name(problem, "attention.decode", "blocks=2");
+  EXPECT_LT(one.kernel->workspace(problem, one.config, 1), two.kernel->workspace(problem, two.config, 1));
+}
+
 /// Fields that are not named are the kernel's to choose: the cheapest.
 TEST(Configs, SomeFieldsAreEnough) {
   const auto device = make_null_device(90);

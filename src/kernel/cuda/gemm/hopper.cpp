@@ -233,9 +233,10 @@ std::vector<Config> HopperProduct::configs() const {
 
 double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
-  work.set_limits(limits);
   if (batches_) work.groups = most_batches_;
-  return hopper_launch_seconds(work, choose(tiles_, work, most_rows_), most_rows_);
+  const HopperTile tile = choose(tiles_, work, most_rows_);
+  work.set_limits(limits);
+  return hopper_launch_seconds(work, tile, most_rows_);
 }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
