@@ -36,7 +36,7 @@ double config_margin(const Kernel& kernel, const Target* target) { return target
 
 double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target) {
   const auto own = checked_margin(kernel, target), other = checked_margin(before, target);
-  if (other && !own) return 1;
+  if ((other && !own) || is_attention(kernel)) return 1;
   if (own && other) return std::max(*own, *other);
   return std::max(config_margin(kernel, target), config_margin(before, target));
 }

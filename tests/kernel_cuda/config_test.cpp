@@ -95,6 +95,26 @@ TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
   EXPECT_LT(one.kernel->workspace(problem, one.config, 1), two.kernel->workspace(problem, two.config, 1));
 }
 
+/// Of operators that no record, or one of few calls, covers, the first kernel's own way is taken for every case.
+TEST(Configs, OwnChoicesStayWhereNobodyMeasured) {
+  for (const int compute_capability : {75, 80, 89, 90, 100}) {
+    const auto device = make_null_device(compute_capability);
+    for (const OpKind op : {OpKind::flash_attention, OpKind::incre_flash_attention, OpKind::argmax, OpKind::sample, OpKind::topk, OpKind::topk_gating,
+                            OpKind::reduce_sum, OpKind::scatter})
+      for (const Case& recipe : definition(op).cases()) {
+        std::vector<std::optional<TensorType>> types;
+        for (const auto& input : recipe.inputs) types.push_back(input ? std::optional(input->type) : std::nullopt);
+        Problem problem = make_problem(definition(op), std::move(types), recipe.attributes);
+        problem.target = device->target();
+        const Selection selection = explain_selection(problem);
+        const auto first = std::ranges::find_if(selection.candidates, [](const Candidate& candidate) { return !candidate.decline; });
+        if (first == selection.candidates.end()) continue;
+        EXPECT_EQ(selection.choice.kernel->name, first->kernel->name) << recipe.name << " on " << compute_capability;
+        EXPECT_EQ(selection.choice.config.to_string(), "default") << recipe.name << " on " << compute_capability;
+      }
+  }
+}
+
 /// Fields that are not named are the kernel's to choose: the cheapest.
 TEST(Configs, SomeFieldsAreEnough) {
   const auto device = make_null_device(90);
