@@ -41,6 +41,35 @@ DeviceLimits of_core() {
           .i8_operations_per_second = 0};
 }
 
+/// What nobody measured, because no program does or because the file is older, is the data sheet's.
+DeviceLimits completed(DeviceLimits measured, const DeviceLimits& sheet) {
+  std::size_t missing = 0;
+  for (double DeviceLimits::*figure :
+       {&DeviceLimits::clock_hz, &DeviceLimits::read_bytes_per_second, &DeviceLimits::cache_bytes_per_second, &DeviceLimits::launch_seconds,
+        &DeviceLimits::f32_operations_per_second, &DeviceLimits::f16_operations_per_second, &DeviceLimits::bf16_operations_per_second,
+        &DeviceLimits::f8_operations_per_second, &DeviceLimits::i8_operations_per_second})
+    if (measured.*figure == 0 && sheet.*figure > 0) measured.*figure = sheet.*figure, ++missing;
+  if (missing > 0) measured.source = fmt::format("{}; the rest from the {}", measured.source, sheet.source);
+  return measured;
+}
+
+DeviceLimits sheet_of(const Target& target) {
+  const Sheet* sheet = &sheets[0];
+  for (const Sheet& s : sheets)
+    if (s.compute_capability <= target.compute_capability) sheet = &s;
+  const double cycles = sheet->clock_hz * std::max(1, target.multiprocessors);
+  return {.source = fmt::format("data sheet of {}", sheet->gpu),
+          .clock_hz = sheet->clock_hz,
+          .read_bytes_per_second = sheet->read_bytes_per_second * std::max(1, target.multiprocessors) / sheet->multiprocessors,
+          .cache_bytes_per_second = sheet->cache_bytes * cycles,
+          .launch_seconds = 1e-6,
+          .f32_operations_per_second = sheet->f32 * cycles,
+          .f16_operations_per_second = sheet->f16 * cycles,
+          .bf16_operations_per_second = sheet->bf16 * cycles,
+          .f8_operations_per_second = sheet->f8 * cycles,
+          .i8_operations_per_second = sheet->i8 * cycles};
+}
+
 }  // namespace
 
 double DeviceLimits::operations_per_second(DType operand) const {
@@ -58,21 +87,8 @@ double DeviceLimits::operations_per_second(DType operand) const {
 
 DeviceLimits limits_of(const Target* target) {
   if (!target) return of_core();
-  if (target->measured) return *target->measured;
-  const Sheet* sheet = &sheets[0];
-  for (const Sheet& s : sheets)
-    if (s.compute_capability <= target->compute_capability) sheet = &s;
-  const double cycles = sheet->clock_hz * std::max(1, target->multiprocessors);
-  return {.source = fmt::format("data sheet of {}", sheet->gpu),
-          .clock_hz = sheet->clock_hz,
-          .read_bytes_per_second = sheet->read_bytes_per_second * std::max(1, target->multiprocessors) / sheet->multiprocessors,
-          .cache_bytes_per_second = sheet->cache_bytes * cycles,
-          .launch_seconds = 1e-6,
-          .f32_operations_per_second = sheet->f32 * cycles,
-          .f16_operations_per_second = sheet->f16 * cycles,
-          .bf16_operations_per_second = sheet->bf16 * cycles,
-          .f8_operations_per_second = sheet->f8 * cycles,
-          .i8_operations_per_second = sheet->i8 * cycles};
+  const DeviceLimits sheet = sheet_of(*target);
+  return target->measured ? completed(*target->measured, sheet) : sheet;
 }
 
 }  // namespace cermet

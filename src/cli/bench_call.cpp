@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/schema.hpp"
 #include "base/text.hpp"
 #include "cli/bench_op_device.hpp"
 #include "cli/interrupt.hpp"
@@ -18,11 +17,16 @@
 namespace cermet::cli {
 namespace {
 
-/// The problem with each symbol replaced by its largest value, because a run needs numbers.
-Problem without_symbols(const Problem& problem) {
-  std::vector<std::optional<TensorType>> types;
-  for (const auto& type : problem.inputs) types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, problem.maximum))}) : type);
-  return make_problem(definition(problem), std::move(types), problem.attributes);
+/// The region with each symbol replaced by its largest value, because a run needs numbers.
+Region without_symbols(const Region& region) {
+  Region result = region;
+  for (RegionNode& node : result.nodes) {
+    std::vector<std::optional<TensorType>> types;
+    for (const auto& type : node.problem.inputs)
+      types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, region.maximum()))}) : type);
+    node.problem = make_problem(definition(node.problem), std::move(types), node.problem.attributes);
+  }
+  return result;
 }
 
 /// One set of operands and results in host memory with the kernel bound to them.
@@ -31,22 +35,21 @@ struct Copy {
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;
 
-  Copy(const Problem& problem, const Choice& choice, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
-      : op(problem, choice, pool) {
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+  Copy(const Region& region, const Choice& choice, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
+      : op(region, choice, pool) {
+    for (std::size_t i = 0; i < region.operands.size(); ++i) {
       inputs.emplace_back();
-      if (!problem.has(i)) continue;
-      memory.push_back(make_bench_operand(problem, i, *values[i], pool, set));
+      if (!region.has(i)) continue;
+      memory.push_back(make_bench_operand(region.operand_type(i), *values[i], pool, set));
       inputs.back() = memory.back().view;
-      if (i < 64 && problem.is_constant(i)) op.prepack(i, inputs.back());
+      if (region.is_constant(i)) op.prepack(i, inputs.back());
     }
-    const auto& aliases = definition(problem).aliases;
-    for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
-      if (o < aliases.size() && aliases[o] >= 0) {
-        outputs.push_back(inputs[static_cast<std::size_t>(aliases[o])]);
+    for (std::size_t o = 0; o < region.results.size(); ++o) {
+      if (const auto shared = shared_operand(region, o)) {
+        outputs.push_back(inputs[*shared]);
         continue;
       }
-      memory.emplace_back(problem.outputs[o].dtype, bind(problem.outputs[o].dims, {}));
+      memory.emplace_back(region.result_type(o).dtype, bind(region.result_type(o).dims, {}));
       outputs.push_back(memory.back().view);
     }
   }
@@ -54,15 +57,15 @@ struct Copy {
 };
 
 /// Bytes of all operands and results of one copy, packed weights included.
-std::int64_t copy_bytes(const Problem& problem, const Kernel& kernel) {
+std::int64_t copy_bytes(const Region& region, const Kernel& kernel) {
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (!problem.has(i)) continue;
-    bytes += problem.input(i).bytes().constant();
-    const WeightLayout* layout = i < 64 && problem.is_constant(i) ? kernel.weight_layout(problem, i) : nullptr;
-    if (layout) bytes += packed_bytes(*layout, problem.input(i));
+  for (std::size_t i = 0; i < region.operands.size(); ++i) {
+    if (!region.has(i)) continue;
+    bytes += region.operand_type(i).bytes().constant();
+    const WeightLayout* layout = region.is_constant(i) ? kernel.weight_layout(region, i) : nullptr;
+    if (layout) bytes += packed_bytes(*layout, region.operand_type(i));
   }
-  for (const TensorType& output : problem.outputs) bytes += output.bytes().constant();
+  for (std::size_t o = 0; o < region.results.size(); ++o) bytes += region.result_type(o).bytes().constant();
   return bytes;
 }
 
@@ -100,24 +103,24 @@ void add_rates(Json& json, const Cost& cost) {
 }
 
 Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& pool) {
-  const auto& [problem, choice] = bound;
+  const auto& [region, choice] = bound;
   const Kernel* const kernel = choice.kernel;
-  const std::int64_t bytes = copy_bytes(problem, *kernel), count = call.cold ? cold_copies(bytes) : 1;
-  require_memory(count * bytes + kernel->workspace(problem, choice.config, pool.size()), problem.to_string());
-  std::vector<std::optional<BenchFill>> values(problem.inputs.size());
+  const std::int64_t bytes = copy_bytes(region, *kernel), count = call.cold ? cold_copies(bytes) : 1;
+  require_memory(count * bytes + kernel->workspace(region, choice.config, pool.size()), region.to_string());
+  std::vector<std::optional<BenchFill>> values(region.operands.size());
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (problem.has(i)) values[i].emplace(problem, i, call.values);
+    if (region.has(i)) values[i].emplace(bench_fill(region, i, call.values));
   std::vector<Copy> copies;
   copies.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     stop_if_interrupted();
-    copies.emplace_back(problem, choice, pool, values, i);
+    copies.emplace_back(region, choice, pool, values, i);
   }
   const std::vector<double> times = run_copies(copies, call.seconds);
-  return {{"problem", problem.to_string()},
+  return {{"problem", region.to_string()},
           {"kernel", kernel->name},
           {"config", choice.config.to_string()},
-          {"constants", constant_names(problem)},
+          {"constants", constant_names(region)},
           {"threads", pool.size()},
           {"instruction_set", cpu::name_of(cpu::active_isa())},
           {"copies", copies.size()},
@@ -127,11 +130,11 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
 }
 
 Json measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
-  const auto& [problem, choice] = bound;
-  const DeviceBench result = bench_on_device(problem, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
-  return {{"problem", problem.to_string()},         {"kernel", choice.kernel->name},
+  const auto& [region, choice] = bound;
+  const DeviceBench result = bench_on_device(region, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
+  return {{"problem", region.to_string()},          {"kernel", choice.kernel->name},
           {"config", choice.config.to_string()},    {"device", context.device().name()},
-          {"constants", constant_names(problem)},   {"copies", result.copies},
+          {"constants", constant_names(region)},    {"copies", result.copies},
           {"launches", result.times.launches},      {"graphs", result.times.graphs},
           {"fallbacks", result.fallbacks},          {"median_seconds", result.times.median_seconds},
           {"min_seconds", result.times.min_seconds}};
@@ -146,16 +149,16 @@ Context bench_context(const std::string& device, int threads) {
 }
 
 BoundCall bind_call(const BenchCall& call, Context& context) {
-  Problem problem = without_symbols(parse_problem(api::operator_named(call.op), call.shape, call.tokens));
-  mark_constants(problem, call.constants);
-  problem.target = context.target();
-  Choice choice = choose_by_name(problem, call.kernel, call.config);
-  return {std::move(problem), std::move(choice)};
+  Region region = without_symbols(parse_region_call(call.op, call.shape, call.tokens));
+  mark_constants(region, call.constants);
+  region.set_target(context.target());
+  Choice choice = choose_by_name(region, call.kernel, call.config);
+  return {std::move(region), std::move(choice)};
 }
 
 Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context) {
   Json json = context.target() ? measure_on_device(call, bound, context) : measure_on_cpu(call, bound, context.pool());
-  add_rates(json, bench_cost(bound.problem, call.values));
+  add_rates(json, bench_cost(bound.region, call.values));
   return json;
 }
 

@@ -12,7 +12,8 @@
 namespace cermet::cli {
 
 struct BenchCall {
-  std::string op, shape, constants, kernel, config;  ///< empty: constants that a kernel would prepack, the kernel and configuration that selection chooses
+  std::string op, shape;                  ///< an operator's name and its operands; or a region's text and nothing
+  std::string constants, kernel, config;  ///< empty: constants that a kernel would prepack, the kernel and configuration that selection chooses
   OperandValues values;
   std::int64_t tokens = 512;  ///< value of a symbolic dimension
   bool cold = false;
@@ -22,9 +23,9 @@ struct BenchCall {
 /// Where calls run: on the CPU, or on a device. Throws Error where the device does not compute.
 Context bench_context(const std::string& device, int threads);
 
-/// A call with its kernel and configuration. The problem has no symbols.
+/// A call with its kernel and configuration. The region has no symbols.
 struct BoundCall {
-  Problem problem;
+  Region region;
   Choice choice;
 };
 BoundCall bind_call(const BenchCall& call, Context& context);

@@ -3,6 +3,7 @@
 #include "cli/device_limits.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/limits.hpp"
+#include "op/region_text.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -41,6 +42,7 @@ std::string limits_text(const Json& json) {
 }
 
 void bench(Console& console, Options& options) {
+  require(!options.call.shape.empty() || is_region_text(options.call.op), "--shape: expected operand types, found none");
   options.call.values.paging = parse_paging(options.paging);
   Context context = bench_context(options.device, options.threads);
   Json json = measure_call(options.call, bind_call(options.call, context), context);
@@ -54,12 +56,14 @@ void bench(Console& console, Options& options) {
 Verb bench_op_verb() {
   return {"bench op", "measures one operator on random operands",
           "  cermet bench op linear --shape 'x=bf16[1,2048] w=bf16[8192,2048]' --cold --limits\n"
-          "  cermet bench op rms_norm --shape 'bf16[512,2048] bf16[2048]' --device cuda --cold --json",
+          "  cermet bench op rms_norm --shape 'bf16[512,2048] bf16[2048]' --device cuda --cold --json\n"
+          "  cermet bench op '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1' --device cuda",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->call.op, "an operator").required();
-            parser.option("--shape", options->call.shape, "operand types by name or in order, attributes as name=value").required();
-            parser.option("--constant", options->call.constants, "operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("NAME", options->call.op, "an operator, or a region as plans and traces print it").required();
+            parser.option("--shape", options->call.shape, "of an operator: operand types by name or in order, attributes as name=value");
+            parser.option("--constant", options->call.constants,
+                          "operands known before the first run ($2 of a region of several operators), or none; by default those that a kernel would prepack");
             parser.option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed").show_default();
             parser.option("--kernel", options->call.kernel, "the kernel to run in place of the chosen one");
             parser.option("--config", options->call.config, "its configuration, as `cermet ops NAME --explain` lists them: 'tile_m=128 tile_n=64 stages=4'");

@@ -14,11 +14,13 @@ constexpr std::int64_t alignment = 256;  // of operands, as the device allocates
 /// copies these for the others.
 class OperandSets {
  public:
-  OperandSets(const Problem& problem, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values)
-      : problem_(problem), kernel_(kernel), queue_(queue), pool_(pool), values_(values) {
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs_.push_back(problem.has(i) ? place(problem.input(i), layout_of(i)) : Place{});
-    for (std::size_t o = 0; o < problem.outputs.size(); ++o)
-      outputs_.push_back(shared_input(o) ? inputs_[*shared_input(o)] : place(problem.outputs[o], nullptr));
+  OperandSets(const Region& region, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values)
+      : region_(region), kernel_(kernel), queue_(queue), pool_(pool), values_(values) {
+    for (std::size_t i = 0; i < region.operands.size(); ++i) inputs_.push_back(region.has(i) ? place(region.operand_type(i), layout_of(i)) : Place{});
+    for (std::size_t o = 0; o < region.results.size(); ++o) {
+      const auto shared = shared_operand(region, o);
+      outputs_.push_back(shared ? inputs_[*shared] : place(region.result_type(o), nullptr));
+    }
   }
 
   std::int64_t set_bytes() const { return std::max(set_bytes_, alignment); }
@@ -29,15 +31,15 @@ class OperandSets {
     const std::int64_t drawn = std::clamp<std::int64_t>(most_drawn / set_bytes(), 1, sets);
     draw(drawn);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (problem_.has(i) && layout_of(i)) pack(i, drawn);
+      if (region_.has(i) && layout_of(i)) pack(i, drawn);
     for (std::int64_t done = drawn; done < sets; done *= 2)
       queue_.stream->copy(memory_.data() + done * set_bytes(), memory_.data(), std::min(done, sets - done) * set_bytes());
     queue_.stream->synchronize();
     views_.resize(static_cast<std::size_t>(sets));
     for (std::int64_t s = 0; s < sets; ++s) {
       Views& views = views_[static_cast<std::size_t>(s)];
-      for (std::size_t i = 0; i < inputs_.size(); ++i) views.inputs.push_back(problem_.has(i) ? view(s, inputs_[i], problem_.input(i)) : TensorView());
-      for (std::size_t o = 0; o < outputs_.size(); ++o) views.outputs.push_back(view(s, outputs_[o], problem_.outputs[o]));
+      for (std::size_t i = 0; i < inputs_.size(); ++i) views.inputs.push_back(region_.has(i) ? view(s, inputs_[i], region_.operand_type(i)) : TensorView());
+      for (std::size_t o = 0; o < outputs_.size(); ++o) views.outputs.push_back(view(s, outputs_[o], region_.result_type(o)));
     }
   }
 
@@ -52,13 +54,7 @@ class OperandSets {
     std::vector<TensorView> inputs, outputs;
   };
 
-  const WeightLayout* layout_of(std::size_t i) const { return problem_.is_constant(i) ? kernel_.weight_layout(problem_, i) : nullptr; }
-
-  std::optional<std::size_t> shared_input(std::size_t output) const {
-    const auto& aliases = definition(problem_).aliases;
-    if (output >= aliases.size() || aliases[output] < 0) return std::nullopt;
-    return static_cast<std::size_t>(aliases[output]);
-  }
+  const WeightLayout* layout_of(std::size_t i) const { return region_.is_constant(i) ? kernel_.weight_layout(region_, i) : nullptr; }
 
   Place place(const TensorType& type, const WeightLayout* layout) {
     const Place place{set_bytes_, layout ? packed_bytes(*layout, type) : type.bytes().constant()};
@@ -74,9 +70,9 @@ class OperandSets {
   void draw(std::int64_t sets) {
     constexpr std::int64_t largest_piece = std::int64_t{64} << 20;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!problem_.has(i) || layout_of(i)) continue;
-      const BenchFill values(problem_, i, values_);
-      const std::int64_t size = static_cast<std::int64_t>(size_of(problem_.input(i).dtype)), count = inputs_[i].bytes / size;
+      if (!region_.has(i) || layout_of(i)) continue;
+      const BenchFill values = bench_fill(region_, i, values_);
+      const std::int64_t size = static_cast<std::int64_t>(size_of(region_.operand_type(i).dtype)), count = inputs_[i].bytes / size;
       const std::int64_t piece = std::min(count, largest_piece / size);
       const AlignedBuffer staging(piece * size);
       for (std::int64_t set = 0; set < sets; ++set)
@@ -91,14 +87,14 @@ class OperandSets {
 
   /// A weight in the layout that the kernel wants, the same in each of the first `sets` sets.
   void pack(std::size_t i, std::int64_t sets) {
-    const OwnedTensor weight = make_bench_operand(problem_, i, BenchFill(problem_, i, values_), pool_);
+    const OwnedTensor weight = make_bench_operand(region_.operand_type(i), bench_fill(region_, i, values_), pool_);
     AlignedBuffer packed(inputs_[i].bytes);
     pack_weight(*layout_of(i), weight.view, packed.data(), pool_);
     for (std::int64_t set = 0; set < sets; ++set) queue_.stream->upload(memory_.data() + set * set_bytes() + inputs_[i].offset, packed.data(), packed.size());
     queue_.stream->synchronize();
   }
 
-  const Problem& problem_;
+  const Region& region_;
   const Kernel& kernel_;
   DeviceQueue queue_;
   ThreadPool& pool_;
@@ -111,12 +107,12 @@ class OperandSets {
 
 }  // namespace
 
-DeviceBench bench_on_device(const Problem& problem, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options) {
+DeviceBench bench_on_device(const Region& region, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options) {
   constexpr std::int64_t most_sets = 8192;  // launches of one graph
-  OperandSets sets(problem, *choice.kernel, queue, pool, options.values);
+  OperandSets sets(region, *choice.kernel, queue, pool, options.values);
   DeviceBench result;
   result.copies = options.cold ? std::clamp<std::int64_t>(div_up(4 * queue.device->target()->l2_bytes, sets.set_bytes()) + 1, 1, most_sets) : 1;
-  BoundOp op(problem, choice, pool, queue);
+  BoundOp op(region, choice, pool, queue);
   sets.make(result.copies);
   ReplayOptions replay;
   replay.seconds = options.seconds;

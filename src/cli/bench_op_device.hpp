@@ -19,7 +19,7 @@ struct DeviceBenchOptions {
   double seconds = 0.1;
 };
 
-/// A problem with constant dimensions.
-DeviceBench bench_on_device(const Problem& problem, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options);
+/// A region with constant dimensions.
+DeviceBench bench_on_device(const Region& region, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options);
 
 }  // namespace cermet::cli

@@ -133,14 +133,30 @@ void BenchFill::write_as(std::byte* to, std::int64_t first, std::int64_t count, 
   });
 }
 
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const BenchFill& values, ThreadPool& pool, std::int64_t set) {
-  OwnedTensor tensor(problem.input(i).dtype, bind(problem.input(i).dims, {}));
+BenchFill bench_fill(const Region& region, std::size_t operand, OperandValues values) {
+  const RegionPlace& place = region.operands[operand];
+  values.seed += std::uint64_t{0x9e3779b97f4a7c15u} * static_cast<std::uint64_t>(place.node);  // nodes read different values
+  return {region.nodes[static_cast<std::size_t>(place.node)].problem, static_cast<std::size_t>(place.index), values};
+}
+
+std::optional<std::size_t> shared_operand(const Region& region, std::size_t result) {
+  const RegionPlace& place = region.results[result];
+  const std::vector<int>& aliases = region.nodes[static_cast<std::size_t>(place.node)].problem.op->aliases;
+  const auto output = static_cast<std::size_t>(place.index);
+  if (output >= aliases.size() || aliases[output] < 0) return std::nullopt;
+  return region.operand_of(static_cast<std::size_t>(place.node), static_cast<std::size_t>(aliases[output]));
+}
+
+OwnedTensor make_bench_operand(const TensorType& type, const BenchFill& values, ThreadPool& pool, std::int64_t set) {
+  OwnedTensor tensor(type.dtype, bind(type.dims, {}));
   values.write(tensor.view.as<std::byte>(), 0, tensor.view.elements(), set, pool);
   return tensor;
 }
 
-Cost bench_cost(const Problem& problem, const OperandValues& values) {
-  Cost cost = cost_of(problem);
+Cost bench_cost(const Region& region, const OperandValues& values) {
+  Cost cost = cost_of(region);
+  if (!region.is_single()) return cost;
+  const Problem& problem = region.problem();
   if (problem.op->kind != OpKind::incre_flash_attention || values.paging != Paging::uneven) return cost;
   // Both counts grow linearly with the tokens of the contexts.
   Problem without = problem;

@@ -6,7 +6,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
-#include "op/problem.hpp"
+#include "op/region.hpp"
 
 namespace cermet::cli {
 
@@ -42,10 +42,15 @@ class BenchFill {
   bool drawn_ = false;
 };
 
-/// Memory for operand i, filled.
-OwnedTensor make_bench_operand(const Problem& problem, std::size_t i, const BenchFill& values, ThreadPool& pool, std::int64_t set = 0);
+/// The same of a region's operand: what the first node that reads it needs.
+BenchFill bench_fill(const Region& region, std::size_t operand, OperandValues values);
+/// The operand whose memory is a result's, too; nothing where the result has its own.
+std::optional<std::size_t> shared_operand(const Region& region, std::size_t result);
+
+/// Memory for an operand of this type with constant dimensions, filled.
+OwnedTensor make_bench_operand(const TensorType& type, const BenchFill& values, ThreadPool& pool, std::int64_t set = 0);
 
 /// cost_of with the lengths that such operands have.
-Cost bench_cost(const Problem& problem, const OperandValues& values);
+Cost bench_cost(const Region& region, const OperandValues& values);
 
 }  // namespace cermet::cli

@@ -7,6 +7,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "io/json_file.hpp"
+#include "op/region_text.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -32,8 +33,13 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
   entry.call.seconds = options.seconds;
   entry.call.values.period = options.period;
   entry.name = json.at("name").as_string();
-  entry.call.op = json.at("op").as_string();
-  entry.call.shape = json.at("shape").as_string();
+  if (const auto region = json.find("region")) {
+    entry.call.op = region->as_string();
+    if (!is_region_text(entry.call.op)) region->refuse("expected a region, as plans print it, in place of op and shape");
+  } else {
+    entry.call.op = json.at("op").as_string();
+    entry.call.shape = json.at("shape").as_string();
+  }
   for (const cermet::Json& field : json.as_object()) {
     const std::string_view key = field.key();
     if (key == "kernel") entry.call.kernel = field.as_string();
@@ -41,7 +47,8 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
     else if (key == "constants") entry.call.constants = field.as_string();
     else if (key == "paging") entry.call.values.paging = parse_paging(field.as_string());
     else if (key == "cold") entry.call.cold = field.as_bool();
-    else if (key != "name" && key != "op" && key != "shape") field.refuse("expected name, op, shape, kernel, config, constants, paging or cold");
+    else if (key != "name" && key != "region" && ((key != "op" && key != "shape") || json.find("region")))
+      field.refuse("expected name, op and shape or region, kernel, config, constants, paging or cold");
   }
   return entry;
 }
@@ -70,7 +77,7 @@ void keep_error(Entry& entry, Body body) try {
 void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
   std::vector<cuda::Program> programs;
   for (const Entry& entry : entries)
-    if (entry.bound) std::ranges::move(entry.bound->choice.kernel->programs(entry.bound->problem, entry.bound->choice.config), std::back_inserter(programs));
+    if (entry.bound) std::ranges::move(entry.bound->choice.kernel->programs(entry.bound->region, entry.bound->choice.config), std::back_inserter(programs));
   store.prepare(programs);
 } catch (const Error& error) {
   if (error.status() == Status::cancelled) throw;
@@ -112,7 +119,7 @@ Verb bench_suite_verb() {
             const auto options = std::make_shared<Options>();
             parser
                 .option("FILE", options->file,
-                        "JSON: a list of objects with name, op and shape (as for bench op), and where wanted kernel, config, constants, paging, cold")
+                        "JSON: a list of objects with name, op and shape (as for bench op) or region, and where wanted kernel, config, constants, paging, cold")
                 .required();
             parser.option("--device", options->device, "cpu or cuda").show_default();
             parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");

@@ -3,6 +3,7 @@
 #include "cli/device_limits.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
+#include "runtime/limits_store.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -11,6 +12,7 @@ struct Options {
   std::string device = "cpu";
   double seconds = 1;
   int threads = 0;
+  bool store = false;
 };
 
 std::string rate_text(double rate, std::string_view unit) { return rate == 0 ? "no instruction for it" : fmt::format("{:.1f} {}", rate * 1e-9, unit); }
@@ -33,22 +35,31 @@ void measure_cpu(Console& console, const Options& options) {
 }
 
 void measure(Console& console, const Options& options) {
+  require(!options.store || options.device != "cpu", "--store: expected a GPU (--device cuda), whose kernels are chosen by its limits, found cpu");
   if (options.device == "cpu") return measure_cpu(console, options);
   Context context({options.device, options.threads});
+  const std::filesystem::path file = options.store ? limits_file(context.device()) : std::filesystem::path();
+  require(!options.store || !file.empty(), "--store: expected a cache folder, found none: set CERMET_CACHE_DIR");
   const cuda::Limits limits = measure_device_limits(context, options.seconds / 10);
-  if (console.json()) return console.write_json(limits_json(limits, context.device()));
+  if (options.store) store_limits(context.device(), file, device_limits(limits));
+  Json json = limits_json(limits, context.device());
+  if (options.store) json["stored"] = file.string();
+  if (console.json()) return console.write_json(json);
   console.print("limits of {}, measured now\n{}", context.device().name(), limits_table(limits));
+  if (options.store) console.print("stored in {}\n", file.string());
 }
 
 }  // namespace
 
 Verb limits_verb() {
   return {"limits", "this machine's bandwidths and peak rates, measured now",
-          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda", [](Parser& parser) -> Action {
+          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda --store", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("--device", options->device, "cpu or cuda; of a GPU also what launches cost and reads take by size").show_default();
             parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU").range(0.01, 60.0).show_default();
             parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
+            parser.flag("--store", options->store,
+                        "keep a GPU's limits in the cache folder: kernels are then chosen by them, on devices of this name, size and driver");
             return [options](Console& console) { measure(console, *options); };
           }};
 }

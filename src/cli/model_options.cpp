@@ -10,6 +10,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "model/engine_options.hpp"
+#include "select/forced.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -43,6 +44,10 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .range(std::int64_t{0}, std::int64_t{1} << 30);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
+  parser.option(
+      "--config", options.config,
+      "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
+      "them; such a kernel is chosen wherever it takes the work");
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -50,6 +55,7 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
 }
 
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+  if (!options.config.empty()) force_configs({options.config, "--config"});
   EngineOptions engine_options;
   engine_options.device = options.device;
   engine_options.dtype = operand_type_named("--dtype", options.dtype);

@@ -12,12 +12,12 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact";
+  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config;
   int threads = 0;
   std::int64_t context = 0;
 };
 
-/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context and --rope-frequencies.
+/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies and --config.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "api/schema.hpp"
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "op/operator.hpp"
+#include "op/region_text.hpp"
 #include "op/type_text.hpp"
 
 namespace cermet::cli {
@@ -23,6 +25,11 @@ std::vector<std::string> words_of(std::string_view text) {
   }
   std::erase(words, "");
   return words;
+}
+
+std::string schema_name(const OpDefinition& op, std::size_t i) {
+  if (i + 1 < op.inputs.size() || (i < op.inputs.size() && !op.inputs[i].variadic)) return std::string(op.inputs[i].name);
+  return fmt::format("{}.{}", op.inputs.back().name, i + 1 - op.inputs.size());
 }
 
 class Parser {
@@ -55,7 +62,7 @@ class Parser {
     const bool variadic = !op_.inputs.empty() && op_.inputs.back().variadic;
     require(variadic || i < op_.inputs.size(), "{}: expected at most {} operands, found also {}", op_.name, op_.inputs.size(), quote(type));
     if (types_.size() <= i) types_.resize(i + 1);
-    require(!types_[i], "{}: operand {} ({}): expected it once, found it twice", op_.name, i, operand_name(op_, i));
+    require(!types_[i], "{}: operand {} ({}): expected it once, found it twice", op_.name, i, schema_name(op_, i));
     if (type != "-") types_[i] = parse_tensor_type(type);
     next_ = std::max(next_, i + 1);
   }
@@ -94,38 +101,71 @@ Problem parse_problem(const OpDefinition& op, std::string_view text, std::int64_
   return problem;
 }
 
-void mark_constants(Problem& problem, std::string_view names) {
-  problem.constant_inputs = 0;
+Region parse_region_call(std::string_view region_or_name, std::string_view call, std::int64_t symbol_maximum) {
+  if (!is_region_text(region_or_name)) return parse_problem(api::operator_named(std::string(region_or_name)), call, symbol_maximum);
+  require(call.empty(), "{}: expected no operands beside a region, which names its own, found {}", quote(region_or_name), quote(call));
+  Region region = parse_region(region_or_name);
+  SymbolValues maximum;
+  for (const RegionNode& node : region.nodes) {
+    check_sizes(node.problem.inputs, maximum, symbol_maximum);
+    check_sizes({node.problem.outputs.begin(), node.problem.outputs.end()}, maximum, symbol_maximum);
+  }
+  region.set_maximum(maximum);
+  return region;
+}
+
+namespace {
+
+/// In every node that reads it, because kernels ask the problems.
+void mark(Region& region, std::size_t operand) {
+  for (std::size_t n = 0; n < region.nodes.size(); ++n)
+    for (std::size_t i = 0; i < std::min<std::size_t>(region.nodes[n].inputs.size(), 64); ++i)
+      if (region.operand_of(n, i) == operand) region.nodes[n].problem.constant_inputs |= std::uint64_t{1} << i;
+}
+
+bool is_prepacked(const Problem& problem, std::size_t i) {
+  Problem all = problem;
+  all.constant_inputs = ~std::uint64_t{0};
+  all.target = nullptr;
+  return std::ranges::any_of(cpu::kernels_of(problem.op->kind),
+                             [&](const Kernel* kernel) { return !kernel->declines(all) && kernel->weight_layout(all, i) != nullptr; });
+}
+
+}  // namespace
+
+void mark_constants(Region& region, std::string_view names) {
+  for (RegionNode& node : region.nodes) node.problem.constant_inputs = 0;
   if (names == "none") return;
   if (names.empty()) {
-    Problem all = problem;
-    all.constant_inputs = ~std::uint64_t{0};
-    for (const Kernel* kernel : cpu::kernels_of(problem.op->kind)) {
-      if (kernel->declines(all)) continue;
-      for (std::size_t i = 0; i < std::min<std::size_t>(problem.inputs.size(), 64); ++i)
-        if (problem.has(i) && kernel->weight_layout(all, i)) problem.constant_inputs |= std::uint64_t{1} << i;
+    for (std::size_t i = 0; i < region.operands.size(); ++i) {
+      const RegionPlace& place = region.operands[i];
+      if (region.has(i) && place.index < 64 && is_prepacked(region.nodes[static_cast<std::size_t>(place.node)].problem, static_cast<std::size_t>(place.index)))
+        mark(region, i);
     }
     return;
   }
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
-    const auto& specs = definition(problem).inputs;
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const OperandSpec& s) { return s.name == name; });
-    require(spec != specs.end(), "{}: constant operands: expected an operand's name, found {}", problem.op->name, quote(name));
-    problem.constant_inputs |= std::uint64_t{1} << (spec - specs.begin());
+    std::size_t found = 0;
+    while (found < region.operands.size() && operand_name(region, found) != name) ++found;
+    require(found < region.operands.size(), "{}: constant operands: expected an operand's name, found {}", region.operators(), quote(name));
+    mark(region, found);
   }
 }
 
-std::string operand_name(const OpDefinition& op, std::size_t i) {
-  if (i + 1 < op.inputs.size() || (i < op.inputs.size() && !op.inputs[i].variadic)) return std::string(op.inputs[i].name);
-  return fmt::format("{}.{}", op.inputs.back().name, i + 1 - op.inputs.size());
+std::string operand_name(const Region& region, std::size_t i) { return region.is_single() ? schema_name(definition(region.problem()), i) : fmt::format("${}", i); }
+
+std::string result_name(const Region& region, std::size_t i) {
+  const OpDefinition& op = definition(region.problem());
+  if (region.is_single()) return std::string(op.outputs[std::min(i, op.outputs.size() - 1)].name);
+  return fmt::format("n{}.{}", region.results[i].node, region.results[i].index);
 }
 
-std::vector<std::string> constant_names(const Problem& problem) {
+std::vector<std::string> constant_names(const Region& region) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.has(i) && i < 64 && problem.is_constant(i)) names.push_back(operand_name(definition(problem), i));
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    if (region.has(i) && region.is_constant(i)) names.push_back(operand_name(region, i));
   return names;
 }
 

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "api/schema.hpp"
-#include "base/thread_pool.hpp"
+#include "base/text.hpp"
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
@@ -12,6 +12,8 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operator.hpp"
+#include "op/region_text.hpp"
+#include "runtime/context.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -113,25 +115,23 @@ Json fallbacks_of(const Region& region, const Candidate& candidate) {
 }
 
 /// Constant operands with the layout that the kernel packs them into.
-Json layouts_of(const Problem& problem, const Kernel& kernel) {
+Json layouts_of(const Region& region, const Kernel& kernel) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < std::min<std::size_t>(problem.inputs.size(), 64); ++i) {
-    if (!problem.has(i) || !problem.is_constant(i)) continue;
-    const WeightLayout* layout = kernel.weight_layout(problem, i);
-    if (layout)
-      list.push_back({{"operand", operand_name(definition(problem), i)}, {"layout", layout->name}, {"bytes", packed_bytes(*layout, problem.input(i))}});
+  for (std::size_t i = 0; i < region.operands.size(); ++i) {
+    if (!region.has(i) || !region.is_constant(i)) continue;
+    const WeightLayout* layout = kernel.weight_layout(region, i);
+    if (layout) list.push_back({{"operand", operand_name(region, i)}, {"layout", layout->name}, {"bytes", packed_bytes(*layout, region.operand_type(i))}});
   }
   return list;
 }
 
-Json explain_json(const Problem& problem, const Selection& selection, int threads) {
-  const Cost cost = cost_of(problem);
-  Json json{{"problem", problem.to_string()}, {"outputs", Json::object()}, {"operations", cost.operations}, {"bytes", cost.bytes}};
-  for (std::size_t i = 0; i < problem.outputs.size(); ++i)
-    json["outputs"][std::string(definition(problem).outputs[std::min(i, definition(problem).outputs.size() - 1)].name)] = problem.outputs[i].to_string();
-  json["constants"] = constant_names(problem);
-  if (problem.target) {
-    json["target"] = problem.target->name;
+Json explain_json(const Region& region, const Selection& selection, int threads) {
+  const Cost cost = cost_of(region);
+  Json json{{"problem", region.to_string()}, {"outputs", Json::object()}, {"operations", cost.operations}, {"bytes", cost.bytes}};
+  for (std::size_t i = 0; i < region.results.size(); ++i) json["outputs"][result_name(region, i)] = region.result_type(i).to_string();
+  json["constants"] = constant_names(region);
+  if (region.target()) {
+    json["target"] = region.target()->name;
   } else {
     json["instruction_set"] = cpu::name_of(cpu::active_isa());
     json["threads"] = threads;
@@ -141,28 +141,28 @@ Json explain_json(const Problem& problem, const Selection& selection, int thread
     json["candidates"].push_back({{"kernel", candidate.kernel->name},
                                   {"decline", candidate.decline ? Json(*candidate.decline) : Json()},
                                   {"configs", configs_json(candidate)},
-                                  {"fallbacks", fallbacks_of(problem, candidate)}});
-  json["limits"] = limits_of(problem.target).source;
+                                  {"fallbacks", fallbacks_of(region, candidate)}});
+  json["limits"] = limits_of(region.target()).source;
   const auto& [kernel, config] = selection.choice;
   json["kernel"] = kernel ? Json(kernel->name) : Json();
   if (!kernel) return json;
   json["config"] = config.to_string();
-  json["workspace_bytes"] = kernel->workspace(problem, config, threads);
-  json["packed"] = layouts_of(problem, *kernel);
+  json["workspace_bytes"] = kernel->workspace(region, config, threads);
+  json["packed"] = layouts_of(region, *kernel);
   if (!kernel->programs) return json;
   json["programs"] = Json::array();
   json["fallbacks"] = Json::array();
-  for (const cuda::Program& program : kernel->programs(problem, config)) json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
+  for (const cuda::Program& program : kernel->programs(region, config)) json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
   return json;
 }
 
 /// A row for the kernel, and one for each configuration but its own choice.
-void add_candidate(Table& table, std::size_t i, const Problem& problem, const Selection& selection) {
+void add_candidate(Table& table, std::size_t i, const Region& region, const Selection& selection) {
   const Candidate& candidate = selection.candidates[i];
   const bool chosen = candidate.kernel == selection.choice.kernel;
   std::string text = verdict(selection, candidate);
   if (!candidate.decline && candidate.configs[0].seconds > 0) text += fmt::format("; modelled to take {}", seconds_text(candidate.configs[0].seconds));
-  if (const Json fallbacks = fallbacks_of(problem, candidate); !fallbacks.empty())
+  if (const Json fallbacks = fallbacks_of(region, candidate); !fallbacks.empty())
     text += fmt::format("; unaligned launches fall back on {}", fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
   table.row({std::to_string(i + 1), candidate.kernel->name, text});
   for (std::size_t c = 1; c < candidate.configs.size(); ++c) {
@@ -172,16 +172,16 @@ void add_candidate(Table& table, std::size_t i, const Problem& problem, const Se
   }
 }
 
-void explain_text(Console& console, const Problem& problem, const Selection& selection, const Json& json) {
+void explain_text(Console& console, const Region& region, const Selection& selection, const Json& json) {
   const double operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
   Table facts, candidates;
   for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type.get<std::string>()});
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
                                  operations / std::max(bytes, 1.0))});
-  if (problem.constant_inputs) facts.row({"constants", fmt::format("{}", fmt::join(constant_names(problem), ", "))});
+  if (const auto names = constant_names(region); !names.empty()) facts.row({"constants", fmt::format("{}", fmt::join(names, ", "))});
   facts.row({"machine",
-             problem.target ? problem.target->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
-  if (!problem.target && cpu::active_isa() == cpu::Isa::avx512_bf16)
+             region.target() ? region.target()->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
+  if (!region.target() && cpu::active_isa() == cpu::Isa::avx512_bf16)
     facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
   facts.row({"limits", json["limits"].get<std::string>()});
   if (selection.choice.kernel) {
@@ -195,30 +195,33 @@ void explain_text(Console& console, const Problem& problem, const Selection& sel
     facts.row({"programs", names("programs")});
     if (!json["fallbacks"].empty()) facts.row({"fallbacks", names("fallbacks") + ", for addresses or strides that do not suit the kernel's own programs"});
   }
-  for (std::size_t i = 0; i < selection.candidates.size(); ++i) add_candidate(candidates, i, problem, selection);
-  console.print("{}\n{}candidates with their configurations and modelled times; the first where models cannot tell\n{}", problem.to_string(), facts.to_string(),
+  for (std::size_t i = 0; i < selection.candidates.size(); ++i) add_candidate(candidates, i, region, selection);
+  console.print("{}\n{}candidates with their configurations and modelled times; the first where models cannot tell\n{}", region.to_string(), facts.to_string(),
                 candidates.to_string());
   if (!selection.choice.kernel) console.write("no kernel takes this call\n");
 }
 
-void explain(Console& console, const OpDefinition& op, const Options& options) {
-  Problem problem = parse_problem(op, options.explain, options.tokens);
-  mark_constants(problem, options.constants);
-  const auto device = make_device(options.device);
-  problem.target = device->target();
-  const Selection selection = explain_selection(problem);
-  const Json json = explain_json(problem, selection, ThreadPool(options.threads).size());
+void explain(Console& console, const Options& options) {
+  Region region =
+      options.name.empty() ? parse_region_call(options.explain, "", options.tokens) : parse_region_call(options.name, options.explain, options.tokens);
+  mark_constants(region, options.constants);
+  const Context context({options.device, options.threads});
+  region.set_target(context.target());
+  const Selection selection = explain_selection(region);
+  const Json json = explain_json(region, selection, context.pool().size());
   if (console.json()) console.write_json(json);
-  else explain_text(console, problem, selection, json);
+  else explain_text(console, region, selection, json);
 }
 
 void show(Console& console, const Options& options) {
   if (options.name.empty()) {
-    require(options.explain.empty(), "--explain: expected an operator's name before it, found none");
+    require(options.explain.empty() || is_region_text(options.explain), "--explain: expected an operator's name before it, or a region, found {}",
+            quote(options.explain));
+    if (!options.explain.empty()) return explain(console, options);
     return console.json() ? list_json(console) : list_text(console);
   }
   const OpDefinition& op = api::operator_named(options.name);
-  if (!options.explain.empty()) return explain(console, op, options);
+  if (!options.explain.empty()) return explain(console, options);
   if (console.json()) console.write_json(api::schema_json(op));
   else show_text(console, op);
 }
@@ -226,23 +229,29 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb ops_verb() {
-  return {"ops", "the operators; one operator's schema, semantics and kernels; which kernel computes a given call, and why",
-          "  cermet ops\n"
-          "  cermet ops rms_norm\n"
-          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
-          "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
-          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->name, "an operator");
-            parser.option("--explain", options->explain, "a call: operand types by name or in order, attributes as name=value; prints every candidate kernel");
-            parser.option("--constant", options->constants,
-                          "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
-            parser.option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser.option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-            parser.option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core").range(0, 1024);
-            return [options](Console& console) { show(console, *options); };
-          }};
+  return {
+      "ops", "the operators; one operator's schema, semantics and kernels; which kernel computes a given call, and why",
+      "  cermet ops\n"
+      "  cermet ops rms_norm\n"
+      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
+      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
+      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
+      "  cermet ops --device null:sm_90 --explain '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> "
+      "n1'",
+      [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        parser.option("NAME", options->name, "an operator");
+        parser.option(
+            "--explain", options->explain,
+            "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as plans and traces print it; prints every "
+            "candidate kernel");
+        parser.option("--constant", options->constants,
+                      "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
+        parser.option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+        parser.option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+        parser.option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core").range(0, 1024);
+        return [options](Console& console) { show(console, *options); };
+      }};
 }
 
 }  // namespace cermet::cli

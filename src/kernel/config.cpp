@@ -41,7 +41,7 @@ Config parse_config(std::string_view text) {
   Config config;
   if (text == "default") return config;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t end = std::min(text.find_first_of(" ,", begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     begin = end + 1;
     if (word.empty()) continue;

@@ -21,6 +21,7 @@ class Config {
   /// A field's value; asserts that there is one of this name.
   std::int64_t at(std::string_view name) const;
   std::optional<std::int64_t> find(std::string_view name) const;
+  const std::vector<std::pair<std::string, std::int64_t>>& fields() const { return fields_; }
   std::string to_string() const;  ///< "default" where there are no fields
 
   friend bool operator==(const Config&, const Config&) = default;
@@ -30,7 +31,7 @@ class Config {
   std::vector<std::pair<std::string, std::int64_t>> fields_;
 };
 
-/// The configuration of a text as to_string() spells it. Throws Error(invalid_argument) that quotes the word at fault.
+/// The configuration of a text as to_string() spells it, or with commas in place of spaces. Throws Error(invalid_argument) that quotes the word at fault.
 Config parse_config(std::string_view text);
 
 }  // namespace cermet

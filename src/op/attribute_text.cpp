@@ -90,6 +90,18 @@ AttributeValue read_attribute_value(TextReader& reader) {
   return read_number(reader, "true, false, a number, a quoted string, a list, a tensor or a graph");
 }
 
+Attributes read_attributes(TextReader& reader) {
+  Attributes attributes;
+  if (!reader.take('{') || reader.take('}')) return attributes;
+  do {
+    const std::string_view name = reader.name("an attribute's name");
+    reader.need('=');
+    attributes.set(name, read_attribute_value(reader));
+  } while (reader.take(','));
+  reader.need('}');
+  return attributes;
+}
+
 AttributeValue parse_attribute_value(std::string_view text) {
   TextReader reader("attribute value", text);
   AttributeValue value = read_attribute_value(reader);

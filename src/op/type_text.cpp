@@ -108,14 +108,7 @@ OperatorCall parse_call(std::string_view text) {
     while (reader.take(','));
     reader.need(')');
   }
-  if (reader.take('{') && !reader.take('}')) {
-    do {
-      const std::string_view name = reader.name("an attribute's name");
-      reader.need('=');
-      call.attributes.set(name, read_attribute_value(reader));
-    } while (reader.take(','));
-    reader.need('}');
-  }
+  call.attributes = read_attributes(reader);
   reader.finish();
   return call;
 }

@@ -1,6 +1,7 @@
 #include "runtime/context.hpp"
 
 #include "kernel/cpu/isa.hpp"
+#include "runtime/limits_store.hpp"
 
 namespace cermet {
 namespace {
@@ -20,6 +21,7 @@ Context::Context(const ContextOptions& options) : shared_(std::make_shared<Share
   shared_->device = make_device(options.device);
   shared_->pool = pool_for(options);
   if (!target()) return;
+  shared_->device->set_measured(stored_limits(*shared_->device));
   shared_->programs.emplace(*shared_->device);
   stream_ = shared_->device->make_stream();
 }

@@ -17,6 +17,7 @@ DeviceLimits device_limits(const cpu::Limits& l) {
 DeviceLimits device_limits(const cuda::Limits& l) {
   return {.source = "measured",
           .read_bytes_per_second = l.read_bytes_per_second(),
+          .launch_seconds = l.graph_node_seconds,
           .f32_operations_per_second = l.f32_operations_per_second,
           .f16_operations_per_second = l.f16_operations_per_second,
           .bf16_operations_per_second = l.bf16_operations_per_second,

@@ -1,19 +1,19 @@
 #include "select/select.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "base/text.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
+#include "select/forced.hpp"
+#include "select/margin.hpp"
 
 namespace cermet {
 namespace {
-
-/// What models cannot tell apart: two choices whose modelled times differ by less than this share. It was set so that the calls of the GPU suite and of all
-/// architectures keep the kernels that were measured fastest by hand; smaller shares move some to kernels that nobody has timed there.
-constexpr double margin = 0.35;
 
 std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return target ? cuda::kernels_of(anchor) : cpu::kernels_of(anchor); }
 
@@ -33,11 +33,13 @@ std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, con
   return costs;
 }
 
+bool is_cheaper(double seconds, double than, double margin) { return seconds > 0 && than > 0 && seconds < than * (1 - margin); }
+
 /// The first of those that are not clearly dearer than another.
-const ConfigCost& cheapest(const std::vector<ConfigCost>& costs) {
+const ConfigCost& cheapest(const std::vector<ConfigCost>& costs, double margin) {
   const ConfigCost* best = &costs.front();
   for (const ConfigCost& cost : costs)
-    if (cost.seconds < best->seconds * (1 - margin)) best = &cost;
+    if (is_cheaper(cost.seconds, best->seconds, margin)) best = &cost;
   return *best;
 }
 
@@ -47,27 +49,31 @@ std::string configs_text(const std::vector<ConfigCost>& costs) {
   return text;
 }
 
-Config checked_config(const Kernel& kernel, const Region& region, const std::vector<ConfigCost>& costs, std::string_view text) {
-  const Config wanted = parse_config(text);
-  const bool exists = std::ranges::any_of(costs, [&](const ConfigCost& cost) { return cost.config == wanted; });
-  require(exists, "{}: expected a configuration of {}, one of {}, found {}", region.to_string(), kernel.name, configs_text(costs), quote(text));
-  return wanted;
+/// Throws unless some configuration has the field with this value.
+void require_field(const Kernel& kernel, const std::vector<ConfigCost>& costs, const std::string& name, std::int64_t value, std::string_view source) {
+  std::set<std::string> names;
+  std::set<std::int64_t> values;
+  for (const ConfigCost& cost : costs)
+    for (const auto& [field, known] : cost.config.fields()) {
+      names.insert(field);
+      if (field == name) values.insert(known);
+    }
+  require(!names.empty(), "{}: {}: expected default, because it runs in one way here, found {}", source, kernel.name, quote(name));
+  require(names.contains(name), "{}: {}: expected a field of {}, found {}", source, kernel.name, fmt::join(names, ", "), quote(name));
+  require(values.contains(value), "{}: {}: {}: expected one of {}, found {}", source, kernel.name, name, fmt::join(values, ", "), value);
 }
 
-/// The text that CERMET_CONFIG gives a kernel: "gemv.linear: stream=0; gemm.linear.hopper: tile_m=64 tile_n=32 stages=8".
-std::optional<std::string_view> forced_config(std::string_view kernel) {
-  const std::string_view all = env::value(env::Name::CERMET_CONFIG);
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find(';', begin), all.size());
-    std::string_view entry = all.substr(begin, end - begin);
-    begin = end + 1;
-    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
-    if (entry.empty()) continue;
-    const std::size_t colon = entry.find(':');
-    require(colon != std::string_view::npos, "environment variable CERMET_CONFIG: expected `kernel: field=1 ...` between semicolons, found {}", quote(entry));
-    if (entry.substr(0, colon) == kernel) return entry.substr(colon + 1);
-  }
-  return std::nullopt;
+/// The first by cost of the kernel's configurations that have the fields of the text; `source` names who gave it.
+Config wanted_config(const Kernel& kernel, const std::vector<ConfigCost>& costs, double margin, std::string_view text, std::string_view source) {
+  const Config wanted = parse_config(text);
+  if (wanted.empty()) return wanted;
+  for (const auto& [name, value] : wanted.fields()) require_field(kernel, costs, name, value, source);
+  std::vector<ConfigCost> matching;
+  std::ranges::copy_if(costs, std::back_inserter(matching), [&](const ConfigCost& cost) {
+    return std::ranges::all_of(wanted.fields(), [&](const auto& field) { return cost.config.find(field.first) == field.second; });
+  });
+  require(!matching.empty(), "{}: {}: expected one of {}, found {}", source, kernel.name, configs_text(costs), quote(text));
+  return cheapest(matching, margin).config;
 }
 
 std::string declines_text(const std::vector<Candidate>& candidates) {
@@ -87,14 +93,15 @@ Selection explain_selection(const Region& region) {
     Candidate& candidate = selection.candidates.emplace_back(Candidate{kernel, decline_of(*kernel, region), {}});
     if (candidate.decline) continue;
     candidate.configs = costs_of(*kernel, region, limits);
-    if (const auto text = forced_config(kernel->name); text && !forced) {
-      selection.choice = {*kernel, checked_config(*kernel, region, candidate.configs, *text)};
+    const double margin = config_margin(*kernel, region.target());
+    if (const auto text = forced_configs().find(kernel->name); text && !forced) {
+      selection.choice = {*kernel, wanted_config(*kernel, candidate.configs, margin, *text, forced_configs().source())};
       forced = true;
     }
     if (forced) continue;
-    const ConfigCost& own = cheapest(candidate.configs);
-    const bool is_cheaper = own.seconds > 0 && best > 0 && own.seconds < best * (1 - margin);
-    if (selection.choice.kernel && !is_cheaper) continue;
+    const ConfigCost& own = cheapest(candidate.configs, margin);
+    const Kernel* const before = selection.choice.kernel;
+    if (before && !is_cheaper(own.seconds, best, kernel_margin(*kernel, *before, region.target()))) continue;
     selection.choice = {*kernel, own.config};
     best = own.seconds;
   }
@@ -129,8 +136,10 @@ Choice choose_by_name(const Region& region, std::string_view name, std::string_v
   const Kernel& kernel = **found;
   if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
   const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()));
-  if (config.empty()) config = forced_config(wanted).value_or("");
-  return {kernel, config.empty() ? cheapest(costs).config : checked_config(kernel, region, costs, config)};
+  const double margin = config_margin(kernel, region.target());
+  if (!config.empty()) return {kernel, wanted_config(kernel, costs, margin, config, "--config")};
+  if (const auto text = forced_configs().find(wanted)) return {kernel, wanted_config(kernel, costs, margin, *text, forced_configs().source())};
+  return {kernel, cheapest(costs, margin).config};
 }
 
 }  // namespace cermet

@@ -38,7 +38,8 @@ struct Selection {
 };
 
 /// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
-/// A configuration that CERMET_CONFIG names is chosen where its kernel takes the region; throws Error where the kernel has no such configuration.
+/// A kernel that forced_configs() names is chosen wherever it takes the region, with the first by cost of its configurations that have those fields;
+/// throws Error where it has none.
 Selection explain_selection(const Region& region);
 /// The chosen kernel and configuration; throws Error(unsupported) with every reason when none fits.
 Choice select_kernel(const Region& region);
@@ -47,8 +48,8 @@ bool is_taken(const Region& region);
 /// Whether some kernel takes regions of several nodes whose anchor is this operator.
 bool fuses(OpKind anchor, const Target* target);
 
-/// The kernel of this name, or where `kernel` is empty the chosen one, with the configuration of this text, or where that is empty the one that selection
-/// would give it. Throws Error that says which there are, or why the kernel declines.
+/// The kernel of this name, or where `kernel` is empty the chosen one, with the first by cost of its configurations that have the fields of this text, or
+/// where that is empty the one that selection would give it. Throws Error that says which there are, or why the kernel declines.
 Choice choose_by_name(const Region& region, std::string_view kernel, std::string_view config);
 
 }  // namespace cermet

@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tools')]
+import cost_models  # noqa: E402
 import gpu_compare  # noqa: E402
 import gpu_measure  # noqa: E402
 import gpu_page  # noqa: E402
@@ -151,6 +152,24 @@ class Page(unittest.TestCase):
             record = json.loads(path.read_text())
             for row in record['operators'] + record['models']:
                 self.assertTrue('seconds' in row or 'error' in row or 'sum_of' in row, row['name'])
+
+
+class CostModels(unittest.TestCase):
+    def test_modelled_times_are_compared_with_the_kernels_and_the_librarys(self):
+        explained = {'kernel': 'cublaslt.linear', 'config': 'default', 'candidates': [
+            {'kernel': 'gemm.linear.hopper', 'configs': [{'config': 'default', 'modelled_seconds': 2e-5}, {'config': 'tile_m=64', 'modelled_seconds': 1e-5}]},
+            {'kernel': 'gemm.linear.tensor', 'configs': []},
+            {'kernel': 'cublaslt.linear', 'configs': [{'config': 'default', 'modelled_seconds': 1e-5}]}]}
+        row = {'name': 'a', 'op': 'linear', 'shape': 'x=bf16[2,8] w=bf16[4,8]', 'kernel': 'gemm.linear.hopper', 'seconds': 1e-5,
+               'rivals': {'cuBLASLt': {'seconds': 2e-5}}}
+        own, cost_models.explain = cost_models.explain, lambda row, device: explained
+        try:
+            families, changes = cost_models.ratios_of([row, {**row, 'config': 'tile_m=64', 'rivals': {}}], 'null:sm_90', False)
+        finally:
+            cost_models.explain = own
+        self.assertEqual({name: [ratio for ratio, _ in ratios] for name, ratios in families.items()},
+                         {'gemm.linear.hopper bf16': [2.0, 1.0], 'cublaslt.linear bf16': [0.5]})
+        self.assertEqual([(kernel, seconds) for _, kernel, _, seconds in changes], [('cublaslt.linear', 2e-5), ('cublaslt.linear', None)])
 
 
 if __name__ == '__main__':

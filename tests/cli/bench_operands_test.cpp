@@ -14,7 +14,7 @@ Problem scaled_product(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 OwnedTensor operand(const Problem& problem, std::size_t i, const OperandValues& values, ThreadPool& pool, std::int64_t set = 0) {
-  return make_bench_operand(problem, i, BenchFill(problem, i, values), pool, set);
+  return make_bench_operand(problem.input(i), BenchFill(problem, i, values), pool, set);
 }
 
 /// Fraction of the first `distance` elements that equal the one `distance` further on.

@@ -38,10 +38,12 @@ TEST(BenchOp, MistakesAreNamed) {
   expect_mistake("bench", {"verb", "op", "nothing"});
   expect_mistake("bench kernel", {"verb", "op", "\"kernel\""});
   expect_mistake("bench op rms_norm", {"--shape"});
+  expect_mistake("bench op 'silu(f32[2])' --shape 'f32[2]'", {"region", "\"f32[2]\""});
+  expect_mistake("bench op '{n0 = silu($0: f32[2])} anchor n0'", {"region", "column"});
   expect_mistake("bench op rmsnorm --shape 'f32[2,8]'", {"\"rmsnorm\"", "rms_norm"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8] f32[9]'", {"operand 1 (weight)"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --kernel fast", {"--kernel", "rowwise.rms_norm", "\"fast\""});
-  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows=2", {"rowwise.rms_norm", "one of default", "\"rows=2\""});
+  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows=2", {"--config", "rowwise.rms_norm", "expected default", "\"rows\""});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows", {"configuration", "\"rows\""});
   expect_mistake("bench op rms_norm --shape 'f32[1000000,10000000]'", {"memory", "TiB"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --seconds -1", {"--seconds"});
@@ -50,16 +52,18 @@ TEST(BenchOp, MistakesAreNamed) {
 
 TEST(BenchSuite, MeasuresEveryCallAndKeepsErrors) {
   const ScratchFolder folder;
-  const auto file = folder.file("calls.json", R"([{"name": "norm", "op": "rms_norm", "shape": "bf16[4,64] bf16[64]"},
+  const auto file = folder.file("calls.json", R"json([{"name": "norm", "op": "rms_norm", "shape": "bf16[4,64] bf16[64]"},
     {"name": "none", "op": "rms_norm", "shape": "bf16[4,64] bf16[63]"},
     {"name": "decode", "op": "incre_flash_attention", "paging": "uneven",
-     "shape": "q=bf16[4,8,16] k_cache=bf16[64,4,16,16] v_cache=bf16[64,4,16,16] block_tables=i32[4,16] context_lens=i32[4]"}])");
+     "shape": "q=bf16[4,8,16] k_cache=bf16[64,4,16,16] v_cache=bf16[64,4,16,16] block_tables=i32[4,16] context_lens=i32[4]"},
+    {"name": "region", "region": "silu(f32[4, 64])"}])json");
   const CommandResult result = run_cermet("bench suite " + file.string() + " --seconds 0 --json");
   ASSERT_EQ(result.code, 0) << result.err;
   std::istringstream lines(result.out);
   std::vector<nlohmann::json> found;
   for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line));
-  ASSERT_EQ(found.size(), 3u) << result.out;
+  ASSERT_EQ(found.size(), 4u) << result.out;
+  EXPECT_EQ(found[3]["problem"], "silu(f32[4, 64])");
   EXPECT_EQ(found[0]["name"], "norm");
   EXPECT_GT(found[0]["median_seconds"], 0);
   EXPECT_NE(found[1]["error"].get<std::string>().find("operand 1 (weight)"), std::string::npos);
@@ -72,6 +76,8 @@ TEST(BenchSuite, MeasuresEveryCallAndKeepsErrors) {
 TEST(BenchSuite, MistakesAreNamed) {
   const ScratchFolder folder;
   expect_mistake("bench suite " + (folder / "none.json").string(), {"none.json"});
+  expect_mistake("bench suite " + folder.file("both.json", R"json([{"name": "a", "region": "neg(f32[2])", "op": "neg"}])json").string(), {"both.json", "op"});
+  expect_mistake("bench suite " + folder.file("name.json", R"([{"name": "a", "region": "neg"}])").string(), {"name.json", "region", "op and shape"});
   expect_mistake("bench suite " + folder.file("list.json", "{}").string(), {"list.json", "array"});
   expect_mistake("bench suite " + folder.file("key.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]", "shapes": ""}])").string(), {"shapes"});
   expect_mistake(
@@ -165,6 +171,8 @@ TEST(Limits, AreMeasured) {
   expect_mistake("limits --seconds 0", {"--seconds"});
   expect_mistake("limits --threads many", {"--threads", "many"});
   expect_mistake("limits --device null:sm_90", {"null:sm_90", "computes"});
+  expect_mistake("limits --store", {"--store", "expected a GPU", "cpu"});
+  expect_mistake("limits --device null:sm_90 --store", {"null:sm_90", "computes"});
 }
 
 }  // namespace

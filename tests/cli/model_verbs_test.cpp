@@ -48,6 +48,20 @@ TEST(Run, ZeroTokensIsAPrefillOnly) { EXPECT_EQ(run_cermet("run models/demo -p h
 
 TEST(Run, NullDeviceGoesThroughTheMotions) { EXPECT_EQ(run_cermet("run models/demo -p hello -n 2 --device null --json").code, 0); }
 
+TEST(Run, ForcesConfigurations) {
+  const CommandResult own = run_cermet("run models/demo -p hello -n 1"),
+                      forced = run_cermet("run models/demo -p hello -n 1 --config 'gemm.linear.plain: default'");
+  EXPECT_EQ(own.err.find("gemm.linear.plain"), std::string::npos) << own.err;
+  EXPECT_NE(forced.err.find("gemm.linear.plain x "), std::string::npos) << forced.err;
+  const CommandResult option = run_cermet("run models/demo -p hello -n 1 --config 'gemm.linear.plain:default'", "", "CERMET_CONFIG='rowwise.softmax: default'");
+  EXPECT_NE(option.err.find("gemm.linear.plain x "), std::string::npos) << "the option comes before the variable: " << option.err;
+  const auto plan = run_cermet("bench model models/demo --plan --json --config 'gemm.linear.plain: default'");
+  EXPECT_NE(plan.out.find("gemm.linear.plain"), std::string::npos) << plan.err;
+  expect_mistake("run models/demo -p hello --config 'gemv.linera: stream=0'", {"--config", "gemv.linear, ", "\"gemv.linera\""});
+  expect_mistake("run models/demo -p hello --config 'gemm.linear.plain: rows=2'", {"--config", "gemm.linear.plain", "expected default", "\"rows\""});
+  expect_mistake("run models/demo -p hello --config 'tile=2'", {"--config", "`kernel: field=1 ...`", "\"tile=2\""});
+}
+
 TEST(Run, StopsWhenTheContextIsFull) {
   const nlohmann::json json = run_cermet("run models/demo --ids 5,6,7 -n 100 --context 16 --ignore-eos --json").json();
   EXPECT_EQ(json["end"], "context");

@@ -111,10 +111,32 @@ TEST(Ops, AVariableForcesAConfiguration) {
   EXPECT_EQ(forced["config"], "tile=64");
   const CommandResult unknown = run_cermet(call, "", "CERMET_CONFIG='gemm.linear.tensor: tile=65'");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("one of default; tile=64; tile=128, found"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("CERMET_CONFIG: gemm.linear.tensor: tile: expected one of 64, 128, found 65"), std::string::npos) << unknown.err;
   const CommandResult nameless = run_cermet(call, "", "CERMET_CONFIG=tile=64");
   EXPECT_EQ(nameless.code, 2);
   EXPECT_NE(nameless.err.find("CERMET_CONFIG"), std::string::npos) << nameless.err;
+}
+
+TEST(Ops, ARegionInPlaceOfACall) {
+  const std::string region = "'{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1'";
+  const auto json = run_cermet("ops --device null:sm_90 --json --explain " + region).json();
+  EXPECT_EQ(json["kernel"], "gemv.norm_linear");
+  EXPECT_EQ(json["constants"], nlohmann::json::array({"$2"}));
+  EXPECT_EQ(json["outputs"]["n1.0"], "f32[1, 6144]");
+  EXPECT_EQ(json["bytes"], 2 * 6144 * 4096 + 4 * (2 * 4096 + 6144)) << "the normalised row moves nowhere";
+  for (const auto& candidate : json["candidates"]) {
+    if (candidate["kernel"] == "gemv.norm_linear") {
+      EXPECT_EQ(candidate["configs"].size(), 3u);
+      EXPECT_GT(candidate["configs"][0]["modelled_seconds"].get<double>(), 11e-6);
+    } else {
+      EXPECT_EQ(candidate["decline"], "computes linear alone") << candidate;
+    }
+  }
+  EXPECT_TRUE(run_cermet("ops --device null:sm_90 --json --constant none --explain " + region).json()["constants"].empty());
+  const auto symbolic = run_cermet("ops --json --tokens 16 --explain 'silu(f32[T, 4])'").json();
+  EXPECT_EQ(symbolic["bytes"], 2 * 16 * 4 * 4);
+  expect_mistake("ops --explain '{n0 = silu($0: f32[2])} anchor n1 -> n0'", {"region", "n0, the only node before", "column 32"});
+  expect_mistake("ops linear --constant '$9' --explain 'x=bf16[2,4] w=bf16[8,4]'", {"linear", "constant operands", "\"$9\""});
 }
 
 TEST(Ops, MistakesAreNamed) {

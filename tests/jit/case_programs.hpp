@@ -61,4 +61,19 @@ inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& 
   return list;
 }
 
+/// The programs of every configuration that a kernel has for the first case that it takes, each once.
+inline std::vector<CaseProgram> programs_of_configs(const Kernel& kernel, const Target& target) {
+  std::vector<CaseProgram> list;
+  std::set<cuda::Program> seen;
+  for (const Case& test_case : definition(kernel.op).cases()) {
+    const Region region = problem_of(definition(kernel.op), test_case, target);
+    if (kernel.declines(region)) continue;
+    for (const Config& config : kernel.configs(region))
+      for (cuda::Program& program : kernel.programs(region, config))
+        if (seen.insert(program).second) list.push_back({std::move(program), fmt::format("{}, {}", test_case.name, config.to_string())});
+    break;
+  }
+  return list;
+}
+
 }  // namespace cermet

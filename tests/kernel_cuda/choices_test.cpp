@@ -25,18 +25,37 @@ Problem parse_line(const std::string& line, const Target* target) {
   return problem;
 }
 
-TEST(Choices, TheSuiteRunsWhatWasMeasured) {
-  const auto device = make_null_device(90);
+/// Every line with what is chosen for it on the device.
+std::string choices_on(const Target* target) {
   std::istringstream calls(read_file(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/kernel_cuda/golden/suite_calls.txt"));
   std::string text;
   for (std::string line; std::getline(calls, line);) {
-    const Problem problem = parse_line(line, device->target());
+    const Problem problem = parse_line(line, target);
     const auto [kernel, config] = select_kernel(problem);
     NullLaunches null(problem, *kernel, config);
     text += fmt::format("{}\n  {}, {}: {}\n", line, kernel->name, config.to_string(),
                         launches_text(null.launch(null.inputs(), null.outputs()), kernel->programs(problem, config)));
   }
-  expect_golden("kernel_cuda/golden/choices.txt", text);
+  return text;
+}
+
+TEST(Choices, TheSuiteRunsWhatWasMeasured) { expect_golden("kernel_cuda/golden/choices.txt", choices_on(make_null_device(90)->target())); }
+
+/// Choices are those of the data sheet where the limits are measured: those of the H200's record, and as much higher or lower as measurements scatter.
+TEST(Choices, MeasuredLimitsDoNotMoveThem) {
+  const auto device = make_null_device(90);
+  const std::string sheet = choices_on(device->target());
+  for (const double scatter : {0.97, 1.0, 1.03}) {
+    device->set_measured(std::make_shared<const DeviceLimits>(DeviceLimits{.source = "measured",
+                                                                           .read_bytes_per_second = scatter * 4.615e12,
+                                                                           .launch_seconds = 6.0e-7,
+                                                                           .f32_operations_per_second = scatter * 65.2e12,
+                                                                           .f16_operations_per_second = scatter * 857.3e12,
+                                                                           .bf16_operations_per_second = scatter * 864.4e12,
+                                                                           .f8_operations_per_second = scatter * 1715.6e12,
+                                                                           .i8_operations_per_second = scatter * 1876.2e12}));
+    EXPECT_EQ(choices_on(device->target()), sheet) << scatter;
+  }
 }
 
 }  // namespace

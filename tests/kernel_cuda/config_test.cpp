@@ -5,6 +5,7 @@
 
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
+#include "select/forced.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/error_text.hpp"
@@ -47,7 +48,9 @@ TEST(Configs, EveryOneOfEveryKernelLaunches) {
       }
       if (configs.size() > 1) with_several.insert(kernel->name);
     }
-  for (const char* kernel : {"gemm.linear.hopper", "gemm.grouped_linear.hopper", "gemm.linear.tensor", "gemm.matmul.general", "gemv.linear", "gemv.scaled_mm"})
+  for (const char* kernel :
+       {"gemm.linear.hopper", "gemm.grouped_linear.hopper", "gemm.linear.tensor", "gemm.matmul.general", "gemv.linear", "gemv.scaled_mm", "attention.decode",
+        "attention.prefill_ragged_hopper", "attention.prefill_paged", "attention.general_paged", "sampling.argmax", "sampling.sample", "reduce.topk"})
     EXPECT_TRUE(with_several.contains(kernel)) << kernel;
 }
 
@@ -62,12 +65,85 @@ TEST(Configs, AForcedTileIsTheOnlyOneCompiled) {
 TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
   const auto device = make_null_device(90);
   const Region region(product(1, 4096, 4096, device->target()));
-  EXPECT_NE(error_text([&] {
-              choose_by_name(region, "gemv.linear", "stream=2");
-            }).find(R"(expected a configuration of gemv.linear, one of default; stream=0; stream=1, found "stream=2")"),
-            std::string::npos);
+  const auto error = [&](const char* kernel, const char* config) { return error_text([&] { choose_by_name(region, kernel, config); }); };
+  EXPECT_EQ(error("gemv.linear", "stream=2"), "--config: gemv.linear: stream: expected one of 0, 1, found 2");
+  EXPECT_EQ(error("gemv.linear", "streams=1"), "--config: gemv.linear: expected a field of stream, found \"streams\"");
+  EXPECT_EQ(error("cublaslt.linear", "tile=64"), "--config: cublaslt.linear: expected default, because it runs in one way here, found \"tile\"");
+  EXPECT_NE(error("gemm.linear.hopper", "tile_m=64,stages=4,tile_n=192").find("--config: gemm.linear.hopper: expected one of default; "), std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects a normalization before it"), std::string::npos);
+}
+
+TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
+  const auto device = make_null_device(90);
+  const auto cache = TensorType{DType::bf16, {1024, 8, 16, 128}};
+  Problem problem = make_problem(definition(OpKind::incre_flash_attention),
+                                 {TensorType{DType::bf16, {4, 32, 128}}, cache, cache, TensorType{DType::i32, {4, 256}}, TensorType{DType::i32, {4}}}, {});
+  problem.target = device->target();
+  const auto tasks = [&](const char* config) {
+    const Choice choice = choose_by_name(problem, "attention.decode", config);
+    std::vector<std::string> list;
+    for (const cuda::Program& program : choice.kernel->programs(problem, choice.config))
+      if (!program.fallback) list.push_back(program.task);
+    return list;
+  };
+  EXPECT_EQ(tasks("default").size(), 2u) << "with clusters and without";
+  EXPECT_EQ(tasks("default"), tasks("rows=8 blocks=2 clusters=1"));
+  EXPECT_EQ(tasks("rows=8,blocks=2,clusters=0"), std::vector{tasks("default")[0]});
+  for (const std::string& task : tasks("rows=16")) EXPECT_NE(task.find(".rows = 16"), std::string::npos) << task;
+  EXPECT_EQ(error_text([&] { tasks("rows=12"); }), "--config: attention.decode: rows: expected one of 8, 16, found 12");
+  const Choice one = choose_by_name(problem, "attention.decode", "blocks=1"), two = choose_by_name(problem, "attention.decode", "blocks=2");
+  EXPECT_LT(one.kernel->workspace(problem, one.config, 1), two.kernel->workspace(problem, two.config, 1));
+}
+
+/// Of operators that no record, or one of few calls, covers, the first kernel's own way is taken for every case.
+TEST(Configs, OwnChoicesStayWhereNobodyMeasured) {
+  for (const int compute_capability : {75, 80, 89, 90, 100}) {
+    const auto device = make_null_device(compute_capability);
+    for (const OpKind op : {OpKind::flash_attention, OpKind::incre_flash_attention, OpKind::argmax, OpKind::sample, OpKind::topk, OpKind::topk_gating,
+                            OpKind::reduce_sum, OpKind::scatter})
+      for (const Case& recipe : definition(op).cases()) {
+        std::vector<std::optional<TensorType>> types;
+        for (const auto& input : recipe.inputs) types.push_back(input ? std::optional(input->type) : std::nullopt);
+        Problem problem = make_problem(definition(op), std::move(types), recipe.attributes);
+        problem.target = device->target();
+        const Selection selection = explain_selection(problem);
+        const auto first = std::ranges::find_if(selection.candidates, [](const Candidate& candidate) { return !candidate.decline; });
+        if (first == selection.candidates.end()) continue;
+        EXPECT_EQ(selection.choice.kernel->name, first->kernel->name) << recipe.name << " on " << compute_capability;
+        EXPECT_EQ(selection.choice.config.to_string(), "default") << recipe.name << " on " << compute_capability;
+      }
+  }
+}
+
+/// Fields that are not named are the kernel's to choose: the cheapest.
+TEST(Configs, SomeFieldsAreEnough) {
+  const auto device = make_null_device(90);
+  const Region region(product(512, 4096, 4096, device->target()));
+  const Choice choice = choose_by_name(region, "gemm.linear.hopper", "tile_m=64");
+  EXPECT_EQ(choice.config.at("tile_m"), 64);
+  for (const Config& config : choice.kernel->configs(region))
+    if (config.find("tile_m") == 64) {
+      EXPECT_LE(choice.kernel->cost(region, choice.config, limits_of(device->target())) * 0.8,
+                choice.kernel->cost(region, config, limits_of(device->target())));
+    }
+  EXPECT_TRUE(choose_by_name(region, "gemm.linear.hopper", "default").config.empty());
+}
+
+TEST(Configs, ForcedOnesAreParsedOnce) {
+  const ForcedConfigs forced(" gemv.linear : stream=0 ; gemm.linear.hopper:tile_m=64,tile_n=32;", "--config");
+  EXPECT_EQ(forced.find("gemv.linear"), "stream=0");
+  EXPECT_EQ(forced.find("gemm.linear.hopper"), "tile_m=64,tile_n=32");
+  EXPECT_EQ(forced.find("gemm.linear"), std::nullopt);
+  const auto error = [](const char* text) { return error_text([&] { ForcedConfigs(text, "--config"); }); };
+  EXPECT_EQ(error("stream=0"), "--config: expected `kernel: field=1 ...` between semicolons, found \"stream=0\"");
+  EXPECT_EQ(error("gemv.linear: stream"), "--config: gemv.linear: configuration: expected words like tile_m=128, found \"stream\"");
+  EXPECT_EQ(error("gemv.linear: stream=0; gemv.linear: stream=1"), "--config: expected gemv.linear once, found it again in \"gemv.linear: stream=1\"");
+  EXPECT_EQ(
+      error("gemv.liner: stream=0"),
+      "--config: expected one of the kernels gemv.dual_linear, gemv.grouped_linear, gemv.linear, gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
+      "found \"gemv.liner\"");
+  EXPECT_NE(error("gemw.linear: stream=0").find("expected a kernel of a family like attention, "), std::string::npos) << error("gemw.linear: stream=0");
 }
 
 /// Limits are the device's: where the memory is slow, tiles that read less win.
@@ -82,7 +158,8 @@ TEST(Configs, CostsFollowTheLimits) {
   EXPECT_GT(kernel.cost(region, limits), 2 * seconds);
   limits = limits_of(&target);
   limits.read_bytes_per_second /= 1000;
-  EXPECT_NEAR(kernel.cost(region, limits), 2.0 * 4096 * 4096 * 2 / limits.read_bytes_per_second, seconds);
+  const double reading = 2.0 * 4096 * 4096 * 2 / limits.read_bytes_per_second;
+  EXPECT_NEAR(kernel.cost(region, limits), reading, 0.2 * reading);
 }
 
 }  // namespace

@@ -66,4 +66,9 @@ std::string unavailable_reason() {
   }
 }
 
+const std::string& blas_problem() {
+  static const std::string problem = unavailable_reason().empty() ? plugin().blas_problem() : "";
+  return problem;
+}
+
 }  // namespace cermet::cuda

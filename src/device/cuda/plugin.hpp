@@ -20,12 +20,16 @@ struct PluginInterface {
   std::unique_ptr<Toolchain> (*make_toolchain)();
   /// Devices that the driver shows; throws as make_device does where there is no usable driver.
   int (*device_count)();
+  /// Why cuBLASLt cannot be called; empty where it can. Opens it.
+  std::string (*blas_problem)();
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.
 const PluginInterface& plugin();
 /// Why there is no CUDA device ("driver: libcuda.so.1 ... not found"); empty where one can be used.
 std::string unavailable_reason();
+/// Why products of a device's stream (Stream::multiply) would fail on this machine's GPUs; empty where they would not, and where there is no GPU. Asked once.
+const std::string& blas_problem();
 /// Identifies one build of program and plugin.
 const char* build_id();
 

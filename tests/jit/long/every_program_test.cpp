@@ -1,4 +1,4 @@
-// The programs of every CUDA kernel, case and architecture.
+// The programs of every CUDA kernel, case, configuration and architecture.
 #include "tests/jit/architectures.hpp"
 
 namespace cermet {
@@ -11,6 +11,13 @@ TEST_P(EveryProgram, Compiles) {
   const auto& [compute_capability, kernel] = GetParam();
   const std::unique_ptr<Device> device = make_null_device(compute_capability);
   expect_compiles(programs_of(*kernel, *device->target()), *device->target());
+}
+
+TEST_P(EveryProgram, OfEveryConfigurationCompiles) {
+  if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
+  const auto& [compute_capability, kernel] = GetParam();
+  const std::unique_ptr<Device> device = make_null_device(compute_capability);
+  expect_compiles(programs_of_configs(*kernel, *device->target()), *device->target());
 }
 
 std::vector<const Kernel*> kernels() { return {cuda::all_kernels().begin(), cuda::all_kernels().end()}; }

@@ -152,4 +152,11 @@ void multiply_with_cublaslt(const MatrixProduct& p, CUstream stream) {
         "product");
 }
 
+std::string cublaslt_problem() try {
+  library();
+  return "";
+} catch (const Error& error) {
+  return error.what();
+}
+
 }  // namespace cermet::cuda

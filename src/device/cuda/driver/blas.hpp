@@ -9,4 +9,7 @@ namespace cermet::cuda {
 /// Enqueues a product. Throws Error where the library is absent or returns an error.
 void multiply_with_cublaslt(const MatrixProduct& product, CUstream stream);
 
+/// Why that would fail; empty where the library could be opened.
+std::string cublaslt_problem();
+
 }  // namespace cermet::cuda

@@ -53,6 +53,12 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   bool computes() const override { return true; }
   const Target* target() const override { return &target_; }
+  std::string driver_version() const override {
+    int version = 0;  // 1000 * major + 10 * minor
+    driver().check(driver().driver_get_version(&version), "driver version");
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  }
+  void set_measured(std::shared_ptr<const DeviceLimits> limits) override { target_.measured = std::move(limits); }
   std::unique_ptr<Stream> make_stream() override { return make_cuda_stream(context_); }
 
   DeviceBuffer allocate(std::int64_t bytes) override {

@@ -1,6 +1,7 @@
 // What the plugin exports.
 #include "device/cuda/plugin.hpp"
 
+#include "device/cuda/driver/blas.hpp"
 #include "device/cuda/driver/cuda_device.hpp"
 #include "device/cuda/driver/toolchain.hpp"
 
@@ -18,7 +19,8 @@ int count_devices() {
 
 extern "C" const cermet::cuda::PluginInterface* cermet_cuda_plugin() {
   static const cermet::cuda::PluginInterface interface {
-    cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::wrap_cuda_stream, cermet::cuda::make_toolchain, cermet::cuda::count_devices
+    cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::wrap_cuda_stream, cermet::cuda::make_toolchain, cermet::cuda::count_devices,
+        cermet::cuda::cublaslt_problem
   };
   return &interface;
 }

@@ -49,6 +49,17 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
 
 }  // namespace
 
+double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits) {
+  const AttentionProblem a(problem);
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const std::int64_t sequences = std::max<std::int64_t>(1, a.sequences), queries = div_up(a.tokens, sequences);
+  const double keys = a.paged ? number(a.keys) : number(problem.size(1, 0)) / number(sequences) * (problem.attributes.flag("causal") ? 0.5 : 1);
+  const std::int64_t tiles = div_up(std::max<std::int64_t>(1, queries * a.group()), rows) * sequences * a.kv_heads;
+  const double share = std::max(1.0, number(tiles) / problem.target->multiprocessors);  // of an SM; blocks of two tiles share it where there are more
+  const double scores = share * number(rows) * keys * cycles_per_score, cache = 2 * number(sequences * a.kv_heads * (a.head_size + a.value_size)) * keys;
+  return 3500 / limits.clock_hz + std::max(scores / limits.clock_hz, cache / limits.read_bytes_per_second);
+}
+
 bool rows_aligned(const TensorView& view) {
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
   bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;

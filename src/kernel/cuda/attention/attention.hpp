@@ -1,6 +1,7 @@
 // Host half that the attention kernels share: operands of both operators as one set of parameters.
 #pragma once
 
+#include "base/device_limits.hpp"
 #include "kernel/cuda/device/attention/attention.hpp"
 #include "kernel/kernel.hpp"
 
@@ -39,13 +40,19 @@ using QueriesLauncher = std::function<void(const LaunchArgs&, std::int32_t least
 
 extern const Kernel attention_general_paged, attention_general_ragged;
 /// Launches the task that takes every problem, which is number `program` of the kernel's.
-QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program);
+QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program, const Config& config = {});
 
 /// Tasks for many queries of a paged cache: on the tensor cores where the problem fits them, with the general task as
 /// the fallback for rows that are not aligned.
 std::vector<Program> many_query_programs(const Problem& problem);
 /// Launches one of those, which are numbers `first` on of the kernel's.
 QueriesLauncher bind_many_queries(const Problem& problem, std::size_t first);
+
+/// Modelled seconds of the first of those that takes a problem.
+double many_query_seconds(const Problem& problem, const DeviceLimits& limits);
+/// Modelled seconds of a task that takes `cycles_per_score` cycles of an SM for a score, of row tiles of `rows` rows, unless reading takes longer. All
+/// sequences are taken to be alike.
+double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits);
 
 /// Whether all rows of the last dimension start at multiples of 16 bytes.
 bool rows_aligned(const TensorView& view);

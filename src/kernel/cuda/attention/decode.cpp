@@ -22,14 +22,21 @@ struct DecodeShape {
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
 
-  explicit DecodeShape(const Problem& p) : a(p), rows(a.group() <= 8 ? 8 : 16) {
+  explicit DecodeShape(const Problem& p, const Config& config = {}) : a(p), rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
-    for (blocks_each = 2; blocks_each > 0; --blocks_each) {
+    const auto least = static_cast<int>(config.find("blocks").value_or(1));
+    for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
       const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
       for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
-      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
+      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
     }
+    blocks_each = 0;
+  }
+  /// A warp's rows are exchanged where a stage was.
+  bool fits() const {
+    return blocks_each > 0 &&
+           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys);
   }
   std::int64_t shared_bytes() const {
     return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
@@ -64,24 +71,50 @@ Decline declines(const Problem& p) {
     return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
   const DecodeShape s(p);
   if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
-  if (s.rows * a.value_size * 4 > attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), s.tile_keys))
-    return "small heads, or values longer than keys, that many heads share";
+  if (!s.fits()) return "small heads, or values longer than keys, that many heads share";
   return attention_general_paged.declines(p);
 }
 
-bool has_clusters(const Problem& p) {
-  const DecodeShape s(p);
-  return p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys && s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
+bool has_clusters(const Problem& p, const Config& config) {
+  const DecodeShape s(p, config);
+  return config.find("clusters").value_or(1) != 0 && p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys &&
+         s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
 }
 
-std::vector<Program> programs(const Problem& p) {
-  const DecodeShape s(p);
+/// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
+std::vector<Config> configs(const Problem& p) {
+  std::vector<Config> list(1);
+  for (const int rows : {8, 16})
+    for (const int blocks : {2, 1})
+      for (const int clusters : {1, 0}) {
+        const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
+        if (DecodeShape(p, config).fits() && (clusters == 0 || has_clusters(p, config))) list.push_back(config);
+      }
+  return list;
+}
+
+/// Where sequences may have many queries the launch for those decides, and the one for the others finds nothing to do. Otherwise keys and values are read once:
+/// an SM with a cluster's block alone reads 20.5 bytes a cycle, and all blocks reach 0.93 of the memory's bandwidth, but have to agree on who adds up what.
+double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const DecodeShape s(p, config);
+  if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
+  const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
+  const std::int64_t tiles = div_up(div_up(s.a.tokens, s.a.sequences) * s.a.group(), s.rows) * s.a.sequences;
+  const std::int64_t in_clusters = tiles * s.a.kv_heads * cluster_blocks;
+  if (has_clusters(p, config) && in_clusters <= p.target->multiprocessors)
+    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(in_clusters) * 20.5 * limits.clock_hz);
+  const double again = static_cast<double>(tiles) / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
+  return 10500 * cycle + again * bytes / (0.93 * limits.read_bytes_per_second);
+}
+
+std::vector<Program> programs(const Problem& p, const Config& config) {
+  const DecodeShape s(p, config);
   std::vector<Program> list{{.header = "kernel/cuda/device/attention/decode.cuh",
                              .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
                              .threads = 32 * s.warps,
                              .shared_bytes = s.shared_bytes(),
                              .min_blocks = s.blocks_each}};
-  if (has_clusters(p)) {
+  if (has_clusters(p, config)) {
     const DecodeShape c = s.of_cluster();
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
@@ -118,11 +151,15 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   if (may_have_many) run_many(args, most_few + 1);
 }
 
-Launcher bind(const Problem& problem) {
-  const bool clusters = has_clusters(problem);
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem), clusters,
-          run_many = (AttentionProblem(problem).tokens > most_few ? bind_many_queries : bind_general_attention)(problem, clusters ? 2 : 1)](
-             const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
+/// Of the programs behind the kernel's own.
+QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
+  return AttentionProblem(problem).tokens > most_few ? bind_many_queries(problem, first) : bind_general_attention(problem, first);
+}
+
+Launcher bind(const Problem& problem, const Config& config) {
+  const bool clusters = has_clusters(problem, config);
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), clusters,
+          run_many = bind_other_queries(problem, clusters ? 2 : 1)](const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
 }
 
 }  // namespace
@@ -134,10 +171,12 @@ const Kernel attention_decode{
     .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
     .declines = declines,
     .bind = bind,
-    .workspace = [](const Problem& p, int) -> std::int64_t {
-      const DecodeShape s(p);
+    .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
+      const DecodeShape s(p, config);
       return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
     },
-    .programs = programs};
+    .programs = programs,
+    .configs = configs,
+    .cost = cost};
 
 }  // namespace cermet::cuda

@@ -7,7 +7,8 @@ namespace cermet::cuda {
 namespace {
 
 /// Rows of a warp: as many as the queries can fill and shared memory holds.
-int warp_rows(const AttentionProblem& a, std::int64_t shared_bytes) {
+int warp_rows(const AttentionProblem& a, std::int64_t shared_bytes, const Config& config) {
+  if (!config.empty()) return static_cast<int>(config.at("warp_rows"));
   const std::int64_t rows = std::min<std::int64_t>(a.tokens * a.group(), 1 << 20);
   int best = 1;
   for (int candidate : {2, 4})
@@ -22,9 +23,25 @@ Decline declines(const Problem& problem) {
   return std::nullopt;
 }
 
-std::vector<Program> programs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem) {
   const AttentionProblem a(problem);
-  const int rows = warp_rows(a, problem.target->shared_bytes);
+  std::vector<Config> list(1);
+  for (const int rows : {1, 2, 4})
+    if (attention::general_shared_bytes(a.head_size, a.value_size, rows) <= problem.target->shared_bytes) list.push_back({{"warp_rows", rows}});
+  return list;
+}
+
+/// Assumed, not measured: a quarter of the float32 rate, and what is alike for any number of rows, because nobody knows which is faster.
+double cost(const Problem& problem, const DeviceLimits& limits) {
+  const AttentionProblem a(problem);
+  const double operations = 2 * static_cast<double>(a.head_size + a.value_size);
+  const double cycles = 4 * operations * problem.target->multiprocessors * limits.clock_hz / limits.f32_operations_per_second;
+  return attention_seconds(problem, warp_rows(a, problem.target->shared_bytes, {}) * attention::general_warps, cycles, limits);
+}
+
+std::vector<Program> programs(const Problem& problem, const Config& config) {
+  const AttentionProblem a(problem);
+  const int rows = warp_rows(a, problem.target->shared_bytes, config);
   return {{.header = "kernel/cuda/device/attention/general.cuh",
            .task = fmt::format("cermet::attention::GeneralTask<cermet::attention::GeneralConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
                                ".q = {}, .kv = {}, .out = {}, .warp_rows = {}}}>",
@@ -33,15 +50,15 @@ std::vector<Program> programs(const Problem& problem) {
            .shared_bytes = attention::general_shared_bytes(a.head_size, a.value_size, rows)}};
 }
 
-Launcher bind(const Problem& problem) {
-  return [run = bind_general_attention(problem, 0)](const LaunchArgs& args) { run(args, 0); };
+Launcher bind(const Problem& problem, const Config& config) {
+  return [run = bind_general_attention(problem, 0, config)](const LaunchArgs& args) { run(args, 0); };
 }
 
 }  // namespace
 
-QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program) {
+QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program, const Config& config) {
   const AttentionProblem a(problem);
-  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes) * attention::general_warps;
+  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes, config) * attention::general_warps;
   return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
     const attention::Params params = launch.params(args, least_queries);
     args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
@@ -53,12 +70,16 @@ const Kernel attention_general_paged{.name = "attention.general_paged",
                                      .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",
                                      .declines = declines,
                                      .bind = bind,
-                                     .programs = programs};
+                                     .programs = programs,
+                                     .configs = configs,
+                                     .cost = cost};
 const Kernel attention_general_ragged{.name = "attention.general_ragged",
                                       .op = OpKind::flash_attention,
                                       .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",
                                       .declines = declines,
                                       .bind = bind,
-                                      .programs = programs};
+                                      .programs = programs,
+                                      .configs = configs,
+                                      .cost = cost};
 
 }  // namespace cermet::cuda

@@ -12,7 +12,12 @@ struct PrefillShape {
   AttentionProblem a;
   int warp_rows = 0, keys = 0;  ///< 0 where nothing fits
 
-  explicit PrefillShape(const Problem& p) : a(p) {
+  explicit PrefillShape(const Problem& p, const Config& config = {}) : a(p) {
+    if (!config.empty()) {
+      warp_rows = static_cast<int>(config.at("warp_rows"));
+      keys = static_cast<int>(config.at("keys"));
+      return;
+    }
     // Large tiles reuse keys best; two thread blocks per SM hide each other's waits.
     const std::int64_t share = (p.target->shared_bytes + 1024) / 2 - 1024;
     for (const std::int64_t room : {share, p.target->shared_bytes})
@@ -53,13 +58,40 @@ Decline hopper_declines(const Problem& p) {
 }
 
 /// Warpgroups of 64 rows: two share keys, one has less to do where every block would have an SM of its own.
-int hopper_warpgroups(const Problem& p) {
+int hopper_warpgroups(const Problem& p, const Config& config) {
+  if (!config.empty()) return static_cast<int>(config.at("warpgroups"));
   const AttentionProblem a(p);
   return div_up(a.tokens * a.group(), 128) * a.kv_heads <= p.target->multiprocessors ? 1 : 2;
 }
 
-Program tile_program(const Problem& p) {
-  const PrefillShape s(p);
+/// Rows of a warp that registers hold, with the tiles of keys that shared memory does.
+std::vector<Config> tile_configs(const Problem& p) {
+  const PrefillShape own(p);
+  std::vector<Config> list(1);
+  for (const int rows : {32, 16})
+    for (const int keys : {64, 32})
+      if ((rows == 16 || std::max(own.a.head_size, own.a.value_size) <= 64) && own.bytes(rows, keys) <= p.target->shared_bytes)
+        list.push_back({{"warp_rows", rows}, {"keys", keys}});
+  return list;
+}
+std::vector<Config> hopper_configs(const Problem& p) {
+  const AttentionProblem a(p);
+  std::vector<Config> list(1);
+  for (const int warpgroups : {2, 1})
+    if (attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups, a.q == a.kv ? 1 : 2) <=
+        p.target->shared_bytes)
+      list.push_back({{"warpgroups", warpgroups}});
+  return list;
+}
+
+/// 0.38 cycles of an SM for a score were measured on an H200, whatever the head size; for mma.sync a cycle is assumed.
+double tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) { return attention_seconds(p, PrefillShape(p, config).rows(), 1, limits); }
+double hopper_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  return attention_seconds(p, 64 * hopper_warpgroups(p, config), 0.38, limits);
+}
+
+Program tile_program(const Problem& p, const Config& config) {
+  const PrefillShape s(p, config);
   const AttentionProblem& a = s.a;
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
           .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
@@ -70,9 +102,9 @@ Program tile_program(const Problem& p) {
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }
 
-Program hopper_program(const Problem& p) {
+Program hopper_program(const Problem& p, const Config& config) {
   const AttentionProblem a(p);
-  const int warpgroups = hopper_warpgroups(p);
+  const int warpgroups = hopper_warpgroups(p, config);
   return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
           .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, "
                               ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
@@ -105,29 +137,36 @@ QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t row
 Launcher for_all_sequences(QueriesLauncher run) {
   return [run = std::move(run)](const LaunchArgs& args) { run(args, 0); };
 }
-Launcher bind_tile(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, PrefillShape(p).rows())); }
-Launcher bind_hopper(const Problem& p) { return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p))); }
-std::vector<Program> tile_programs(const Problem& p) { return with_general(tile_program(p), p); }
-std::vector<Program> hopper_programs(const Problem& p) { return with_general(hopper_program(p), p); }
+Launcher bind_tile(const Problem& p, const Config& config) { return for_all_sequences(bind_tiles(p, 0, PrefillShape(p, config).rows())); }
+Launcher bind_hopper(const Problem& p, const Config& config) { return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p, config))); }
+std::vector<Program> tile_programs(const Problem& p, const Config& config) { return with_general(tile_program(p, config), p); }
+std::vector<Program> hopper_programs(const Problem& p, const Config& config) { return with_general(hopper_program(p, config), p); }
 
 }  // namespace
 
 std::vector<Program> many_query_programs(const Problem& p) {
-  if (!hopper_declines(p)) return hopper_programs(p);
-  if (!tile_declines(p)) return tile_programs(p);
+  if (!hopper_declines(p)) return hopper_programs(p, {});
+  if (!tile_declines(p)) return tile_programs(p, {});
   return attention_general_paged.programs(p);
 }
 
+double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
+  if (!hopper_declines(p)) return hopper_cost(p, {}, limits);
+  if (!tile_declines(p)) return tile_cost(p, {}, limits);
+  return attention_general_paged.cost(p, limits);
+}
+
 QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
-  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p));
+  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p, {}));
   if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
   return bind_general_attention(p, first);
 }
 
-#define KERNEL(variable, text, operator, description, prefix)                                                                                 \
-  extern const Kernel variable;                                                                                                               \
-  const Kernel variable {                                                                                                                     \
-    .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs \
+#define KERNEL(variable, text, operator, description, prefix)                                                                                  \
+  extern const Kernel variable;                                                                                                                \
+  const Kernel variable {                                                                                                                      \
+    .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs, \
+    .configs = prefix##_configs, .cost = prefix##_cost                                                                                         \
   }
 constexpr const char* const tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
 constexpr const char* const hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";

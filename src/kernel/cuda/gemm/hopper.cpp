@@ -79,7 +79,9 @@ HopperProduct::HopperProduct(const Region& region, const Config& config)
   work_.offsets = grouped_;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
-  work_.set_limits(limits_of(p.target));
+  Target unmeasured = *p.target;  // which programs there are does not depend on who measured, nor do results
+  unmeasured.measured = nullptr;
+  work_.set_limits(limits_of(&unmeasured));
   if (grouped_) work_.groups = p.input(1).dims[0].constant();
   if (op_ == OpKind::matmul) {
     const Dims& b = p.input(1).dims;
@@ -139,9 +141,10 @@ std::vector<Config> HopperProduct::configs() const {
 
 double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
-  work.set_limits(limits);
   if (batches_) work.groups = most_batches_;
-  return hopper_seconds(work, choose(tiles_, work, most_rows_), most_rows_);
+  const HopperTile tile = choose(tiles_, work, most_rows_);
+  work.set_limits(limits);
+  return hopper_launch_seconds(work, tile, most_rows_);
 }
 
 }  // namespace cermet::cuda

@@ -15,6 +15,35 @@ gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
   return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped};
 }
 
+/// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.
+struct Rounds {
+  std::int64_t rows, tiles;     ///< rows of a group; tiles of all
+  double count, stages, bytes;  ///< rounds, stages of a tile, bytes of the operands
+  double busy, step, tile_end;  ///< seconds: of the tensor cores in a stage, of a stage, and after a tile's last one
+};
+
+// An SM takes its share of the L2's bandwidth, and an instruction of N columns keeps the tensor cores busy for as long as they need for its operations,
+// narrow ones half as long more and 16 cycles, because they wait for their operands. Measured on an H200, in cycles of an SM: 3500 pass before the first
+// wgmma and 1000 with every tile, and 8 for every column of 64 rows on its way out.
+Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m) {
+  const gemm::HopperShape shape = shape_of(work, tile);
+  const double sms = work.multiprocessors, cycle = work.cycle;
+  Rounds r{};
+  r.rows = work.offsets ? div_up(m, work.groups) : m;
+  r.tiles = div_up(std::max<std::int64_t>(r.rows, 1), tile.block_m) * work.groups * div_up(work.n, tile.block_n);
+  r.count = static_cast<double>(div_up(r.tiles, work.multiprocessors));
+  r.stages = static_cast<double>(div_up(work.k_bytes, 128));
+  // An instruction multiplies 64 rows with block_n columns, 32 bytes of k at a time.
+  const double operations = 2.0 * 64 * tile.block_n * 32 / static_cast<double>(size_of(work.operand));
+  const double full = operations * sms / work.operation_rate, instruction = std::max(full, 16 * cycle + full / 2);
+  const double instructions = 4.0 * work.a_parts * work.b_parts * shape.consumers(), copy = shape.stage_bytes() * sms / work.cache_rate;
+  r.busy = instructions * full;
+  r.step = std::max(instructions * instruction, copy);
+  r.bytes = static_cast<double>(work.k_bytes) * (static_cast<double>(work.n * work.groups * work.b_parts) + static_cast<double>(m) * work.a_parts);
+  r.tile_end = (1000 + 16.0 * tile.block_n * shape.consumers() / 2) * cycle;
+  return r;
+}
+
 }  // namespace
 
 int hopper_stages(const HopperWork& work, const HopperTile& tile) { return tile.stages > 0 ? tile.stages : std::min(16, shape_of(work, tile).most_stages()); }
@@ -26,22 +55,28 @@ void HopperWork::set_limits(const DeviceLimits& limits) {
   operation_rate = limits.operations_per_second(operand);
 }
 
-// An SM takes its share of the L2's bandwidth, and an instruction of N columns keeps the tensor cores busy for as long as they need for its operations,
-// narrow ones half as long more and 16 cycles, because they wait for their operands. Measured on an H200, in cycles of an SM: 3500 pass before the first
-// wgmma and 1000 with every tile, and 8 for every column of 64 rows on its way out.
 double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m) {
-  const gemm::HopperShape shape = shape_of(work, tile);
-  const double sms = work.multiprocessors, cycle = work.cycle;
-  const std::int64_t each = work.offsets ? div_up(m, work.groups) : m;
-  const std::int64_t tiles = div_up(std::max<std::int64_t>(each, 1), tile.block_m) * work.groups * div_up(work.n, tile.block_n);
-  const double rounds = static_cast<double>(div_up(tiles, work.multiprocessors)), stages = static_cast<double>(div_up(work.k_bytes, 128));
-  // An instruction multiplies 64 rows with block_n columns, 32 bytes of k at a time.
-  const double operations = 2.0 * 64 * tile.block_n * 32 / static_cast<double>(size_of(work.operand));
-  const double full = operations * sms / work.operation_rate, instruction = std::max(full, 16 * cycle + full / 2);
-  const double tensor = 4.0 * instruction * work.a_parts * work.b_parts * shape.consumers(), copy = shape.stage_bytes() * sms / work.cache_rate;
-  const double bytes = static_cast<double>(work.k_bytes) * (static_cast<double>(work.n * work.groups * work.b_parts) + static_cast<double>(m) * work.a_parts);
-  const double tile_end = (1000 + 16.0 * tile.block_n * shape.consumers() / 2) * cycle;
-  return 3500 * cycle + std::max(rounds * (stages * std::max(tensor, copy) + tile_end), bytes / work.read_rate);
+  const Rounds r = rounds_of(work, tile, m);
+  return 3500 * work.cycle + std::max(r.count * (r.stages * r.step + r.tile_end), r.bytes / work.read_rate);
+}
+
+// What 96 products and 4 routers took on an H200 (docs/notes/selection.md). SMs get more of the L2 where few ask, up to 93 bytes a cycle, and all together 0.91
+// of the memory's bandwidth where at least half of them read. Tensor cores that are busy for more than 0.77 of the device's time lower its clock. Rows that a
+// bulk copy fills with zeros cost 3.4 cycles each where all SMs copy them, beside everything else; those of a group are the next group's rows.
+double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m) {
+  constexpr double assumed = 45;  // bytes a cycle from the L2 in the limits that hopper_seconds() was fitted with
+  const Rounds all = rounds_of(work, tile, m);
+  const double busy = static_cast<double>(all.tiles) / (all.count * work.multiprocessors);
+  HopperWork alone = work;
+  alone.cache_rate *= std::min(93.0, 50 / busy) / assumed;
+  const Rounds r = rounds_of(alone, tile, m);
+  const double clock = std::max(1.0, busy * r.busy / r.step / 0.77);
+  const double computing = r.count * (r.stages * r.step * clock + r.tile_end);
+  const double reading = r.bytes / (0.91 * std::max(0.5, busy) * work.read_rate) + r.tile_end;
+  const std::int64_t row_tiles = div_up(std::max<std::int64_t>(r.rows, 1), tile.block_m);
+  const double missing = work.ungrouped ? static_cast<double>(row_tiles * tile.block_m - r.rows) / static_cast<double>(row_tiles) : 0;
+  const double zeros = r.count * r.stages * 3.4 * missing * std::max(0.0, 2 * busy - 1);
+  return (3500 + zeros) * work.cycle + std::max(computing, reading);
 }
 
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {

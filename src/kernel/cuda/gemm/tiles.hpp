@@ -31,8 +31,10 @@ struct HopperWork {
   void set_limits(const DeviceLimits& limits);
 };
 
-/// Seconds that a GEMM of m rows (all groups together, where they are found by offsets) takes.
+/// Seconds that a GEMM of m rows (all groups together, where they are found by offsets) takes, by what tiles differ in: what ranks tiles.
 double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
+/// The same with what slows all tiles alike: what is held against other kernels.
+double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.

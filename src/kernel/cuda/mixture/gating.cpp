@@ -1,6 +1,7 @@
 // Host half of topk_gating.
 #include "kernel/cuda/device/mixture/gating.hpp"
 #include "base/checked.hpp"
+#include "base/device_limits.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -45,6 +46,13 @@ gating::Params params_of(const LaunchArgs& args, float scale) {
 
 constexpr int block_threads = 256;
 
+/// Assumed, not measured: a warp's pass over the experts in its registers takes 40 cycles, one over those in memory 600, and there is one for each choice.
+double cost(const Problem& p, const DeviceLimits& limits, std::int64_t tokens_each, double pass_cycles) {
+  const std::int64_t blocks = div_up(p.size(0, 0), tokens_each);
+  const double rounds = static_cast<double>(div_up(std::max<std::int64_t>(blocks, 1), std::int64_t{p.target->multiprocessors} * 8));
+  return (3500 + rounds * static_cast<double>(p.attributes.integer("k")) * pass_cycles) / limits.clock_hz + cost_of(p).bytes / limits.read_bytes_per_second;
+}
+
 }  // namespace
 
 extern const Kernel moe_gating_warp;
@@ -67,7 +75,8 @@ const Kernel moe_gating_warp{.name = "moe.gating_warp",
                                         .task = fmt::format("cermet::gating::Task<{}>", config_of(p, warps * 32)),
                                         .threads = warps * 32,
                                         .shared_bytes = warps * group_bytes(p)}};
-                             }};
+                             },
+                             .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, warps, 40); }};
 
 extern const Kernel moe_gating_block;
 const Kernel moe_gating_block{.name = "moe.gating_block",
@@ -88,6 +97,7 @@ const Kernel moe_gating_block{.name = "moe.gating_block",
                                          .task = fmt::format("cermet::gating::BlockTask<{}>", config_of(p, block_threads)),
                                          .threads = block_threads,
                                          .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
-                              }};
+                              },
+                              .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, 1, 600); }};
 
 }  // namespace cermet::cuda

@@ -16,7 +16,8 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 31;
 
 struct Scatter {
   int axis;
-  bool by_places_only;  ///< float32 sums do not fit a 16-bit result
+  bool by_places_only;            ///< float32 sums do not fit a 16-bit result
+  std::optional<bool> by_places;  ///< as a configuration says
 };
 
 bool is_16_bit_reduction(const Problem& p) { return p.attributes.text("reduction") != "none" && size_of(p.input(0).dtype) == 2; }
@@ -53,8 +54,8 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
                          .indices_stride = indices.strides[axis],
                          .updates_stride = updates.strides[axis],
                          .axes = {}};
-  const bool by_places =
-      scatter.by_places_only || static_cast<double>(indices.elements()) * static_cast<double>(params.size) <= static_cast<double>(most_steps);
+  const bool few = static_cast<double>(indices.elements()) * static_cast<double>(params.size) <= static_cast<double>(most_steps);
+  const bool by_places = scatter.by_places_only || scatter.by_places.value_or(few);
   set_axes(params, args, axis, by_places ? params.size : 0);
   args.queue->run(by_places ? places : columns, div_up(params.axes.count, scatter::threads), params);
 }
@@ -76,8 +77,10 @@ const Kernel movement_scatter{
     .name = "movement.scatter",
     .op = OpKind::scatter,
     .summary = "a copy, then a thread for each place or each column, in index order and without atomics",
-    .bind = [](const Problem& p) -> Launcher {
-      const Scatter scatter{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), is_16_bit_reduction(p)};
+    .bind = [](const Problem& p, const Config& config) -> Launcher {
+      const auto forced = config.find("by_places");
+      const Scatter scatter{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), is_16_bit_reduction(p),
+                            forced ? std::optional(*forced != 0) : std::nullopt};
       return [scatter](const LaunchArgs& args) { launch(args, scatter); };
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
@@ -91,6 +94,10 @@ const Kernel movement_scatter{
       std::vector<Program> list{copy_program(), program("Places")};
       if (!is_16_bit_reduction(p)) list.push_back(program("Columns"));
       return list;
-    }};
+    },
+    .configs =
+        [](const Problem& p) {
+          return is_16_bit_reduction(p) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"by_places", 1}}, {{"by_places", 0}}};
+        }};
 
 }  // namespace cermet::cuda

@@ -127,7 +127,7 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
   const bool warps = plan.rows && terms <= warp_terms;
   const std::int64_t blocks =
       plan.rows ? (warps ? div_up(results, reduce::threads / 32) : results) : div_up(results, reduce::column_lanes * (vectors ? width : 1));
-  const std::int64_t splits = warps ? 1 : splits_of(*args.queue, plan.rows, blocks, terms, results);
+  const std::int64_t splits = warps || !plan.splits ? 1 : splits_of(*args.queue, plan.rows, blocks, terms, results);
   if (splits == 1 || !args.workspace) return args.queue->run(first + (warps ? short_rows : whole), blocks, params);
   reduce::Params partial = params;
   partial.y = args.workspace;
@@ -152,15 +152,19 @@ std::uint32_t reduced_axes(const Problem& p) {
   return reduced;
 }
 
+/// Whether terms of few results are split over blocks is a launch's to decide, unless a configuration says that they are not.
+std::vector<Config> configs(const Problem& p) { return is_integer(p.input(0).dtype) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"splits", 0}}}; }
+
 template <Reduction kind>
-ReducePlan plan_of(const Problem& p) {
+ReducePlan plan_of(const Problem& p, const Config& config = {}) {
   const int rank = p.input(0).rank();
-  return {kind, p.input(0).dtype, p.outputs[0].dtype, rank == 0 || (reduced_axes(p) >> (rank - 1) & 1u) != 0};
+  const bool rows = rank == 0 || (reduced_axes(p) >> (rank - 1) & 1u) != 0;
+  return {kind, p.input(0).dtype, p.outputs[0].dtype, rows, config.find("splits").value_or(1) != 0};
 }
 
 template <Reduction kind>
-Launcher bind(const Problem& p) {
-  return [plan = plan_of<kind>(p), reduced = reduced_axes(p), keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
+Launcher bind(const Problem& p, const Config& config) {
+  return [plan = plan_of<kind>(p, config), reduced = reduced_axes(p), keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     TensorView without = y;
     without.shape = without.strides = Shape();
@@ -196,7 +200,8 @@ Kernel make(const char* name, OpKind op) {
           .summary = "words of 16 bytes along the dense axis; a block, a warp or, where results are few, several blocks for each",
           .bind = bind<kind>,
           .workspace = workspace<kind>,
-          .programs = programs<kind>};
+          .programs = programs<kind>,
+          .configs = configs};
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace cermet::cuda {
 struct ReducePlan {
   Reduction kind = Reduction::sum;
   DType x = DType::f32, out = DType::f32;
-  bool rows = true;  ///< the last axis is reduced, or there is none
+  bool rows = true;    ///< the last axis is reduced, or there is none
+  bool splits = true;  ///< the terms of few results may be split over blocks
 };
 
 std::vector<Program> reduce_programs(const ReducePlan& plan);

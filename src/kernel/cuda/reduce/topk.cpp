@@ -4,13 +4,20 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/reduce/topk.hpp"
 #include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/sampling/rows.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-int threads_of(const Problem& p) { return p.size(0, -1) > 4096 ? 1024 : 256; }
+int threads_of(const Problem& p, const Config& config) { return row_shares(config, {p.size(0, -1) > 4096 ? 1024 : 256, 1}).threads; }
+
+/// A pass for each digit of the k-th, one to keep what is above it.
+double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const double element = static_cast<double>(size_of(p.input(0).dtype)), row = static_cast<double>(p.size(0, -1)) * element;
+  return row_seconds(*p.target, limits, {threads_of(p, config), 1}, bytes_of(p.input(0), p.maximum) / std::max(1.0, row), row, element + 1);
+}
 
 /// Places of the sort in shared memory; 0 where k is too large.
 std::int64_t sorted_of(const Problem& p) {
@@ -41,13 +48,16 @@ const Kernel reduce_topk{
       return std::nullopt;
     },
     .bind = [](const Problem&) -> Launcher { return launch; },
-    .programs = [](const Problem& p) -> std::vector<Program> {
+    .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const std::int64_t sorted = sorted_of(p), rank_bytes = p.input(0).dtype == DType::i64 ? 16 : 8;
       return {{.header = "kernel/cuda/device/reduce/topk.cuh",
                .task = fmt::format("cermet::topk::Task<cermet::topk::Config{{.type = {}, .k = {}, .sorted = {}, .largest = {}, .threads = {}}}>",
-                                   device_name(p.input(0).dtype), p.attributes.integer("k"), sorted, device_name(p.attributes.flag("largest")), threads_of(p)),
-               .threads = threads_of(p),
+                                   device_name(p.input(0).dtype), p.attributes.integer("k"), sorted, device_name(p.attributes.flag("largest")),
+                                   threads_of(p, config)),
+               .threads = threads_of(p, config),
                .shared_bytes = (std::max<std::int64_t>(sorted, 1) + 32) * rank_bytes + 257 * 8}};
-    }};
+    },
+    .configs = [](const Problem& p) { return row_configs(*p.target, false); },
+    .cost = cost};
 
 }  // namespace cermet::cuda

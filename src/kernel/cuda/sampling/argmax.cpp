@@ -1,21 +1,23 @@
 // Host half of argmax.
 #include "kernel/cuda/device/sampling/argmax.hpp"
 #include "kernel/cuda/movement/axes.hpp"
+#include "kernel/cuda/sampling/rows.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-struct Shares {
-  int threads, cluster;
-};
-
 /// Rows as long as a vocabulary are shared by a cluster, where there are clusters.
-Shares shares_of(const Problem& p) {
+RowShares shares_of(const Problem& p, const Config& config) {
   const std::int64_t length = p.size(0, -1);
-  if (length >= 16384 && p.target->compute_capability >= 90) return {512, 8};
-  return {length > 4096 ? 1024 : 256, 1};
+  if (length >= 16384 && p.target->compute_capability >= 90) return row_shares(config, {512, 8});
+  return row_shares(config, {length > 4096 ? 1024 : 256, 1});
+}
+
+double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const double bytes = bytes_of(p.input(0), p.maximum), row = static_cast<double>(p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)));
+  return row_seconds(*p.target, limits, shares_of(p, config), bytes / std::max(1.0, row), row, 1);
 }
 
 void launch(const LaunchArgs& args, int cluster) {
@@ -35,23 +37,26 @@ void launch(const LaunchArgs& args, int cluster) {
 }  // namespace
 
 extern const Kernel sampling_argmax;
-const Kernel sampling_argmax{
-    .name = "sampling.argmax",
-    .op = OpKind::argmax,
-    .summary = "a block for each row, a cluster of 8 where rows are long",
-    .declines = [](const Problem& p) -> Decline {
-      if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
-      return std::nullopt;
-    },
-    .bind = [](const Problem& p) -> Launcher { return [cluster = shares_of(p).cluster](const LaunchArgs& args) { launch(args, cluster); }; },
-    .programs = [](const Problem& p) -> std::vector<Program> {
-      const Shares shares = shares_of(p);
-      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
-               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .threads = {}, .cluster = {}}}>", device_name(p.input(0).dtype),
-                                   shares.threads, shares.cluster),
-               .threads = shares.threads,
-               .shared_bytes = 512,
-               .cluster = shares.cluster}};
-    }};
+const Kernel sampling_argmax{.name = "sampling.argmax",
+                             .op = OpKind::argmax,
+                             .summary = "a block for each row, a cluster of 8 where rows are long",
+                             .declines = [](const Problem& p) -> Decline {
+                               if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
+                               return std::nullopt;
+                             },
+                             .bind = [](const Problem& p, const Config& config) -> Launcher {
+                               return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
+                             },
+                             .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
+                               const RowShares shares = shares_of(p, config);
+                               return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
+                                        .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .threads = {}, .cluster = {}}}>",
+                                                            device_name(p.input(0).dtype), shares.threads, shares.cluster),
+                                        .threads = shares.threads,
+                                        .shared_bytes = 512,
+                                        .cluster = shares.cluster}};
+                             },
+                             .configs = [](const Problem& p) { return row_configs(*p.target, true); },
+                             .cost = cost};
 
 }  // namespace cermet::cuda

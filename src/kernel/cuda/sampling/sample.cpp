@@ -1,6 +1,7 @@
 // Host half of sample.
 #include "kernel/cuda/device/sampling/sample.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/sampling/rows.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/sample_parameters.hpp"
@@ -9,21 +10,28 @@ namespace cermet::cuda {
 namespace {
 
 /// How a sequence's row is spread over threads.
-struct Shares {
-  int threads = 256, cluster = 1;
+struct Shares : RowShares {
   bool in_shared = true;
   std::int64_t shared_bytes = 0;
 };
 
-Shares shares_of(const Problem& p) {
+Shares shares_of(const Problem& p, const Config& config) {
   const std::int64_t vocabulary = p.size(sample_logits, 1);
   Shares shares;
   if (vocabulary > 4096) shares.threads = 1024;
   if (vocabulary > 8192 && p.target->compute_capability >= 90) shares.cluster = 8;
+  static_cast<RowShares&>(shares) = row_shares(config, shares);
   const std::int64_t row = round_up(div_up(vocabulary, shares.cluster), 32) * 4;
   shares.in_shared = sample::fixed_shared_bytes + row <= p.target->shared_bytes;
   shares.shared_bytes = sample::fixed_shared_bytes + (shares.in_shared ? row : 0);
   return shares;
+}
+
+/// Logits are read once where shared memory keeps them, else each time that they are looked through, some twenty times.
+double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const Shares shares = shares_of(p, config);
+  return row_seconds(*p.target, limits, shares, static_cast<double>(p.size(sample_logits, 0)), static_cast<double>(p.size(sample_logits, 1)) * 4,
+                     shares.in_shared ? 1 : 20);
 }
 
 void launch(const LaunchArgs& args, int cluster) {
@@ -57,10 +65,14 @@ const Kernel sampling_sample{
     .name = "sampling.sample",
     .op = OpKind::sample,
     .summary = "selects rather than sorts; a block for each sequence, a cluster of 8 that keeps the row in shared memory where vocabularies are long",
-    .bind = [](const Problem& p) -> Launcher { return [cluster = shares_of(p).cluster](const LaunchArgs& args) { launch(args, cluster); }; },
-    .workspace = [](const Problem& p, int) -> std::int64_t { return shares_of(p).in_shared ? 0 : p.size(sample_logits, 0) * p.size(sample_logits, 1) * 4; },
-    .programs = [](const Problem& p) -> std::vector<Program> {
-      const Shares shares = shares_of(p);
+    .bind = [](const Problem& p, const Config& config) -> Launcher {
+      return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
+    },
+    .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
+      return shares_of(p, config).in_shared ? 0 : p.size(sample_logits, 0) * p.size(sample_logits, 1) * 4;
+    },
+    .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
+      const Shares shares = shares_of(p, config);
       return {{.header = "kernel/cuda/device/sampling/sample.cuh",
                .task = fmt::format(
                    "cermet::sample::Task<cermet::sample::Config{{.logits = {}, .vocabulary = {}, .threads = {}, .cluster = {}, .in_shared = {}}}>",
@@ -68,6 +80,8 @@ const Kernel sampling_sample{
                .threads = shares.threads,
                .shared_bytes = shares.shared_bytes,
                .cluster = shares.cluster}};
-    }};
+    },
+    .configs = [](const Problem& p) { return row_configs(*p.target, true); },
+    .cost = cost};
 
 }  // namespace cermet::cuda

@@ -1,0 +1,44 @@
+#include "select/margin.hpp"
+
+#include <algorithm>
+
+#include "base/target.hpp"
+
+namespace cermet {
+namespace {
+
+/// Models that no record was held against: they order what is far apart. So do models of configurations other than the recorded ones.
+constexpr double unchecked = 0.35;
+
+/// Contexts are modelled at the longest that a cache holds; what is best there is often not what is best at the lengths that launches see.
+constexpr double contexts = 0.6;
+
+/// How far off the models of these kernels were at most on an H200: docs/notes/selection.md. Of one that is not named: nothing.
+struct Checked {
+  std::string_view kernel;
+  double margin;
+};
+constexpr Checked checked[] = {
+    {"gemm.linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"cublaslt.linear", 0.2}, {"gemv.linear", 0.15}, {"gemv.scaled_mm", 0.15},
+};
+
+bool is_attention(const Kernel& kernel) { return kernel.name.starts_with("attention."); }
+
+std::optional<double> checked_margin(const Kernel& kernel, const Target* target) {
+  if (!target || target->compute_capability != 90) return std::nullopt;
+  const auto* const row = std::ranges::find(checked, kernel.name, &Checked::kernel);
+  return row == std::end(checked) ? std::nullopt : std::optional(row->margin);
+}
+
+}  // namespace
+
+double config_margin(const Kernel& kernel, const Target* target) { return target && is_attention(kernel) ? contexts : unchecked; }
+
+double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target) {
+  const auto own = checked_margin(kernel, target), other = checked_margin(before, target);
+  if ((other && !own) || is_attention(kernel)) return 1;
+  if (own && other) return std::max(*own, *other);
+  return std::max(config_margin(kernel, target), config_margin(before, target));
+}
+
+}  // namespace cermet

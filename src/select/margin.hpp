@@ -1,0 +1,16 @@
+// How far modelled times can be trusted, family by family.
+#pragma once
+
+#include "kernel/kernel.hpp"
+
+namespace cermet {
+
+/// The share of a modelled time by which a configuration's must be less than another's of the same kernel to count as faster.
+double config_margin(const Kernel& kernel, const Target* target);
+
+/// The share by which a kernel's must be less than that of the one chosen before it. Small where the models of both were held against recorded times
+/// (bench/cost_models.py); 1, which is never, for a model that was not beside one that was, and for
+/// attention, whose contexts nobody knows beforehand.
+double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target);
+
+}  // namespace cermet
