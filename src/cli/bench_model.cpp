@@ -111,7 +111,7 @@ double prefill_operations(const Engine& engine, std::int64_t tokens) {
     Problem problem = step.region.problem();
     problem.maximum.set(Symbol("T"), tokens);
     problem.maximum.set(Symbol("R"), 1);
-    operations += definition(problem).operations(problem);
+    operations += cost_of(problem).operations;
   }
   return operations;
 }

@@ -11,8 +11,8 @@
 #include "cli/progress.hpp"
 #include "cli/quantize_measure.hpp"
 #include "io/new_folder.hpp"
+#include "model/checkpoint/modelslim.hpp"
 #include "quant/assemble.hpp"
-#include "quant/modelslim.hpp"
 #include "quant/pipeline.hpp"
 #include "quant/target_quality.hpp"
 

@@ -119,12 +119,13 @@ Expected run_reference(const CaseData& data) {
 }
 
 std::string compare(const Problem& problem, const Expected& expected, const std::vector<TensorView>& outputs) {
-  const double depth = definition(problem).rounding_depth ? definition(problem).rounding_depth(problem) : 8;
+  const OpDefinition& op = definition(problem);
+  const double depth = op.rounding_depth ? op.rounding_depth(problem) : op.operations ? 8 : 0;
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const TensorView& found = outputs[o];
     for (std::int64_t i = 0; i < found.elements(); ++i) {
       const double want = load(expected.outputs[o].view, i), got = load(found, i);
-      double bound = definition(problem).integer_slack;
+      double bound = op.integer_slack;
       bool agrees = true;
       if (is_rounded(found.dtype)) {
         const double recorded = expected.magnitude[o][static_cast<std::size_t>(i)];
@@ -135,8 +136,8 @@ std::string compare(const Problem& problem, const Expected& expected, const std:
         agrees = codes_agree(expected.outputs[o].view, found, i, bound);
       }
       if (!agrees)
-        return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o,
-                           definition(problem).outputs[std::min(o, definition(problem).outputs.size() - 1)].name, i, want, got, bound);
+        return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o, op.outputs[std::min(o, op.outputs.size() - 1)].name, i, want, got,
+                           bound);
     }
   }
   return "";

@@ -215,12 +215,11 @@ OpSpec define_broadcast_from() {
 }
 
 OpSpec define_all_to_all() {
-  OpSpec op =
-      make(Collective::all_to_all, "Every rank sends a piece to every rank (MPI_Alltoall, MPI_Alltoallv)",
-           "Without counts: piece s of y[r] is piece r of x[s], both cut into R equal pieces along their first dimension. With counts: rank s sends "
-           "counts[s][r] rows to rank r; its rows lie in x[s] from the start on, in the order of receivers; y[r] holds what it received in the order "
-           "of senders, then zeros. No rank may send or receive more than the N rows it has room for. Bit for bit.",
-           "[R, N, ..]", "[R, N, ..]");
+  OpSpec op = make(Collective::all_to_all, "Every rank sends a piece to every rank (MPI_Alltoall, MPI_Alltoallv)",
+                   "Without counts: piece s of y[r] is piece r of x[s], both cut into R equal pieces along their first dimension. With counts: rank s sends "
+                   "counts[s][r] rows to rank r; its rows lie in x[s] from the start on, in the order of receivers; y[r] holds what it received in the order "
+                   "of senders, then zeros. No rank may send or receive more than the N rows it has room for. Bit for bit.",
+                   "[R, N, ..]", "[R, N, ..]");
   op.inputs.push_back({"counts", dtypes::index, "[R, R]", "rows from each rank (row) to each rank (column)", Mapping::barrier, true});
   return op;
 }

@@ -63,8 +63,6 @@ OpSpec define_concat() {
       .attributes = {{"axis", 0, "axis along which the pieces follow each other; negative counts from the end"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
       .associative = true,
   };

@@ -56,14 +56,12 @@ OpSpec define_embedding() {
       .attributes = {{"out_dtype", std::string(), "element type of y; that of the table where empty"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
       .bytes =
           [](const Problem& p) {
             const double rows = static_cast<double>(p.input(0).elements().value(p.maximum));
             const double row_bytes = static_cast<double>(p.size(1, 1)) * static_cast<double>(size_of(p.input(1).dtype) + size_of(p.outputs[0].dtype));
             return rows * (static_cast<double>(size_of(p.input(0).dtype)) + row_bytes);
           },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

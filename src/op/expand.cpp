@@ -63,8 +63,6 @@ OpSpec define_expand() {
       .attributes = {{"shape", Ints{}, "dimensions of y; -1 keeps that of x"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

@@ -147,7 +147,7 @@ int dense_dims_of(const Problem& problem) {
 Cost cost_of(const Problem& problem) {
   Cost cost;
   const OpDefinition& op = definition(problem);
-  cost.operations = op.operations(problem);
+  if (op.operations) cost.operations = op.operations(problem);
   if (op.bytes) {
     cost.bytes = op.bytes(problem);
     return cost;

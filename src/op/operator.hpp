@@ -45,10 +45,11 @@ struct OpSpec {
   std::function<std::vector<TensorType>(const Problem&)> infer;
   /// Plain C++ with double accumulation: the definition.
   std::function<void(const ReferenceCall&)> reference;
-  std::function<double(const Problem&)> operations;
+  /// Arithmetic operations; where empty, none: elements are moved, and nothing is rounded.
+  std::function<double(const Problem&)> operations = {};
   /// Bytes moved; where empty, the sum of all operands and results.
   std::function<double(const Problem&)> bytes = {};
-  /// Longest chain of float32 roundings behind a result: K for a product. Scales the error bound of kernels.
+  /// Longest chain of float32 roundings behind a result: K for a product; 8 where empty. Scales the error bound of kernels.
   std::function<double(const Problem&)> rounding_depth = {};
   /// Largest difference, in quantization steps, that integer and fp8 results may show. 0: exact.
   int integer_slack = 0;

@@ -90,8 +90,6 @@ OpSpec define_pad() {
                      {"value", 0.0, "the constant"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

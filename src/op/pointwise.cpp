@@ -209,10 +209,8 @@ Row make_row(std::string_view text, DTypeSet types, double depth, std::vector<At
   OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth)); }
 #define UNARY1(name, types, depth, p, p_default, terms, text, expression) \
   OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}})); }
-#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression)                                                \
-  OpSpec define_##name() {                                                                                                       \
-    return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}, {#q, q_default, "see the formula"}})); \
-  }
+#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) \
+  OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}, {#q, q_default, "see the formula"}})); }
 #define BINARY(name, types, result, properties, depth, terms, text, expression) \
   OpSpec define_##name() { return define_binary(make_row<name##_row>(text, types, depth, {}, Result::result, Properties::properties)); }
 #include "op/pointwise.inc"

@@ -95,9 +95,7 @@ OpSpec define_slice() {
                      {"steps", Ints{}, "distance between positions; empty: 1"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
       .bytes = [](const Problem& p) { return 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum)); },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

@@ -92,8 +92,6 @@ OpSpec define_split() {
                      {"parts", 0, "number of equal pieces, where no sizes are given"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

@@ -66,8 +66,6 @@ OpSpec define_where() {
       .outputs = {{"y", dtypes::any, "[..]", "the chosen elements"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem&) { return 0.0; },
-      .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };
 }

@@ -7,7 +7,9 @@
 #include "base/error.hpp"
 #include "io/new_folder.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "quant/modelslim.hpp"
+#include "model/checkpoint/compressed_tensors.hpp"
+#include "model/checkpoint/modelslim.hpp"
+#include "model/checkpoint/modelslim_tensors.hpp"
 #include "quant/pipeline.hpp"
 
 namespace cermet {

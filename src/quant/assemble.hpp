@@ -2,11 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "model/checkpoint/checkpoint_files.hpp"
-#include "quant/compressed_tensors.hpp"
+#include "model/checkpoint/quantization.hpp"
 #include "quant/policy.hpp"
 #include "quant/record.hpp"
 

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "io/new_folder.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "quant/modelslim.hpp"
+#include "model/checkpoint/modelslim_tensors.hpp"
 
 namespace cermet {
 

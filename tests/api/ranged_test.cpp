@@ -3,16 +3,11 @@
 
 #include <string>
 
+#include "tests/api/refusal.hpp"
 #include "tests/api/tensors.hpp"
 
 namespace cermet::test {
 namespace {
-
-void expect_refused(cermet_status status, const std::vector<std::string>& fragments) {
-  const std::string message = cermet_last_error_message();
-  EXPECT_EQ(status, CERMET_INVALID_ARGUMENT) << message;
-  for (const std::string& fragment : fragments) EXPECT_NE(message.find(fragment), std::string::npos) << "expected \"" << fragment << "\" in: " << message;
-}
 
 /// linear(x[M, 4], w[3, 4]) with M up to 100.
 class Ranged : public testing::Test {

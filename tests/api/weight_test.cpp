@@ -5,16 +5,11 @@
 #include <fstream>
 #include <string>
 
+#include "tests/api/refusal.hpp"
 #include "tests/api/tensors.hpp"
 
 namespace cermet::test {
 namespace {
-
-void expect_refused(cermet_status status, const std::vector<std::string>& fragments) {
-  const std::string message = cermet_last_error_message();
-  EXPECT_EQ(status, CERMET_INVALID_ARGUMENT) << message;
-  for (const std::string& fragment : fragments) EXPECT_NE(message.find(fragment), std::string::npos) << "expected \"" << fragment << "\" in: " << message;
-}
 
 /// Bytes of this process that are in memory.
 std::int64_t resident_bytes() {

@@ -5,7 +5,8 @@
 
 #include "io/json_file.hpp"
 #include "model/checkpoint/checkpoint_report.hpp"
-#include "model/checkpoint/quantization_formats.hpp"
+#include "model/checkpoint/compressed_tensors.hpp"
+#include "model/checkpoint/modelslim.hpp"
 #include "model/engine.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"

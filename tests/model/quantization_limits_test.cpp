@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/json_file.hpp"
-#include "model/checkpoint/quantization_formats.hpp"
+#include "model/checkpoint/compressed_tensors.hpp"
 #include "model/engine.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"

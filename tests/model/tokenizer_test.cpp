@@ -1,56 +1,18 @@
-#include "model/tokenizer/tokenizer.hpp"
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "base/text.hpp"
-#include "model/tokenizer/regex.hpp"
-#include "tests/model/scratch.hpp"
+#include "tests/model/tokenizer_cases.hpp"
 
-namespace cermet {
+namespace cermet::test {
 namespace {
 
-using nlohmann::json;
-using test::content_of;
-using test::error_of;
-using test::expect_error;
-using test::ScratchFolder;
 using Ids = std::vector<std::int32_t>;
-
-const std::filesystem::path source = CERMET_SOURCE_DIR;
-const std::filesystem::path data = source / "tests/model/data/tokenizer";
-
-const json& cases() {  // written by tools/make_tokenizer_cases.py
-  static const json all = json::parse(content_of(data / "cases.json"));
-  return all;
-}
 
 const Tokenizer& demo() {
   static const Tokenizer tokenizer = Tokenizer::load(source / "models/demo/tokenizer.json");
   return tokenizer;
-}
-
-/// A whole tokenizer.json from its parts and the vocabulary that all of cases.json share.
-json assemble(json parts) {
-  const json flags = {{"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
-  json file = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"decoder", flags}, {"model", cases()["model"]}};
-  file["decoder"]["type"] = "ByteLevel";
-  for (const char* name : {"added_tokens", "normalizer", "pre_tokenizer", "post_processor"}) file[name] = parts[name];
-  json& model = file["model"];
-  model.update({{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}});
-  model.update(parts["settings"]);
-  if (model.value("merges_as_text", false)) {
-    for (json& merge : model["merges"]) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
-  }
-  model.erase("merges_as_text");
-  return file;
-}
-
-Tokenizer load(const json& file) {
-  const ScratchFolder scratch;
-  return Tokenizer::load(scratch.file("tokenizer.json", file.dump()));
 }
 
 Tokenizer named(std::string_view name) {
@@ -250,115 +212,5 @@ TEST(Tokenizer, GivesTheSameIdsInEveryThread) {
   for (const Ids& result : results) EXPECT_TRUE(result == expected);
 }
 
-TEST(Tokenizer, RefusesEveryBadFile) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(data / "bad")) files.push_back(entry.path());
-  ASSERT_GE(files.size(), 90u);
-  for (const std::filesystem::path& file : files) {
-    SCOPED_TRACE(file.filename());
-    const json expect = json::parse(content_of(file))["_expect"];
-    const Status status = expect["status"] == "unsupported" ? Status::unsupported : Status::invalid_file;
-    expect_error(status, {file.string() + ": ", expect["message"].get<std::string>()}, [&] { Tokenizer::load(file); });
-  }
-}
-
-TEST(Tokenizer, RefusesWhatIsNoTokenizer) {
-  const ScratchFolder scratch;
-  for (const std::string_view content : {"", "{", "[]", "null", "{}", "{\"model\":{}}", "\xFF"}) {
-    expect_error(Status::invalid_file, {"tokenizer.json: "}, [&] { Tokenizer::load(scratch.file("tokenizer.json", content)); });
-  }
-  expect_error(Status::invalid_file, {"nested at most"}, [&] { Tokenizer::load(scratch.file("tokenizer.json", std::string(1 << 20, '['))); });
-  expect_error(Status::io, {"absent.json: expected a file, found none"}, [&] { Tokenizer::load(scratch / "absent.json"); });
-}
-
-TEST(Tokenizer, StopsAnExpressionThatDoesNotEnd) {
-  json parts = cases()["tokenizers"][0]["parts"];
-  parts["pre_tokenizer"] = json::parse(R"({"type": "Sequence", "pretokenizers": [
-      {"type": "Split", "pattern": {"Regex": "(?:a|a)+(?:a|a)+(?:a|a)+b"}, "behavior": "Isolated", "invert": false},
-      {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]})");
-  const Tokenizer tokenizer = load(assemble(parts));
-  EXPECT_EQ(tokenizer.decode(tokenizer.encode("aaab")), "aaab");
-  expect_error(Status::unsupported, {"matches in time"}, [&] { tokenizer.encode(std::string(60, 'a') + "cb"); });
-}
-
-// A file that is damaged anywhere loads or is refused, and what loads can encode or says why not.
-TEST(Tokenizer, SurvivesDamagedFiles) {
-  json parts = cases()["tokenizers"][3]["parts"];  // qwen 2, which has most components
-  parts["post_processor"] = cases()["tokenizers"][2]["parts"]["post_processor"];
-  json file = assemble(parts);
-  file["post_processor"]["processors"][1]["special_tokens"]["<|begin_of_text|>"]["ids"] = {1};
-  json vocab = json::object(), merges = json::array();
-  for (const auto& [name, id] : file["model"]["vocab"].items()) {
-    if (id.get<int>() < 270) vocab[name] = id;
-  }
-  for (const json& merge : file["model"]["merges"]) {
-    if (vocab.contains(merge[0].get<std::string>() + merge[1].get<std::string>()) && merges.size() < 14) merges.push_back(merge);
-  }
-  file["model"]["vocab"] = vocab;
-  file["model"]["merges"] = merges;
-  const std::string whole = file.dump();
-  const ScratchFolder scratch;
-  ASSERT_NO_THROW(Tokenizer::load(scratch.file("tokenizer.json", whole)));
-
-  std::mt19937 random(4);
-  const std::vector<std::string_view> splices = {"null",  "-1", "1e9", "99999999999", "\"\"", "[]", "{}",   "true", "[[",
-                                                 "\"a\"", "(",  ")",   "[",           "*",    "\\", "\xFF", ",",    "{1,9}"};
-  int loaded = 0;
-  for (int i = 0; i < 2000; ++i) {
-    std::string text = whole;
-    for (auto changes = 1 + random() % 3; changes > 0 && !text.empty(); --changes) {
-      // Half of the changes hit the components, which are a small part of the bytes.
-      const std::size_t components = text.find("\"normalizer\"");
-      const std::size_t low = random() % 2 == 0 && components != std::string::npos ? components : 0;
-      const std::size_t at = low + random() % (text.size() - low);
-      switch (random() % 5) {
-        case 0: text[at] = static_cast<char>(random()); break;
-        case 1: text.erase(at, 1 + random() % 20); break;
-        case 2: text.insert(at, text.substr(random() % text.size(), random() % 40)); break;
-        case 3: text.insert(at, splices[random() % splices.size()]); break;
-        default: {  // a whole value
-          const std::size_t begin = text.find(':', at), end = begin == std::string::npos ? begin : text.find_first_of(",}]", begin);
-          if (end != std::string::npos) text.replace(begin + 1, end - begin - 1, splices[random() % splices.size()]);
-        }
-      }
-    }
-    const auto error = error_of([&] {
-      const Tokenizer tokenizer = Tokenizer::load(scratch.file("tokenizer.json", text));
-      ++loaded;
-      tokenizer.decode(tokenizer.encode("Hello  <|im_start|>w\u00F6rld 123\xFF <L> e\u0301\n"));
-    });
-    if (!error) continue;
-    EXPECT_NE(error->status(), Status::internal) << error->what();
-  }
-  EXPECT_GT(loaded, 50);    // the damage is not so great that nothing behind the parser is reached
-  EXPECT_LT(loaded, 1900);  // nor so small that nothing is refused
-}
-
-TEST(Regex, TranslatesWhatTheDialectsReadDifferently) {
-  EXPECT_EQ(translate_regex("ab"), "\\x{61}\\x{62}");
-  EXPECT_EQ(translate_regex("a{,3}"), "\\x{61}{0,3}");
-  EXPECT_EQ(translate_regex("a{2,3}+"), "(?:\\x{61}{2,3})+");
-  EXPECT_EQ(translate_regex("(a){2}+"), "(?:(?:\\x{61}){2})+");
-  EXPECT_EQ(translate_regex("a{x"), "\\x{61}\\x{7b}\\x{78}");
-  EXPECT_EQ(translate_regex("^$"), "(?m:^)(?m:$)");
-  EXPECT_EQ(translate_regex("\\v\\/"), "\\x{b}\\x{2f}");
-  EXPECT_EQ(translate_regex("\\p{Lu}\\p{^Lu}\\P{Han}"), "\\p{Lu}\\P{Lu}\\P{sc:Han}");
-  EXPECT_EQ(translate_regex("[a-c\\-_-]"), "[\\x{61}-\\x{63}\\x{2d}\\x{5f}\\x{2d}]");
-  expect_error(Status::unsupported, {"at most 65536 bytes"}, [] { translate_regex(std::string(65537, 'a')); });
-  EXPECT_EQ(translate_regex("a++b*?"), "\\x{61}++\\x{62}*?");
-}
-
-TEST(Regex, FindsTheLeftmostMatch) {
-  const Regex regex("\\s+(?!\\S)|\\s");
-  RegexMemory memory;
-  const auto match = regex.find("a   b", 0, memory);
-  ASSERT_TRUE(match.has_value());
-  EXPECT_EQ(match->begin, 1u);
-  EXPECT_EQ(match->end, 3u);
-  EXPECT_FALSE(regex.find("ab", 0, memory).has_value());
-  EXPECT_FALSE(Regex("\\s").find("\u180E", 0, memory).has_value());  // which PCRE2 alone takes for white space
-  EXPECT_TRUE(Regex::literal("(").find("a(b", 0, memory).has_value());
-}
-
 }  // namespace
-}  // namespace cermet
+}  // namespace cermet::test

@@ -16,7 +16,8 @@ std::string cost(const Problem& problem) {
   for (const auto& input : problem.inputs)
     if (input && !input->is_constant()) return "";
   const Cost cost = cost_of(problem);
-  const double depth = definition(problem).rounding_depth ? definition(problem).rounding_depth(problem) : -1;
+  const OpDefinition& op = definition(problem);
+  const double depth = op.rounding_depth ? op.rounding_depth(problem) : op.operations ? -1 : 0;
   return fmt::format("; {} operations, {} bytes, depth {}", cost.operations, cost.bytes, depth);
 }
 

@@ -4,7 +4,7 @@
 #include <regex>
 #include <set>
 
-#include "quant/compressed_tensors.hpp"
+#include "model/checkpoint/compressed_tensors.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
 

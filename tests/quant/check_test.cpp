@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "quant/modelslim.hpp"
+#include "model/checkpoint/modelslim.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
 

@@ -1,4 +1,5 @@
-#include "quant/modelslim.hpp"
+#include "model/checkpoint/modelslim.hpp"
+#include "model/checkpoint/modelslim_tensors.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,13 @@
+#include "model/checkpoint/compressed_tensors.hpp"
+
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <optional>
-#include <unordered_map>
+#include <set>
+#include <utility>
 
-#include "model/checkpoint/quantization_formats.hpp"
+#include "base/error.hpp"
 #include "model/tokenizer/regex.hpp"
 
 namespace cermet {
@@ -150,6 +154,45 @@ void check_sparsity(Json root) {
   if (!format || format->as_string() != "dense") format.value_or(*sparsity).unexpected("none, or a format \"dense\"", Status::unsupported);
 }
 
+constexpr const char* described_version = "0.20.0";  // of compressed-tensors, whose reader the tests run
+
+const char* type_of(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8 ? "float" : "int"; }
+const char* format_of(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8 ? "float-quantized" : "int-quantized"; }
+
+JsonValue arguments(const LinearScheme& scheme, const char* strategy, bool dynamic, const JsonValue& observer) {
+  return {{"num_bits", 8},        {"type", type_of(scheme)},
+          {"symmetric", true},    {"group_size", nullptr},
+          {"strategy", strategy}, {"block_structure", nullptr},
+          {"dynamic", dynamic},   {"actorder", nullptr},
+          {"observer", observer}, {"observer_kwargs", JsonValue::object()}};
+}
+
+JsonValue input_arguments(const LinearScheme& scheme) {
+  switch (scheme.input) {
+    case LinearScheme::Input::real: return nullptr;
+    case LinearScheme::Input::dynamic: return arguments(scheme, "token", true, nullptr);
+    case LinearScheme::Input::fixed: return arguments(scheme, "tensor", false, "mse");
+  }
+  return nullptr;
+}
+
+/// A module's name as a regular expression. The first `open` of its numbers from the right stand for any number.
+std::string pattern_of(const std::string& name, int open) {
+  std::vector<std::pair<std::string, bool>> parts;  // text, and whether it is a number between dots
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    std::string part = name.substr(begin, end - begin);
+    const bool number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    parts.emplace_back(std::move(part), number);
+    begin = end + 1;
+  }
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
+    if (part->second && open-- > 0) part->first = "\\d+";
+  std::string pattern = "re:";
+  for (std::size_t i = 0; i < parts.size(); ++i) pattern += (i > 0 ? "\\." : "") + parts[i].first;
+  return pattern + "$";
+}
+
 }  // namespace
 
 Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
@@ -179,6 +222,56 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
     if (groups[*group].packed) quantization.packed.insert(module);
   }
   return quantization;
+}
+
+// A pattern with open numbers is good where every module that it matches has one scheme: first all numbers are open, then the right one (experts of a layer).
+std::vector<std::string> target_patterns(std::span<const LinearModule> modules, const SchemeMap& schemes, const LinearScheme& scheme) {
+  std::map<std::string, std::set<std::string_view>> seen;  // schemes under a pattern
+  for (const LinearModule& module : modules)
+    for (const int open : {2, 1}) seen[pattern_of(module.name, open)].insert(name_of(scheme_of(schemes, module.name)));
+  std::vector<std::string> patterns;
+  for (const LinearModule& module : modules) {
+    if (scheme_of(schemes, module.name) != scheme) continue;
+    std::string pattern = pattern_of(module.name, 2);
+    if (seen[pattern].size() > 1) pattern = pattern_of(module.name, 1);
+    if (seen[pattern].size() > 1) pattern = module.name;
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) patterns.push_back(std::move(pattern));
+  }
+  return patterns;
+}
+
+JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes) {
+  std::vector<LinearScheme> used;
+  JsonValue ignore = JsonValue::array();
+  bool head = false;
+  for (const LinearModule& module : modules) {
+    const LinearScheme scheme = scheme_of(schemes, module.name);
+    head |= module.role == LinearModule::Role::head;
+    if (scheme == LinearScheme{}) ignore.push_back(module.name);
+    else if (std::find(used.begin(), used.end(), scheme) == used.end()) used.push_back(scheme);
+  }
+  require(!used.empty(), "policy: expected a scheme other than 16bit for some module, found none");
+  if (!head) ignore.push_back("lm_head");  // tied to the embeddings: readers make a module of it nevertheless
+  JsonValue groups = JsonValue::object();
+  std::set<std::string> formats;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    formats.insert(format_of(used[i]));
+    groups[fmt::format("group_{}", i)] = {{"targets", used.size() == 1 ? std::vector<std::string>{"Linear"} : target_patterns(modules, schemes, used[i])},
+                                          {"weights", arguments(used[i], "channel", false, "mse")},
+                                          {"input_activations", input_arguments(used[i])},
+                                          {"output_activations", nullptr},
+                                          {"format", format_of(used[i])}};
+  }
+  return {{"quant_method", "compressed-tensors"},
+          {"format", formats.size() == 1 ? *formats.begin() : "mixed-precision"},
+          {"quantization_status", "compressed"},
+          {"config_groups", std::move(groups)},
+          {"ignore", std::move(ignore)},
+          {"kv_cache_scheme", nullptr},
+          {"global_compression_ratio", nullptr},
+          {"sparsity_config", JsonValue::object()},
+          {"transform_config", JsonValue::object()},
+          {"version", described_version}};
 }
 
 }  // namespace cermet

@@ -1,8 +1,10 @@
+#include "model/checkpoint/modelslim.hpp"
+
 #include <algorithm>
 #include <array>
 #include <unordered_set>
 
-#include "model/checkpoint/quantization_formats.hpp"
+#include "base/error.hpp"
 
 namespace cermet {
 namespace {
@@ -25,6 +27,9 @@ LinearScheme parse_kind(Json entry) {
   entry.unexpected("FLOAT, W8A8, W8A8_DYNAMIC or W8A16", Status::unsupported);
 }
 
+/// Of a scheme that require_modelslim_schemes() accepts.
+std::string_view kind_name(const LinearScheme& scheme) { return std::ranges::find(kinds, scheme, &Kind::scheme)->name; }
+
 }  // namespace
 
 Quantization read_modelslim(Json root, const ModelConfig& config) {
@@ -44,6 +49,29 @@ Quantization read_modelslim(Json root, const ModelConfig& config) {
   for (const std::string& module : list)
     if (!quantization.modules.contains(module)) root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module));
   return quantization;
+}
+
+void require_modelslim_schemes(std::span<const LinearModule> modules, const SchemeMap& schemes) {
+  for (const LinearModule& module : modules) {
+    const LinearScheme scheme = scheme_of(schemes, module.name);
+    if (scheme != LinearScheme{} && scheme.weight != LinearScheme::Weight::int8)
+      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can express, found {}", module.name,
+           name_of(scheme));
+  }
+}
+
+JsonValue modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes) {
+  JsonValue description{{"model_quant_type", ""}};
+  std::string_view whole = "W8A16";  // the model's kind: that of its most quantized module
+  for (const OutputTensor& tensor : tensors) {
+    const std::string& name = tensor.spec.name;
+    const LinearScheme scheme = scheme_of(schemes, name.substr(0, name.rfind('.')));
+    const std::string_view kind = name.ends_with(".bias") ? "FLOAT" : kind_name(scheme);
+    if (scheme.input == LinearScheme::Input::fixed || (scheme.input == LinearScheme::Input::dynamic && whole == "W8A16")) whole = kind_name(scheme);
+    description[name] = kind;
+  }
+  description["model_quant_type"] = whole;
+  return description;
 }
 
 }  // namespace cermet

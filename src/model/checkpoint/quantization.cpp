@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "model/checkpoint/quantization_formats.hpp"
+#include "model/checkpoint/compressed_tensors.hpp"
+#include "model/checkpoint/modelslim.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::string_view descriptor_file = "quant_model_description.json";
 constexpr JsonLimits quantization_limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
 
 /// Calls add(module) for the projections of attention, feed-forward parts and experts, and with `routers` for routers.
@@ -52,9 +52,9 @@ Quantization read_quantization(const std::filesystem::path& folder, const ModelC
   if (stated && older) older->unexpected("none beside quantization_config");
   if (!stated) stated = older;
   std::error_code ignored;
-  if (std::filesystem::exists(folder / descriptor_file, ignored)) {
-    if (stated) stated->unexpected(fmt::format("none beside {}", descriptor_file));
-    return read_modelslim(JsonDocument::read(folder / descriptor_file, quantization_limits).root(), config);
+  if (std::filesystem::exists(folder / modelslim_description_file, ignored)) {
+    if (stated) stated->unexpected(fmt::format("none beside {}", modelslim_description_file));
+    return read_modelslim(JsonDocument::read(folder / modelslim_description_file, quantization_limits).root(), config);
   }
   return stated ? read_compressed_tensors(*stated, config) : Quantization{};
 }

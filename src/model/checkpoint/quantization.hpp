@@ -12,6 +12,14 @@
 
 namespace cermet {
 
+/// Schemes by module; modules that are not here stay as they are.
+using SchemeMap = std::unordered_map<std::string, LinearScheme>;
+
+inline LinearScheme scheme_of(const SchemeMap& schemes, const std::string& module) {
+  const auto found = schemes.find(module);
+  return found == schemes.end() ? LinearScheme{} : found->second;
+}
+
 struct Quantization {
   /// How a checkpoint stores quantized values and scales. `none`: its weights are unquantized; modules with a scheme
   /// are quantized while they load, per row with absmax / 127.
@@ -19,7 +27,7 @@ struct Quantization {
   Format format = Format::none;
   /// By the module's name in the checkpoint, "model.layers.0.self_attn.q_proj"; modules that are not here are
   /// unquantized.
-  std::unordered_map<std::string, LinearScheme> modules;
+  SchemeMap modules;
   /// Dynamically quantized int8 inputs: absmax / range is the scale. 127, as in other runtimes; with 127.5 the largest
   /// value lies halfway between two quantized values, and the last bit of a float decides.
   double range = 127;
@@ -30,10 +38,7 @@ struct Quantization {
   std::unordered_map<std::string, float> input_offsets = {};
 
   /// The module's scheme.
-  LinearScheme of(const std::string& module) const {
-    const auto found = modules.find(module);
-    return found == modules.end() ? LinearScheme{} : found->second;
-  }
+  LinearScheme of(const std::string& module) const { return scheme_of(modules, module); }
   /// Quantized values and scales are tensors of the checkpoint.
   bool stored() const { return format != Format::none; }
 };

@@ -1,20 +1,21 @@
 // The descriptor of the compressed-tensors formats: `quantization_config` in config.json. Format: https://github.com/vllm-project/compressed-tensors;
-// docs/formats.md lists what is written.
+// docs/formats.md lists what is read and written.
 #pragma once
 
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "io/json_file.hpp"
 #include "io/json_value.hpp"
+#include "model/checkpoint/quantization.hpp"
 #include "model/linear_modules.hpp"
-#include "model/linear_scheme.hpp"
 
 namespace cermet {
 
-/// Schemes by module; modules that are not here stay as they are.
-using SchemeMap = std::unordered_map<std::string, LinearScheme>;
+/// Reads formats int-quantized, float-quantized and naive-quantized, of 8 bits and symmetric, weights per-channel or per-tensor, inputs unquantized,
+/// dynamic per-token, or static. Throws Error naming the field that asks for anything else.
+Quantization read_compressed_tensors(Json root, const ModelConfig& config);
 
 /// What stands under "quantization_config": a group for each scheme, and the modules that stay in 16 bit under "ignore". Throws Error(invalid_argument) where
 /// nothing is quantized.

@@ -1,4 +1,4 @@
-#include "quant/modelslim.hpp"
+#include "model/checkpoint/modelslim_tensors.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "format/element.hpp"
+#include "model/checkpoint/modelslim.hpp"
 
 namespace cermet {
 namespace {
@@ -188,23 +189,7 @@ std::vector<OutputTensor> merged(Table& table, std::unordered_map<std::string, s
   return out;
 }
 
-const LinearScheme* scheme_in(const SchemeMap& schemes, const std::string& module) {
-  const auto found = schemes.find(module);
-  return found == schemes.end() || found->second == LinearScheme{} ? nullptr : &found->second;
-}
-
-const char* kind_of(const LinearScheme& scheme) { return scheme.input == Input::fixed ? "W8A8" : scheme.input == Input::dynamic ? "W8A8_DYNAMIC" : "W8A16"; }
-
 }  // namespace
-
-void require_modelslim_schemes(std::span<const LinearModule> modules, const SchemeMap& schemes) {
-  for (const LinearModule& module : modules) {
-    const LinearScheme* scheme = scheme_in(schemes, module.name);
-    if (scheme && scheme->weight != LinearScheme::Weight::int8)
-      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can express, found {}", module.name,
-           name_of(*scheme));
-  }
-}
 
 std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
                                        std::vector<std::string>* rounded) {
@@ -212,10 +197,10 @@ std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors,
   Table table(tensors);
   std::unordered_map<std::string, std::vector<OutputTensor>> added;
   for (const LinearModule& module : modules) {
-    const LinearScheme* scheme = scheme_in(schemes, module.name);
-    if (!scheme) continue;
+    const LinearScheme scheme = scheme_of(schemes, module.name);
+    if (scheme == LinearScheme{}) continue;
     std::vector<OutputTensor>& out = added[module.name + ".weight"];
-    if (scheme->input == Input::fixed) {
+    if (scheme.input == Input::fixed) {
       add_fixed(module.name, table, out, rounded);
     } else {
       const TensorSpec& scale = table.at(module.name + ".weight_scale").spec;
@@ -230,9 +215,9 @@ std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensor
   Table table(tensors);
   std::unordered_map<std::string, std::vector<OutputTensor>> added;
   for (const LinearModule& module : modules) {
-    const LinearScheme* scheme = scheme_in(schemes, module.name);
-    if (!scheme) continue;
-    if (scheme->input == Input::fixed) {
+    const LinearScheme scheme = scheme_of(schemes, module.name);
+    if (scheme == LinearScheme{}) continue;
+    if (scheme.input == Input::fixed) {
       restore_fixed(module.name, table, added[module.name + ".weight"], dtype);
     } else {
       require_zero(table.find(module.name + ".weight_offset"));
@@ -240,20 +225,6 @@ std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensor
     }
   }
   return merged(table, std::move(added));
-}
-
-JsonValue modelslim_description(const std::vector<OutputTensor>& tensors, const SchemeMap& schemes) {
-  JsonValue description{{"model_quant_type", ""}};
-  const char* whole = "W8A16";  // the model's kind: that of its most quantized module
-  for (const OutputTensor& tensor : tensors) {
-    const std::string& name = tensor.spec.name;
-    const LinearScheme* scheme = scheme_in(schemes, name.substr(0, name.rfind('.')));
-    const char* kind = !scheme || name.ends_with(".bias") ? "FLOAT" : kind_of(*scheme);
-    if (scheme && (scheme->input == Input::fixed || (scheme->input == Input::dynamic && std::string_view(whole) == "W8A16"))) whole = kind_of(*scheme);
-    description[name] = kind;
-  }
-  description["model_quant_type"] = whole;
-  return description;
 }
 
 }  // namespace cermet
