@@ -12,10 +12,19 @@
 
 namespace cermet {
 
+/// How the work items of a launch divide the bytes of an operand: `items_each` neighbouring items have a tile of `bytes_each` bytes together, and tiles lie one
+/// after the other from the first byte. Without, any item may touch any byte.
+struct ItemTiles {
+  std::uint32_t items_each = 0;
+  std::int64_t bytes_each = 0;
+  friend bool operator==(const ItemTiles&, const ItemTiles&) = default;
+};
+
 /// Memory that a launch touches, from the first to the last byte; of strided memory what lies between is included.
 struct ByteRange {
   const std::byte* begin = nullptr;
   std::int64_t bytes = 0;
+  ItemTiles tiles = {};
 
   bool overlaps(const ByteRange& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
   friend bool operator==(const ByteRange&, const ByteRange&) = default;

@@ -53,36 +53,45 @@ LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::strin
   return linked;
 }
 
-std::vector<std::byte> linked_table(std::span<const LinkedInstance> instances) {
+LinkedTable linked_table(std::span<const LinkedInstance> instances) {
   std::vector<bool> is_needed(instances.size());
-  std::int64_t needs = 0, items = 0;
+  std::int64_t needs = 0, blocks = 0;
   for (std::size_t i = 0; i < instances.size(); ++i) {
-    for (const linked::Need& need : instances[i].needs) {
+    const LinkedInstance& instance = instances[i];
+    require(instance.blocks > 0 && instance.blocks <= instance.items, "link: expected 1 to {} blocks for the items of instance {}, found {}", instance.items, i,
+            instance.blocks);
+    for (const linked::Need& need : instance.needs) {
       require(need.instance < i, "link: expected instance {} to need earlier ones, found instance {}", i, need.instance);
       const std::uint32_t available = instances[need.instance].items;
       require(need.items <= available, "link: expected instance {} to need at most {} items of instance {}, found {}", i, available, need.instance, need.items);
       is_needed[need.instance] = true;
     }
-    needs += static_cast<std::int64_t>(instances[i].needs.size());
-    items += instances[i].items;
+    needs += static_cast<std::int64_t>(instance.needs.size());
+    blocks += instance.blocks;
   }
-  require(items < std::int64_t{1} << 32, "link: expected fewer than 2^32 work items, found {}", items);
-  const auto count = static_cast<std::int64_t>(instances.size());
-  const std::int64_t needs_at = count * static_cast<std::int64_t>(sizeof(linked::Instance));
+  require(blocks < std::int64_t{1} << 31, "link: expected fewer than 2^31 thread blocks, found {}", blocks);
+  const std::int64_t needs_at = static_cast<std::int64_t>(instances.size() * sizeof(linked::Instance));
   std::int64_t params_at = round_up(needs_at + needs * static_cast<std::int64_t>(sizeof(linked::Need)), linked::params_alignment);
-  std::vector<std::byte> table(static_cast<std::size_t>(params_at));
-  std::uint32_t first_item = 0, first_need = 0;
+  LinkedTable table;
+  table.bytes.resize(static_cast<std::size_t>(params_at));
+  std::uint32_t first_need = 0;
   for (std::size_t i = 0; i < instances.size(); ++i) {
     const LinkedInstance& from = instances[i];
-    const auto own_needs = static_cast<std::uint32_t>(from.needs.size());
-    put(table, static_cast<std::int64_t>(i * sizeof(linked::Instance)),
-        linked::Instance{from.body, first_item, from.items, first_need, own_needs, is_needed[i], static_cast<std::uint64_t>(params_at)});
-    for (const linked::Need& need : from.needs) put(table, needs_at + first_need++ * static_cast<std::int64_t>(sizeof(linked::Need)), need);
-    first_item += from.items;
+    const linked::Instance written{.body = from.body,
+                                   .items = from.items,
+                                   .first_block = table.blocks,
+                                   .blocks = from.blocks,
+                                   .first_need = first_need,
+                                   .needs = static_cast<std::uint32_t>(from.needs.size()),
+                                   .announces = is_needed[i],
+                                   .params = static_cast<std::uint64_t>(params_at)};
+    put(table.bytes, static_cast<std::int64_t>(i * sizeof(linked::Instance)), written);
+    for (const linked::Need& need : from.needs) put(table.bytes, needs_at + first_need++ * static_cast<std::int64_t>(sizeof(linked::Need)), need);
+    table.blocks += from.blocks;
     const auto bytes = static_cast<std::int64_t>(from.parameters.size());
-    table.resize(static_cast<std::size_t>(params_at + round_up(bytes, linked::params_alignment)));
-    if (bytes > 0) std::memcpy(table.data() + params_at, from.parameters.data(), from.parameters.size());
-    params_at = static_cast<std::int64_t>(table.size());
+    table.bytes.resize(static_cast<std::size_t>(params_at + round_up(bytes, linked::params_alignment)));
+    if (bytes > 0) std::memcpy(table.bytes.data() + params_at, from.parameters.data(), from.parameters.size());
+    params_at = static_cast<std::int64_t>(table.bytes.size());
   }
   return table;
 }

@@ -7,8 +7,8 @@
 
 namespace cermet::jit {
 
-/// Tasks behind one entry function: (linked::Params, uint32). Its blocks are as wide as the widest task; narrower ones run in the first threads. A block
-/// works through a table of instances, each a body with parameters and items of its own. Launch at most as many blocks as are resident at once.
+/// Tasks behind one entry function: (linked::Params, uint32). Its blocks are as wide as the widest task; narrower ones run in the first threads. A table
+/// lists instances, each a body with parameters, items and thread blocks of its own.
 struct LinkedImage {
   Image image;                        ///< its function is `entry_name`
   std::vector<std::uint32_t> bodies;  ///< of each program: equal ones are linked once
@@ -19,14 +19,18 @@ struct LinkedImage {
 /// Links programs without clusters. Needs a native architecture ("sm_90a"). Throws as `build` does.
 LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::string& architecture, Report* report = nullptr, const Options& options = {});
 
-/// A use of a body in a linked launch.
+/// A use of a body in a linked launch: `items` work items over `blocks` thread blocks.
 struct LinkedInstance {
-  std::uint32_t body = 0, items = 0;
+  std::uint32_t body = 0, items = 0, blocks = 0;
   std::span<const std::byte> parameters;  ///< Task::Params
   std::vector<linked::Need> needs = {};   ///< of earlier instances: how many of their items must have ended before one of these computes
 };
 
-/// The table that linked::Params names, to be copied to device memory at a multiple of linked::params_alignment.
-std::vector<std::byte> linked_table(std::span<const LinkedInstance> instances);
+/// What a linked launch reads, to be copied to device memory at a multiple of linked::params_alignment, and its thread blocks.
+struct LinkedTable {
+  std::vector<std::byte> bytes;
+  std::uint32_t blocks = 0;
+};
+LinkedTable linked_table(std::span<const LinkedInstance> instances);
 
 }  // namespace cermet::jit

@@ -57,7 +57,7 @@ std::string dispatcher_source(std::span<const std::string> names, int width, std
 extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ cermet::linked::Params params, unsigned) {{
   extern __shared__ __align__(1024) char smem[];
   volatile auto& work = *reinterpret_cast<volatile cermet::linked::Work*>(smem + {});
-  cermet::linked::run_instances(params, work, [&](unsigned body) {{
+  cermet::linked::run_instance(params, work, [&](unsigned body) {{
     switch (body) {{
 {}    }}
   }});

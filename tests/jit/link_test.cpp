@@ -69,18 +69,20 @@ TEST_F(Link, WhatCannotBeLinkedIsRefused) {
 TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
   const std::string first = "parameters of the first", second(100, 'x');
   const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
-  const std::vector<LinkedInstance> instances{{0, 10, bytes(first)}, {1, 5, bytes(second), {{0, 10}}}, {0, 7, bytes(first), {{0, 3}, {1, 5}}}};
-  const std::vector<std::byte> table = linked_table(instances);
+  const std::vector<LinkedInstance> instances{{0, 10, 4, bytes(first)}, {1, 5, 5, bytes(second), {{0, 10}}}, {0, 7, 2, bytes(first), {{0, 3}, {1, 5}}}};
+  const LinkedTable table = linked_table(instances);
+  EXPECT_EQ(table.blocks, 11u);
   const auto at = [&]<class T>(std::size_t offset, T) {
     T value;
-    std::memcpy(&value, table.data() + offset, sizeof(T));
+    std::memcpy(&value, table.bytes.data() + offset, sizeof(T));
     return value;
   };
   const auto instance = [&](std::size_t i) { return at(i * sizeof(linked::Instance), linked::Instance{}); };
   const std::size_t needs = 3 * sizeof(linked::Instance);
   EXPECT_EQ(instance(1).body, 1u);
-  EXPECT_EQ(instance(1).first_item, 10u);
-  EXPECT_EQ(instance(2).first_item, 15u);
+  EXPECT_EQ(instance(1).first_block, 4u);
+  EXPECT_EQ(instance(2).first_block, 9u);
+  EXPECT_EQ(instance(2).blocks, 2u);
   EXPECT_EQ(instance(2).items, 7u);
   EXPECT_EQ(instance(2).first_need, 1u);
   EXPECT_EQ(instance(2).needs, 2u);
@@ -90,15 +92,18 @@ TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(instance(i).params % linked::params_alignment, 0u);
     const std::string& text = i == 1 ? second : first;
-    EXPECT_EQ(std::memcmp(table.data() + instance(i).params, text.data(), text.size()), 0) << i;
+    EXPECT_EQ(std::memcmp(table.bytes.data() + instance(i).params, text.data(), text.size()), 0) << i;
   }
 }
 
 TEST(LinkedTable, NeedsThatNothingCouldMeetAreRefused) {
   const auto refusal = [](std::vector<LinkedInstance> instances) { return error_text([&] { linked_table(instances); }); };
-  EXPECT_EQ(refusal({{0, 4, {}, {{0, 4}}}}), "link: expected instance 0 to need earlier ones, found instance 0");
-  EXPECT_EQ(refusal({{0, 4, {}}, {0, 4, {}, {{0, 5}}}}), "link: expected instance 1 to need at most 4 items of instance 0, found 5");
-  EXPECT_EQ(refusal({{0, 4000000000u, {}}, {0, 400000000u, {}}}), "link: expected fewer than 2^32 work items, found 4400000000");
+  EXPECT_EQ(refusal({{0, 4, 1, {}, {{0, 4}}}}), "link: expected instance 0 to need earlier ones, found instance 0");
+  EXPECT_EQ(refusal({{0, 4, 1, {}}, {0, 4, 1, {}, {{0, 5}}}}), "link: expected instance 1 to need at most 4 items of instance 0, found 5");
+  EXPECT_EQ(refusal({{0, 4, 5, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 5");
+  EXPECT_EQ(refusal({{0, 4, 0, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 0");
+  const std::uint32_t many = 1u << 30;
+  EXPECT_EQ(refusal({{0, many, many, {}}, {0, many, many, {}}}), "link: expected fewer than 2^31 thread blocks, found 2147483648");
 }
 
 }  // namespace

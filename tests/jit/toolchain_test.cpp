@@ -51,6 +51,54 @@ TEST_F(Toolchain, ErrorsCarryFileLineAndReason) {
   EXPECT_NE(error.find("generated.cu(4): error"), std::string::npos) << error;
 }
 
+/// A task in two halves, with a ring or without, that adds up what it fetched.
+cuda::Program halves(bool ring, int threads) {
+  const std::string_view more = ring ? ", Ring& ring" : "", stage = ring ? "ring.stage()" : "0u";
+  const std::string ring_type = ring ? R"(
+  struct Ring {
+    uint32_t items = 0;
+    template <class Team> __device__ Ring(const Params&, Team team, char*) { team.sync(); }
+    template <class Team> __device__ void close(const Params&, Team team, char*) { team.sync(); }
+    __device__ uint32_t stage() const { return items % 2; }
+  };)"
+                                     : "";
+  return {.header = "kernel/cuda/device/team.cuh",
+          .task = "cermet::Halves",
+          .prelude = fmt::format(R"(namespace cermet {{
+struct Halves {{
+  struct Params {{ const float* weights; float* sums; }};{0}
+  template <class Team>
+  static __device__ void fetch(const Params& p, uint32_t item, Team team, char* smem{1}) {{
+    reinterpret_cast<float*>(smem)[{2} * Team::size + team.rank()] = p.weights[item * Team::size + team.rank()];
+  }}
+  template <class Team>
+  static __device__ void compute(const Params& p, uint32_t item, Team team, char* smem{1}) {{
+    team.sync_part(0, Team::size);
+    const float neighbour = reinterpret_cast<float*>(smem)[{2} * Team::size + (team.rank() ^ 32)];
+    if (team.any(neighbour > 0)) p.sums[item * Team::size + team.rank()] += neighbour;
+    {3}
+  }}
+}};
+}}
+)",
+                                 ring_type, more, stage, ring ? "++ring.items;" : ""),
+          .threads = threads,
+          .shared_bytes = 8 * threads};
+}
+
+TEST_F(Toolchain, CompilesAndLinksTasksInHalves) {
+  for (const char* architecture : {"sm_75", "sm_90a"})
+    for (const bool ring : {false, true}) {
+      const cuda::Program narrow = halves(ring, 64), wide = halves(ring, 128);
+      for (const Image& image : build(std::vector{narrow, wide}, architecture, nullptr, options))
+        EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+      const LinkedImage linked = link_tasks(std::vector{narrow, wide}, architecture, nullptr, options);
+      EXPECT_EQ(linked.bodies, (std::vector<std::uint32_t>{0, 1}));
+      // Those of the narrow team and of its part, beside the whole block's.
+      EXPECT_NE(linked.image.log.find("used 3 barriers"), std::string::npos) << linked.image.log;
+    }
+}
+
 TEST_F(Toolchain, LinksTasksIntoOneKernelWithoutSpills) {
   for (const char* architecture : {"sm_80", "sm_90a"}) {
     const LinkedImage linked = link_tasks(std::vector{embedding(0), embedding(1)}, architecture, nullptr, options);

@@ -32,6 +32,17 @@ std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
   return std::int64_t{target().multiprocessors} * std::max(1, programs_[program].loaded.blocks_per_multiprocessor);
 }
 
+ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each) {
+  ByteRange range = byte_range(view);
+  const int leading = view.present ? view.shape.rank() - dense : 0;
+  if (leading <= 0) return range;
+  for (int a = 0; a + 1 < leading; ++a)
+    if (view.strides[a] != view.strides[a + 1] * view.shape[a + 1]) return range;
+  const std::int64_t row = view.strides[leading - 1] * static_cast<std::int64_t>(size_of(view.dtype));
+  if (row > 0) range.tiles = {static_cast<std::uint32_t>(items_each), rows_each * row};
+  return range;
+}
+
 std::string_view short_name(const Program& program) {
   constexpr std::string_view before = "kernel/cuda/device/", after = ".cuh";
   std::string_view name = program.header;

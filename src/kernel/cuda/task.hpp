@@ -45,6 +45,10 @@ struct LoadedProgram {
   bool alternates = false, fallback = false;
 };
 
+/// What a view covers, in rows that items of a launch share out: `items_each` neighbouring items have `rows_each` rows. A row is the last `dense` dimensions.
+/// Rows that are not evenly apart are not shared out: any item may touch them.
+ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each = 1);
+
 /// What a program is, for readers: "gemm/hopper".
 std::string_view short_name(const Program& program);
 /// The same programs as fallbacks.
@@ -67,7 +71,8 @@ class TaskQueue {
   /// A matrix product of the vendor's library.
   void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
   /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace, which is right for a kernel of one
-  /// launch and keeps others from running beside those that they could.
+  /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) lets an item of a later launch start when
+  /// those items have ended whose bytes it touches (device/dependency.hpp).
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
 
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.

@@ -1,5 +1,4 @@
-// Tasks of one launch that were compiled apart: a block takes its items of one instance after another. Blocks must not be more than are resident at once, and
-// an instance needs only earlier ones: then the first of all items that have not ended never waits.
+// Tasks of one launch that were compiled apart. Each thread block has items of one instance.
 #pragma once
 
 #include "kernel/cuda/device/handoff.cuh"
@@ -10,6 +9,7 @@ namespace cermet::linked {
 
 /// A block's work for one instance: items first, first + step, ... below end. It lies in shared memory, where it costs the bodies no registers.
 struct Work {
+  uint32_t body;
   const void* params;
   const Need* needs;
   uint32_t need_count;
@@ -41,32 +41,36 @@ __device__ __forceinline__ void run_body(const volatile Work& work, char* smem) 
   ring.close(p, team, smem);
 }
 
-/// run(body, work) for every instance of which this block has items.
+/// Calls run(body) for the instance that is this block's. Blocks count themselves as they start: who needs another's items only ever waits for blocks that
+/// started before. There is no loop over instances, because what does not change in it (all that follows from a thread's index) would be kept in registers
+/// for every body at once.
 template <class Run>
-__device__ __forceinline__ void run_instances(const Params& p, volatile Work& work, Run&& run) {
+__device__ __forceinline__ void run_instance(const Params& p, volatile Work& work, Run&& run) {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-#pragma unroll 1
-  for (uint32_t i = 0; i < p.instances; ++i) {
-    const Instance& instance = reinterpret_cast<const Instance*>(p.table)[i];
-    const uint32_t first = (blockIdx.x + gridDim.x - instance.first_item % gridDim.x) % gridDim.x;
-    if (first >= instance.items) continue;
-    if (threadIdx.x == 0) {
-      work.params = p.table + instance.params;
-      work.needs = reinterpret_cast<const Need*>(p.table + p.instances * sizeof(Instance)) + instance.first_need;
-      work.need_count = instance.needs;
-      work.first = first;
-      work.end = instance.items;
-      work.step = gridDim.x;
-      work.ended = p.ended;
-      work.announced = instance.announces != 0 ? p.ended + i : nullptr;
+  if (threadIdx.x == 0) {
+    const uint32_t block = atomicAdd(p.counters + p.instances, 1u);
+    const auto* const instances = reinterpret_cast<const Instance*>(p.table);
+    uint32_t low = 0, high = p.instances;  // the last instance whose first block is not after this one
+    while (high - low > 1) {
+      const uint32_t middle = (low + high) / 2;
+      (instances[middle].first_block <= block ? low : high) = middle;
     }
-    __syncthreads();
-    run(instance.body);
-    __syncthreads();  // the next body uses the same shared memory
+    const Instance& instance = instances[low];
+    work.body = instance.body;
+    work.params = p.table + instance.params;
+    work.needs = reinterpret_cast<const Need*>(instances + p.instances) + instance.first_need;
+    work.need_count = instance.needs;
+    work.first = block - instance.first_block;
+    work.end = instance.items;
+    work.step = instance.blocks;
+    work.ended = p.counters;
+    work.announced = instance.announces != 0 ? p.counters + low : nullptr;
   }
+  __syncthreads();
+  run(work.body);
 }
 
 }  // namespace cermet::linked

@@ -17,10 +17,10 @@ struct Need {
   uint32_t items;  ///< how many of it, whichever
 };
 
-/// One use of a body. The items of all instances are numbered on, in the order of the instances.
+/// One use of a body. The thread blocks of all instances are numbered on, in the order of the instances.
 struct Instance {
-  uint32_t body;
-  uint32_t first_item, items;
+  uint32_t body, items;
+  uint32_t first_block, blocks;
   uint32_t first_need, needs;  ///< in the list of all needs
   uint32_t announces;          ///< others need it, so that its counter counts
   uint64_t params;             ///< where they are, in bytes from the table's start
@@ -29,7 +29,7 @@ struct Instance {
 /// Parameters of a linked launch. The table: [instances] Instance, all needs, the instances' parameters.
 struct Params {
   const char* table;
-  uint32_t* ended;  ///< [instances]: items that have ended; zeros before the launch
+  uint32_t* counters;  ///< [instances + 1]: items that have ended, then blocks that have started; zeros before the launch
   uint32_t instances;
 };
 

@@ -38,7 +38,9 @@ void launch(const LaunchArgs& args) {
                                  .wide_ids = ids.dtype == DType::i64,
                                  .vectors = has_vector_rows(table) && has_vector_rows(out),
                                  .tokens = tokens.make()};
+  if (tokens.count() == 0) return;
   args.queue->run(0, tokens.count(), params);
+  args.queue->declare({rows_of_items(ids, 0, 1), byte_range(table)}, {rows_of_items(out, 1, 1)});
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// Bodies of tasks know their team and nothing of the block, the grid or other tasks: only then can they be linked with others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "kernel/cuda/sources.hpp"
+
+namespace cermet {
+namespace {
+
+/// What a body must not say. Shared memory is what its caller hands in.
+constexpr std::array<std::string_view, 9> forbidden{"threadIdx",   "blockIdx",      "blockDim", "gridDim",   "__syncthreads",
+                                                    "cooperative", "named_barrier", "bar.sync", "__shared__"};
+
+/// Files that implement teams and the entry of tasks.
+constexpr std::array<std::string_view, 5> implement{"team.cuh", "entry.cuh", "overlap.cuh", "linked.cuh", "ptx/barrier.cuh"};
+
+/// Families that are not converted yet. To be deleted with the last of them.
+constexpr std::array<std::string_view, 4> waiting{"gemm/", "gemv/", "rowwise/", "pointwise/"};
+
+/// "file: line N: word" for each use in a text, comments included.
+std::vector<std::string> uses_in(std::string_view file, std::string_view text) {
+  std::vector<std::string> found;
+  for (const std::string_view word : forbidden)
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1))
+      found.push_back(fmt::format("{}: line {}: {}", file, 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'), word));
+  return found;
+}
+
+TEST(Teams, AUseIsFound) {
+  EXPECT_EQ(uses_in("a.cuh", "int a;\nint b = threadIdx.x;\n"), (std::vector<std::string>{"a.cuh: line 2: threadIdx"}));
+  EXPECT_TRUE(uses_in("a.cuh", "team.sync();").empty());
+}
+
+TEST(Teams, BodiesKnowNothingOfTheBlockAndTheGrid) {
+  constexpr std::string_view folder = "kernel/cuda/device/";
+  std::vector<std::string> found;
+  std::size_t files = 0;
+  for (const cuda::SourceHeader& header : cuda::embedded_sources()) {
+    std::string_view name = header.name;
+    if (!name.starts_with(folder)) continue;
+    name.remove_prefix(folder.size());
+    if (std::ranges::find(implement, name) != implement.end()) continue;
+    if (std::ranges::any_of(waiting, [&](std::string_view family) { return name.starts_with(family); })) continue;
+    ++files;
+    for (std::string& use : uses_in(name, header.text)) found.push_back(std::move(use));
+  }
+  EXPECT_GT(files, 60u);
+  EXPECT_EQ(fmt::format("{}", fmt::join(found, "\n")), "");
+}
+
+}  // namespace
+}  // namespace cermet
