@@ -74,7 +74,8 @@ inline std::uint64_t digest_of(std::span<const cuda::Program> programs) {
   std::uint64_t digest = 0xcbf29ce484222325;
   for (const cuda::Program& p : programs)
     for (const char c : fmt::format("{} {} {} {} {} {} {} {} {};", p.header, p.task, p.threads, p.shared_bytes, p.min_blocks, p.cluster, p.may_spill,
-                                    p.alternates, p.fallback))
+                                    p.alternates, p.fallback) +
+                            p.prelude)
       digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return digest;
 }
