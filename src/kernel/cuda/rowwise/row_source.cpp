@@ -170,17 +170,20 @@ struct Source {{
     if (std::ranges::find(steps, true) != steps.end()) made.steps += step_source(p_.tile, "        ", steps);
     return made;
   }
-  /// Between passes: makes the second convert the row again, which takes fewer registers than to keep its values; but not where both compute the same
-  /// functions of it.
-  std::string forget(std::span<const Source> first, std::span<const Source> second) const {
+  /// Between passes: makes the second convert the row again, which takes fewer registers than to keep its values. Not where both compute the same functions
+  /// of it, nor between two short passes over it.
+  std::string forget(std::span<const Source> first, std::span<const Source> second, bool stores) const {
     const std::span<const Source> row(&p_.row, 1);
     const std::vector<bool> a = p_.steps_behind(first, row), b = p_.steps_behind(second, row);
+    bool is_long = stores;
     for (std::size_t i = 0; i < a.size(); ++i) {
       const OpKind function = p_.tile.steps[i].function;
       const bool cheap = function == OpKind::add || function == OpKind::sub || function == OpKind::mul || function == OpKind::cast;
-      if (a[i] && b[i] && !p_.row_steps[i] && !cheap) return "";
+      if (!b[i] || p_.row_steps[i] || cheap) continue;
+      if (a[i]) return "";
+      is_long = true;
     }
-    return "    row.forget_values();\n";
+    return is_long ? "    row.forget_values();\n" : "";
   }
   static std::string each(const Pass& pass, const std::string& declarations, const std::string& statements, const std::string& after) {
     return fmt::format(R"(    row.each([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, const float (&v)[width]) {{
@@ -197,7 +200,7 @@ struct Source {{
     const std::span<const Source> values(&r.value, 1);
     const std::string value = value_source(r.value);
     std::string text = row_steps_behind(values);
-    if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values);
+    if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values, false);
     const bool maximum = r.kind == Kind::max;
     const int chains = r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
     const std::string part = fmt::format("part{}[k % {}]", i, chains), first = maximum ? "-infinity()" : "0";
@@ -222,7 +225,7 @@ struct Source {{
     const std::vector<Source> last = values;
     std::string text = row_steps_behind(values);
     if (p_.quantization) values.pop_back();
-    if (!p_.reductions.empty()) text += forget(std::span(&p_.reductions.back().value, 1), last);
+    if (!p_.reductions.empty()) text += forget(std::span(&p_.reductions.back().value, 1), last, true);
     if (values.empty()) return text + quantize(quantization);
     text += "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
     if (!p_.quantization) return text + "    store();\n";
