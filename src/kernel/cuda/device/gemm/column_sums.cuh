@@ -2,15 +2,16 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/column_sums.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
 
 struct ColumnSums {
   using Params = ColumnSumsParams;
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, n = static_cast<int>(item) * column_sums_item + static_cast<int>(threadIdx.x) / 32;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int lane = static_cast<int>(lane_index()), n = static_cast<int>(item) * column_sums_item + static_cast<int>(team.warp());
     if (n >= p.n) return;
     const int8_t* const row = p.b + n * p.b_row;
     int32_t sum = 0;

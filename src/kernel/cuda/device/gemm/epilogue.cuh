@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
+#include "kernel/cuda/device/team.cuh"
 #include "kernel/cuda/device/tile/epilogue.cuh"
 
 namespace cermet::gemm {
@@ -47,7 +48,7 @@ template <class Out, int First, int Columns, class Results, class Address>
 __device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
   static_assert(Columns % load_columns == 0);
-  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  const int lane = static_cast<int>(lane_index()), g = lane / 4, t = lane % 4;
   const auto pair_of = [&](int j, int h) {
     const int column = First + 8 * j;
     return results.pair(column / 2 + 2 * h, h, column + 2 * t, j % 4);
@@ -93,7 +94,7 @@ __device__ __forceinline__ void store_pieces(Results& results, char* staging, co
     write_fragments<Out, I * width, width>(results, [&](int r, int byte) { return base + swizzled(r, byte / 16); });
     ptx::fence_async_shared();
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::tma_store_2d(base, map, column + I * width, row);
+    if (lane_index() == 0) ptx::tma_store_2d(base, map, column + I * width, row);
     ptx::bulk_commit();
   };
   for_constants<count>(piece);
@@ -107,7 +108,7 @@ __device__ __forceinline__ void wait_for_rows() { ptx::bulk_wait_read<0>(); }
 template <class Out, int Columns, int Chunk, int Pitch, class Results>
 __device__ __forceinline__ void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
   constexpr int bytes = sizeof(Out), lanes = Chunk * bytes / 16, step = 32 / lanes;  // lanes that write a row, rows that the warp writes at a time
-  const int lane = static_cast<int>(threadIdx.x) % 32, own = lane % lanes * (16 / bytes);
+  const int lane = static_cast<int>(lane_index()), own = lane % lanes * (16 / bytes);
   const auto chunk = [&]<int I>(Constant<I>) {
     __syncwarp();
     write_fragments<Out, I * Chunk, Chunk>(results, [&](int r, int byte) { return staging + r * Pitch + byte; });

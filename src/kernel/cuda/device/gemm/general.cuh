@@ -10,20 +10,19 @@
 
 namespace cermet::gemm {
 
-template <GeneralConfig C, bool Tensor>
+template <GeneralConfig C, class Team, bool Tensor>
 struct CoreOf {
-  using type = SimtCore<C>;
+  using type = SimtCore<C, Team>;
 };
-template <GeneralConfig C>
-struct CoreOf<C, true> {
-  using type = TensorCore<C>;
+template <GeneralConfig C, class Team>
+struct CoreOf<C, Team, true> {
+  using type = TensorCore<C, Team>;
 };
 
-/// E: the epilogue, see tile/epilogue.cuh.
-template <GeneralConfig C, class E>
-struct General {
+template <GeneralConfig C, class E, class Team>
+struct GeneralBody {
   using Params = GeneralParams;
-  using Core = typename CoreOf<C, C.tensor>::type;
+  using Core = typename CoreOf<C, Team, C.tensor>::type;
   using Sum = typename Core::Sum;
   using A = Element<C.a>;
   using B = Element<C.b>;
@@ -34,6 +33,7 @@ struct General {
   static constexpr int columns = C.dual ? tile / 2 : tile;
   static constexpr int scale_block = 128;
   static_assert(C.block == 64 || C.block == 128);
+  static_assert(Team::size == general_threads);
 
   /// What a tile of the result works on.
   struct Place {
@@ -160,6 +160,17 @@ struct General {
         place.y[row * p.y.row + n] = epilogue::rounded<Out>(value(i, j, n, x));
       }
     }
+  }
+};
+
+/// E: the epilogue, see tile/epilogue.cuh.
+template <GeneralConfig C, class E>
+struct General {
+  using Params = GeneralParams;
+
+  template <class Team>
+  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    GeneralBody<C, E, Team>::run(p, item, smem);
   }
 };
 

@@ -1,7 +1,7 @@
 // Rows sorted by group: which group and rows a tile covers.
 #pragma once
 
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
 
@@ -15,7 +15,7 @@ struct GroupTile {
 /// rows / block_m + groups of them. Offsets that fall or leave [0, rows] give no rows instead of undefined ones.
 template <class Index>
 __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, per_lane = (groups + 31) / 32;
+  const int lane = static_cast<int>(lane_index()), per_lane = (groups + 31) / 32;
   const int begin = min_of(lane * per_lane, groups), end = min_of(begin + per_lane, groups);
   const auto at = [&](int e) { return static_cast<int>(min_of<int64_t>(max_of<int64_t>(static_cast<int64_t>(offsets[e]), 0), rows)); };
   const auto tiles_of = [&](int e) { return max_of((at(e + 1) - at(e) + block_m - 1) / block_m, 0); };

@@ -5,34 +5,12 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
-#include "kernel/cuda/device/gemm/groups.cuh"
-#include "kernel/cuda/device/gemm/hopper.hpp"
 #include "kernel/cuda/device/gemm/hopper_results.cuh"
-#include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/gemm/hopper_tile.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
 namespace cermet::gemm {
-
-/// How the rows of a group are found.
-enum class Grouping : uint8_t { none, batches, offsets };
-
-struct HopperConfig {
-  DType a, b;
-  int n, k;
-  int block_m, block_n, stages;
-  int a_parts = 1;  ///< a is the sum of this many matrices, stacked
-  bool dual = false;
-  int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than float32; 0: never
-  bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
-  bool row_scale = false, column_scale = false;  ///< of blocks
-  Grouping grouping = Grouping::none;
-  DType offsets = DType::i32;
-  int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
-  bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
-  /// The block's calls take items blockIdx.x, + gridDim.x, ... in this order and nothing else uses its shared memory in between: the ring is set up once.
-  bool continuous = true;
-};
 
 /// E: the epilogue, see tile/epilogue.cuh.
 template <HopperConfig C, class E>
@@ -43,12 +21,12 @@ struct Hopper {
   using Out = Element<E::out>;
   using Sum = typename SumOf<C.a>::type;
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
+  using Place = HopperTile<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
   static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
-  static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
   static constexpr int a_bytes = C.block_m * HopperShape::tile_row, b_bytes = C.block_n * HopperShape::tile_row;
   static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
   static constexpr int promote = C.blocked ? 1 : C.promote;
@@ -83,46 +61,34 @@ struct Hopper {
     }
   };
 
-  /// A tile of the result. A whole warp constructs it.
-  struct Place {
-    int row, rows_end;  // of a and y, within the group where groups are batches
-    int n, group = 0;
+  /// The stages' barriers, and how many stages the block's tiles have taken so far.
+  struct Ring {
+    uint32_t stages = 0;
 
-    __device__ Place(const Params& p, uint32_t item) {
-      const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
-      if constexpr (C.grouping == Grouping::batches) {
-        group = static_cast<int>(item / (tiles_m * tiles_n));
-        item %= tiles_m * tiles_n;
+    template <class Team>
+    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
+      static_assert(Team::size == shape.threads());
+      const Shared shared(smem);
+      if (team.rank() == 0) {
+        for (int i = 0; i < C.stages; ++i) {
+          ptx::mbarrier_init(shared.full + i, 1);
+          ptx::mbarrier_init(shared.empty + i, consumers * 4);
+        }
+        ptx::fence_mbarrier_init();
+        ptx::prefetch_tensor_map(&p.a);
+        ptx::prefetch_tensor_map(&p.b);
+        if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
       }
-      if constexpr (C.grouping == Grouping::offsets) {
-        // Tiles of n first: a block's empty items then come after its others, and the ring's count is that of its calls.
-        n = static_cast<int>(item % tiles_n) * C.block_n;
-        const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, C.block_m, static_cast<int>(item / tiles_n));
-        group = found.group, row = found.row, rows_end = found.rows_end;
-      } else {
-        const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
-        const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
-        n = static_cast<int>(rest / size) * C.block_n;
-        row = static_cast<int>(first + rest % size) * C.block_m, rows_end = p.m;
-      }
+      ptx::fence_async_shared();
+      team.sync();
     }
-    __device__ bool empty() const { return C.grouping == Grouping::offsets && group < 0; }
+    template <class Team>
+    __device__ __forceinline__ void close(const Params&, Team team, char* smem) {
+      wait_for_rows();
+      team.sync();
+      if (team.rank() < 2 * C.stages) ptx::mbarrier_invalidate(Shared(smem).full + team.rank());
+    }
   };
-
-  static __device__ __forceinline__ void set_up(const Params& p, const Shared& shared) {
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(shared.full + i, 1);
-        ptx::mbarrier_init(shared.empty + i, consumers * 4);
-      }
-      ptx::fence_mbarrier_init();
-      ptx::prefetch_tensor_map(&p.a);
-      ptx::prefetch_tensor_map(&p.b);
-      if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
-    }
-    ptx::fence_async_shared();
-    __syncthreads();
-  }
 
   static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot) {
     const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
@@ -138,7 +104,7 @@ struct Hopper {
   }
 
   static __device__ __forceinline__ void release(const Shared& shared, int stage) {
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.empty + stage);
+    if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 
   /// Products of one stage, without waiting for them.
@@ -173,7 +139,7 @@ struct Hopper {
   static __device__ __forceinline__ void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot, int row,
                                                            float (&total)[own]) {
     Sum d[1][own];
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(lane_index());
     const float* const column_scale = p.column_scale + place.group * p.column_scale_group + place.n / 128 * p.column_scale_step;
     const float* const row_scale = p.row_scale + static_cast<int64_t>(row + lane / 4) * p.row_scale_step;
 #pragma unroll
@@ -210,15 +176,16 @@ struct Hopper {
     }
   }
 
-  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot) {
+  template <class Team>
+  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
     constexpr int parts = promote > 0 ? 1 : b_parts;
     using Results = HopperResults<E, C.block_n, C.n, parts, typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type>;
-    const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
+    const int warp = static_cast<int>(team.warp()) % 4;
     const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
     char* const columns = shared.columns + warpgroup * shape.column_bytes();
     if constexpr (shape.vector_bytes > 0) {
-      ptx::named_barrier(1 + warpgroup, 128);  // the previous tile's readers are done
-      Results::fetch(p.extra, p.column_sums, columns, place.n, place.group);
+      team.sync_part(warpgroup, 128);  // the previous tile's readers are done
+      Results::fetch(p.extra, p.column_sums, columns, static_cast<int>(team.rank()) % 128, place.n, place.group);
       ptx::cp_async_commit();
     }
     Sum d[b_parts][own];
@@ -234,7 +201,7 @@ struct Hopper {
     else multiply(shared, warpgroup, slot, d);
     if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
-      ptx::named_barrier(1 + warpgroup, 128);
+      team.sync_part(warpgroup, 128);
     }
     char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
     if constexpr (shape.bulk_results()) {
@@ -245,13 +212,14 @@ struct Hopper {
     }
   }
 
-  /// Weights to the L2 while earlier launches still run.
-  static __device__ void prefetch(const Params& p, uint32_t item) {
+  /// Of a block's first tile: weights to the L2.
+  template <class Team>
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
     if constexpr (C.constant_b && C.grouping == Grouping::none) {
-      if (threadIdx.x >= 32) return;
+      if (ring.stages > 0 || team.rank() >= 32) return;
       const Place place(p, item);
       constexpr int most = 16;
-      const int kt = static_cast<int>(threadIdx.x);
+      const int kt = static_cast<int>(lane_index());
       if (kt < min_of(most, k_tiles)) {
         ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
         if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
@@ -259,27 +227,20 @@ struct Hopper {
     }
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char* smem) {
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const Shared shared(smem);
-    const uint32_t round = C.continuous ? item / gridDim.x : 0;
-    if (round == 0) set_up(p, shared);
-    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+    const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
     const Place place(p, item);
-    if (!place.empty()) {
-      const Slot slot(round * k_tiles);
-      if (warpgroup == consumers) {
-        if (threadIdx.x / 32 % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot);
-        __syncwarp();
-      } else {
-        consume(p, shared, warpgroup, place, slot);
-      }
+    if (place.empty()) return;
+    const Slot slot(ring.stages);
+    if (warpgroup == consumers) {
+      if (team.warp() % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot);
+      __syncwarp();
+    } else {
+      consume(p, shared, team, warpgroup, place, slot);
     }
-    if (warpgroup != consumers && (!C.continuous || item + gridDim.x >= p.items)) wait_for_rows();
-    if constexpr (!C.continuous) {
-      __syncthreads();
-      if (threadIdx.x == 0)
-        for (int i = 0; i < 2 * C.stages; ++i) ptx::mbarrier_invalidate(shared.full + i);
-    }
+    ring.stages += k_tiles;
   }
 };
 

@@ -42,23 +42,23 @@ struct HopperResults {
   Values row_values[2] = {};    // of rows row + 8 h + lane / 4
   uint32_t loaded[slots > 0 ? slots : 1][4][2][2] = {};
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
 
   /// One value for each column of the tile, from global to shared memory.
   template <class T>
-  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int n) {
-    const int i = static_cast<int>(threadIdx.x) % 128 * per_16_bytes<T>;
+  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int rank, int n) {
+    const int i = rank * per_16_bytes<T>;
     if (i >= BlockN) return;
     const int valid = min_of(max_of(N - n - i, 0), per_16_bytes<T>);
     ptx::cp_async<16>(to + i * sizeof(T), valid > 0 ? from + n + i : from, valid * static_cast<int>(sizeof(T)));
   }
-  /// By a whole warpgroup.
-  static __device__ __forceinline__ void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int n, int group) {
+  /// By a whole warpgroup; `rank` of this thread in it.
+  static __device__ __forceinline__ void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int rank, int n, int group) {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I))
-        fetch_columns(columns + BlockN * Plan::before(I), static_cast<const Element<E::extra[I].dtype>*>(extra[I].data) + group * extra[I].group, n);
+        fetch_columns(columns + BlockN * Plan::before(I), static_cast<const Element<E::extra[I].dtype>*>(extra[I].data) + group * extra[I].group, rank, n);
     });
-    if constexpr (E::column_sums) fetch_columns(columns + BlockN * Plan::before(E::extras), column_sums, n);
+    if constexpr (E::column_sums) fetch_columns(columns + BlockN * Plan::before(E::extras), column_sums, rank, n);
   }
 
   /// Before the sums are there: what rows need, and the lines of what has a value for each place to the L2.

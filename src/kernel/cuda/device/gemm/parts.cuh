@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/parts.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
 
@@ -25,8 +25,9 @@ struct Parts {
     }
   }
 
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t at = static_cast<int64_t>(item) * parts_item + static_cast<int64_t>(threadIdx.x) * 8, size = static_cast<int64_t>(p.rows) * p.columns;
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t at = static_cast<int64_t>(item) * parts_item + static_cast<int64_t>(team.rank()) * 8, size = static_cast<int64_t>(p.rows) * p.columns;
     if (at >= size) return;
     const int64_t row = at / p.columns, column = at - row * p.columns;
     const auto* const from = reinterpret_cast<const Vector<float, 4>*>(static_cast<const float*>(p.x) + row * p.x_stride + column);

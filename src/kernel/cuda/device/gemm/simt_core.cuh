@@ -4,6 +4,7 @@
 
 #include "kernel/cuda/device/gemm/general.hpp"
 #include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
 
@@ -22,7 +23,7 @@ struct Unit<DType::i8> {
 __device__ __forceinline__ void multiply_add(float& sum, float a, float b) { sum = fmaf(a, b, sum); }
 __device__ __forceinline__ void multiply_add(int32_t& sum, int32_t a, int32_t b) { sum = __dp4a(a, b, sum); }
 
-template <GeneralConfig C>
+template <GeneralConfig C, class Team>
 struct SimtCore {
   using A = Element<C.a>;
   using B = Element<C.b>;
@@ -36,8 +37,8 @@ struct SimtCore {
   static constexpr int words = tile * depth / threads;   // that a thread loads of each operand
 
   /// Row of sums[i] and column of sums[..][j] in the tile: 4 or 2 neighbours in each half.
-  static __device__ int row_of(int i) { return place_of(static_cast<int>(threadIdx.x) / 16, i); }
-  static __device__ int column_of(int j) { return place_of(static_cast<int>(threadIdx.x) % 16, j); }
+  static __device__ int row_of(int i) { return place_of(static_cast<int>(Team::rank()) / 16, i); }
+  static __device__ int column_of(int j) { return place_of(static_cast<int>(Team::rank()) % 16, j); }
   static __device__ int place_of(int index, int i) { return (i < half ? 0 : tile / 2 - half) + index * half + i; }
 
   /// One operand's tile on its way to shared memory: unit u of thread t is (outer, k) at `place(u)`.
@@ -47,12 +48,12 @@ struct SimtCore {
 
     /// Four neighbours at a time, along k or along the outer axis.
     static __device__ int outer_of(int quad) {
-      if constexpr (Outer) return (static_cast<int>(threadIdx.x) + quad * threads) % (tile / 4) * 4;
-      else return (static_cast<int>(threadIdx.x) + quad * threads) / (depth / 4);
+      if constexpr (Outer) return (static_cast<int>(Team::rank()) + quad * threads) % (tile / 4) * 4;
+      else return (static_cast<int>(Team::rank()) + quad * threads) / (depth / 4);
     }
     static __device__ int unit_of(int quad) {
-      if constexpr (Outer) return (static_cast<int>(threadIdx.x) + quad * threads) / (tile / 4);
-      else return (static_cast<int>(threadIdx.x) + quad * threads) % (depth / 4) * 4;
+      if constexpr (Outer) return (static_cast<int>(Team::rank()) + quad * threads) / (tile / 4);
+      else return (static_cast<int>(Team::rank()) + quad * threads) % (depth / 4) * 4;
     }
     /// row(outer): address of (outer, 0), null past the end. `last` bounds k.
     template <class Row>
@@ -117,14 +118,14 @@ struct SimtCore {
     Word* const b_tile = a_tile + 2 * depth * pitch;
     Stage<A, C.a_outer> a;
     Stage<B, C.b_outer> b;
-    const int ty = static_cast<int>(threadIdx.x) / 16, tx = static_cast<int>(threadIdx.x) % 16;
+    const int ty = static_cast<int>(Team::rank()) / 16, tx = static_cast<int>(Team::rank()) % 16;
     a.load(a_row, p.a_k, first, last, p.a_vectors);
     b.load(b_row, p.b_k, first, last, p.b_vectors);
     int buffer = 0;
     for (int k = first; k < last; k += depth * steps, buffer ^= 1) {
       a.store(a_tile + buffer * depth * pitch);
       b.store(b_tile + buffer * depth * pitch);
-      __syncthreads();
+      Team::sync();
       if (k + depth * steps < last) {
         a.load(a_row, p.a_k, k + depth * steps, last, p.a_vectors);
         b.load(b_row, p.b_k, k + depth * steps, last, p.b_vectors);
@@ -142,7 +143,7 @@ struct SimtCore {
           for (int j = 0; j < own; ++j) multiply_add(sums[i][j], x[i], w[j]);
       }
     }
-    __syncthreads();  // the tiles are free
+    Team::sync();  // the tiles are free
   }
 
   static __device__ __forceinline__ void load_fragment(const Word* low, const Word* high, Word (&to)[own]) {

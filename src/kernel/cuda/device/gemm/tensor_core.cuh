@@ -7,10 +7,11 @@
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
 
-template <GeneralConfig C>
+template <GeneralConfig C, class Team>
 struct TensorCore {
   using T = Element<C.a>;
   static constexpr bool integers = C.a == DType::i8;
@@ -25,11 +26,11 @@ struct TensorCore {
   static_assert(slab * outer_pitch <= slab_bytes || integers);
   static_assert(C.stages >= 2);
 
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  static __device__ int warp_row() { return static_cast<int>(threadIdx.x) / 128 * (tile / 2); }
+  static __device__ int lane() { return static_cast<int>(lane_index()); }
+  static __device__ int warp_row() { return static_cast<int>(Team::rank()) / 128 * (tile / 2); }
   /// First column of the warp's products n: half of them in each half of the tile.
   static __device__ int warp_column(int n) {
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const int warp = static_cast<int>(Team::rank()) / 32 % 4;
     return (n < tiles / 2 ? 0 : tile / 2) + warp * (tile / 8) + n % (tiles / 2) * 8;
   }
   static __device__ int row_of(int i) { return warp_row() + i / 2 * 16 + i % 2 * 8 + lane() / 4; }
@@ -41,7 +42,7 @@ struct TensorCore {
     constexpr int elements = 16 / static_cast<int>(sizeof(T)), copies = tile * 4 / general_threads;
 #pragma unroll
     for (int i = 0; i < copies; ++i) {
-      const int at = static_cast<int>(threadIdx.x) + i * general_threads;
+      const int at = static_cast<int>(Team::rank()) + i * general_threads;
       if constexpr (Outer) {
         const int u = at / (tile / elements), outer = at % (tile / elements) * elements;
         int count = 0;  // neighbours that exist
@@ -98,7 +99,7 @@ struct TensorCore {
     int stage = 0;
     for (int k = first; k < last; k += slab) {
       ptx::cp_async_wait<C.stages - 2>();
-      __syncthreads();
+      Team::sync();
       load_slab(k + (C.stages - 1) * slab, stage == 0 ? C.stages - 1 : stage - 1);
       const char* const a_at = a_slab(stage);
 #pragma unroll
@@ -119,7 +120,7 @@ struct TensorCore {
       stage = stage + 1 == C.stages ? 0 : stage + 1;
     }
     ptx::cp_async_wait<0>();
-    __syncthreads();  // the slabs are free
+    Team::sync();  // the slabs are free
 #pragma unroll
     for (int i = 0; i < own; ++i)
 #pragma unroll

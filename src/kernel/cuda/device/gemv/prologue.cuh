@@ -1,38 +1,27 @@
 // A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that meet the lane's 16 bytes of weight.
 #pragma once
 
-#include "kernel/cuda/device/gemv/vectors.cuh"
-#include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/gemv/row_sums.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet::gemv {
 
-/// What a lane holds of a row: floats, or int8 where the weight is int8.
-template <Config C, int Held, bool Quantized = integer<C>>
-struct HeldRow {
-  float v[Held][lane_elements<C.w>];
-};
-template <Config C, int Held>
-struct HeldRow<C, Held, true> {
-  Piece v[Held];
-};
-
-template <Config C, RowShape S>
+template <Config C, RowShape S, class Team>
 struct RowLoader {
   static constexpr int count = lane_elements<C.w>;
   static constexpr bool changes = C.prologue.norm;
   using X = Element<C.x>;
   using Held = HeldRow<C, S.held>;
 
-  static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(threadIdx.x) % 32) * count; }
+  static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
 
   /// The reduction over the warps of a team, which hold a row between them. `scratch`: a float for each warp of the block.
   template <class Reduction>
   static __device__ __forceinline__ float team_reduce(float x, float* scratch) {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int warp = static_cast<int>(Team::warp());
     x = warp_reduce<Reduction>(x);
-    if (threadIdx.x % 32 == 0) scratch[warp] = x;
-    ptx::named_barrier(1, 32 * S.warps);
+    if (lane_index() == 0) scratch[warp] = x;
+    Team::sync_part(0, 32 * S.warps);
     float sum = scratch[warp / S.along * S.along];
 #pragma unroll
     for (int i = 1; i < S.along; ++i) sum = Reduction::combine(sum, scratch[warp / S.along * S.along + i]);

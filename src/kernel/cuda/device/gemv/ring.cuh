@@ -1,14 +1,25 @@
 // Weights on their way through shared memory: one warp fills stages, the others empty them (sm_90 on).
 #pragma once
 
-#include "kernel/cuda/device/ptx/barrier.cuh"
 #include "kernel/cuda/device/ptx/bulk_copy.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/team.cuh"
 
-#if CERMET_ARCH >= 900
 namespace cermet::gemv {
 
+struct RingShape {
+  int rows, chunk;        ///< of a stage: rows, and bytes of each
+  int chunks, row_bytes;  ///< of a row; the last chunk may be short
+  int stages, stage_bytes, matrices, consumers, element;
+};
+
+/// Where a warp is in the ring; it lives on from item to item.
+struct RingPlace {
+  int stage = 0;
+  uint32_t parity = 0;
+};
+
+#if CERMET_ARCH >= 900
 /// Rows [first, end) of one or two weights.
 struct WeightRows {
   const char* matrix[2];
@@ -29,21 +40,17 @@ struct UnitOf<4> {
   using type = uint32_t;
 };
 
-struct RingShape {
-  int rows, chunk;        ///< of a stage: rows, and bytes of each
-  int chunks, row_bytes;  ///< of a row; the last chunk may be short
-  int stages, stage_bytes, matrices, consumers, element;
-};
-
 /// Stages hold, in this order: for each group of `rows` rows, for each matrix, each chunk.
 template <RingShape S>
 struct Ring {
   char* data;
   uint64_t *full, *empty;
-  int stage = 0;
-  uint32_t parity = 0;
+  int stage;
+  uint32_t parity;
 
-  __device__ __forceinline__ Ring(char* memory, uint64_t* barriers) : data(memory), full(barriers), empty(barriers + S.stages) {}
+  __device__ __forceinline__ Ring(char* memory, uint64_t* barriers, const RingPlace& place)
+      : data(memory), full(barriers), empty(barriers + S.stages), stage(place.stage), parity(place.parity) {}
+  __device__ __forceinline__ RingPlace place() const { return {stage, parity}; }
 
   static __device__ __forceinline__ int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
 
@@ -83,7 +90,7 @@ struct Ring {
     } else {
       fill_elements(to, from, stride, rows, bytes);
       __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&full[stage]);
+      if (lane_index() == 0) ptx::mbarrier_arrive(&full[stage]);
     }
     advance();
   }
@@ -94,7 +101,7 @@ struct Ring {
 #pragma unroll 1
     for (int r = 0; r < rows; ++r)
 #pragma unroll 4
-      for (int i = static_cast<int>(threadIdx.x) % 32; i < bytes / S.element; i += 32)
+      for (int i = static_cast<int>(lane_index()); i < bytes / S.element; i += 32)
         reinterpret_cast<Unit*>(to + r * S.chunk)[i] = reinterpret_cast<const Unit*>(from + r * stride)[i];
   }
 
@@ -105,10 +112,11 @@ struct Ring {
   }
   __device__ __forceinline__ void release() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[stage]);
+    if (lane_index() == 0) ptx::mbarrier_arrive(&empty[stage]);
     advance();
   }
 };
 
-}  // namespace cermet::gemv
 #endif
+
+}  // namespace cermet::gemv

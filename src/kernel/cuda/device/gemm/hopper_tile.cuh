@@ -1,0 +1,54 @@
+// Configuration of the Hopper GEMM, and which tile of the result an item is.
+#pragma once
+
+#include "kernel/cuda/device/gemm/groups.cuh"
+#include "kernel/cuda/device/gemm/hopper.hpp"
+
+namespace cermet::gemm {
+
+/// How the rows of a group are found.
+enum class Grouping : uint8_t { none, batches, offsets };
+
+struct HopperConfig {
+  DType a, b;
+  int n, k;
+  int block_m, block_n, stages;
+  int a_parts = 1;  ///< a is the sum of this many matrices, stacked
+  bool dual = false;
+  int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than float32; 0: never
+  bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
+  bool row_scale = false, column_scale = false;  ///< of blocks
+  Grouping grouping = Grouping::none;
+  DType offsets = DType::i32;
+  int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
+  bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
+};
+
+/// A tile of the result. A whole warp constructs it.
+template <HopperConfig C>
+struct HopperTile {
+  static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
+  int row, rows_end;  // of a and y, within the group where groups are batches
+  int n, group = 0;
+
+  __device__ HopperTile(const HopperParams& p, uint32_t item) {
+    const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
+    if constexpr (C.grouping == Grouping::batches) {
+      group = static_cast<int>(item / (tiles_m * tiles_n));
+      item %= tiles_m * tiles_n;
+    }
+    if constexpr (C.grouping == Grouping::offsets) {
+      n = static_cast<int>(item % tiles_n) * C.block_n;
+      const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, C.block_m, static_cast<int>(item / tiles_n));
+      group = found.group, row = found.row, rows_end = found.rows_end;
+    } else {
+      const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
+      const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
+      n = static_cast<int>(rest / size) * C.block_n;
+      row = static_cast<int>(first + rest % size) * C.block_m, rows_end = p.m;
+    }
+  }
+  __device__ bool empty() const { return C.grouping == Grouping::offsets && group < 0; }
+};
+
+}  // namespace cermet::gemm
