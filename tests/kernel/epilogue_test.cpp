@@ -16,29 +16,6 @@ void make_constant(Region& region, std::initializer_list<std::size_t> operands) 
 
 using Value = RegionBuilder::Value;
 
-/// x w^T [+ bias] * scale + residual.
-Region scaled_residual(DType dtype, Rounding rounding, std::int64_t rows, std::int64_t columns, bool bias) {
-  RegionBuilder b(rounding);
-  const Value x = b.operand(type(dtype, {rows, 96})), w = b.operand(type(dtype, {columns, 96}));
-  const Value added = bias ? b.operand(type(dtype, {columns})) : Value();
-  const Value product = b.add(OpKind::linear, {x, w, added});
-  const Value scaled = b.add(OpKind::mul, {product, b.operand(type(dtype, {}))});
-  b.result(b.add(OpKind::add, {scaled, b.operand(type(dtype, {rows, columns}))}));
-  b.anchor(product);
-  Region region = b.build();
-  make_constant(region, {1});
-  return region;
-}
-
-TEST(Epilogue, ScaledResidual) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-    for (const Rounding rounding : {Rounding::strict, Rounding::fast})
-      for (const std::int64_t rows : {1, 3, 29}) {
-        expect_region_conforms(scaled_residual(dtype, rounding, rows, 70, false), {normal(), normal(0.1), constant(0.75), normal()}, 2);
-        expect_region_conforms(scaled_residual(dtype, rounding, rows, 64, true), {normal(), normal(0.1), normal(), constant(-1.5), normal()}, 2);
-      }
-}
-
 TEST(Epilogue, OfColumnsAndRows) {
   RegionBuilder b(Rounding::strict);
   const Value x = b.operand(type(DType::bf16, {2, 9, 64})), w = b.operand(type(DType::bf16, {45, 64}));

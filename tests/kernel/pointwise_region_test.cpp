@@ -67,5 +67,23 @@ TEST(PointwiseRegion, QuantizedValues) {
   }
 }
 
+TEST(PointwiseRegion, Declines) {
+  const auto reason = [](const Region& region) { return cpu::kernels_of(OpKind::add)[0]->declines(region).value_or("taken"); };
+  RegionBuilder many(Rounding::strict);
+  Value sum = many.operand(type(DType::f32, {4, 8}));
+  for (int i = 0; i < 12; ++i) sum = many.add(OpKind::add, {sum, many.operand(type(DType::f32, {4, 8}))});
+  many.result(sum);
+  EXPECT_EQ(reason(many.build()), "reads 13 tensors, at most 12 in one pass");
+  RegionBuilder values(Rounding::strict);
+  const Value x = values.operand(type(DType::f32, {4, 8}));
+  std::vector<Value> held;
+  for (const double alpha : {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3})
+    held.push_back(values.add(OpKind::leaky_relu, {x}, {{"alpha", alpha}}));
+  sum = held.front();
+  for (std::size_t i = 1; i < held.size(); ++i) sum = values.add(OpKind::add, {sum, held[i]});
+  values.result(sum);
+  EXPECT_EQ(reason(values.build()), "holds more than 12 values at once");
+}
+
 }  // namespace
 }  // namespace cermet

@@ -121,7 +121,7 @@ inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, fl
   }
 }
 
-void TileRun::operator()(const TileOperand* inputs, const TilePlace& place) const {
+void TileRun::interpret(const TileOperand* inputs, const TilePlace& place) const {
   alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
   TileOperand values[BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots];
   std::size_t at = 0;

@@ -16,8 +16,8 @@ namespace cermet::cpu {
 /// A program as the interpreter runs it: a flat list of functions of the instruction set that is active where it is made, when a kernel is bound.
 class BoundTileProgram {
  public:
-  /// Of a tile: rows, and rows times columns, which are at least `least_columns` for this.
-  static constexpr std::size_t most_rows = 32, most_values = 512, least_columns = 32;
+  /// Of a tile: rows times columns, which count as `least_columns` at least.
+  static constexpr std::size_t most_values = 512, least_columns = 32;
   /// Of a program.
   static constexpr std::size_t most_inputs = 4, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4;
 
@@ -57,6 +57,7 @@ class BoundTileProgram {
   std::vector<Number> numbers_;
   std::vector<Instruction> instructions_;
   std::vector<Store> stores_;
+  bool only_stores_ = false;  ///< one result, which is an input
 };
 
 /// A program with the operands and results of one launch; the results have the same dimensions. Threads share it.
@@ -64,7 +65,10 @@ class TileRun {
  public:
   TileRun(const BoundTileProgram& program, const LaunchArgs& args);
   /// Runs the program over a tile of its inputs and stores the results.
-  void operator()(const TileOperand* inputs, const TilePlace& place) const;
+  void operator()(const TileOperand* inputs, const TilePlace& place) const {
+    if (program_.only_stores_) return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
+    interpret(inputs, place);
+  }
 
  private:
   /// How a tile of an extra operand is had.
@@ -78,6 +82,7 @@ class TileRun {
     alignas(64) std::array<float, TileOperand::repeated> scalar;
   };
 
+  void interpret(const TileOperand* inputs, const TilePlace& place) const;
   void look_at(std::size_t extra, const Shape& result);
   void look_at_columns(std::size_t extra, const Shape& result);
   TileOperand expand(std::size_t extra, const TilePlace& place, float* to) const;

@@ -35,6 +35,7 @@ class TileProgramCompiler {
     for (std::size_t r = 0; r < program_.results.size(); ++r)
       if (Decline reason = add_store(to, r)) return reason;
     to.slots_ = used_.size();
+    to.only_stores_ = program_.extras.empty() && program_.steps.empty() && program_.results.size() == 1 && numbers_.empty();
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
     if (to.numbers_.size() > BoundTileProgram::most_numbers) return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
     return std::nullopt;
