@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <span>
 #include <string>
@@ -25,8 +26,9 @@ struct Pass {
 /// What a step did.
 struct PassReport {
   std::string name;
-  double seconds = 0;  ///< of the step alone, without its verification
-  std::string note;    ///< "412 nodes", "arena 3.1 MiB (sum of values 40.2 MiB)"
+  double seconds = 0;            ///< of the step alone, without its verification
+  std::string note;              ///< "412 nodes", "arena 3.1 MiB (sum of values 40.2 MiB)"
+  double processor_seconds = 0;  ///< of the process, which other processes do not lengthen
 };
 
 /// How a list is run. Names that no step has are errors.
@@ -52,8 +54,10 @@ std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& s
   for (const Pass<State>& pass : passes) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t processor_start = std::clock();
     std::string note = pass.run(state);
-    reports.push_back({std::string(pass.name), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), std::move(note)});
+    reports.push_back({std::string(pass.name), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), std::move(note),
+                       static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC});
     if (options.verify_after) options.verify_after(pass.name);
     if (pass.name == options.dump_after && options.dump) options.dump(pass.name);
   }

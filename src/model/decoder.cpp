@@ -1,7 +1,6 @@
 #include "model/decoder.hpp"
 
 #include "base/error.hpp"
-#include "graph/rewrite/rule.hpp"
 #include "model/decoder_builder.hpp"
 
 namespace cermet {
@@ -32,11 +31,6 @@ ValueId DecoderBuilder::constant(const std::string& name, TensorType type, Weigh
 /// A vector, widened to float32: it is small, and every kernel computes in float32.
 ValueId DecoderBuilder::vector(const std::string& name, std::int64_t length) { return constant(name, {DType::f32, {length}}, {.slices = {{name}}}); }
 
-DecoderGraph DecoderBuilder::finish() {
-  out_.graph = rewrite(out_.graph, rewrite_rules()).graph;
-  return std::move(out_);
-}
-
 DecoderGraph DecoderBuilder::build() {
   out_.graph.name = config_.architecture_name;
   const ValueId ids = graph().add_input(decoder_io::ids, {DType::i32, {tokens()}});
@@ -52,7 +46,7 @@ DecoderGraph DecoderBuilder::build() {
   const ValueId y = normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head)));
   const ValueId rows = graph().apply(OpKind::gather, {y, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
   graph().add_output(decoder_io::logits, project(head, operand_for(head, rows)));
-  return finish();
+  return std::move(out_);
 }
 
 DecoderGraph DecoderBuilder::build_layer(std::int64_t index) {
@@ -61,7 +55,7 @@ DecoderGraph DecoderBuilder::build_layer(std::int64_t index) {
   declare_inputs();
   const ValueId delta = layer(index, hidden, {});
   graph().add_output(decoder_io::hidden, graph().apply(OpKind::add, {delta, hidden}));
-  return finish();
+  return std::move(out_);
 }
 
 namespace decoder_io {

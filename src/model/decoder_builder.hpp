@@ -33,7 +33,6 @@ class DecoderBuilder {
  private:
   Graph& graph() { return out_.graph; }
   void declare_inputs();
-  DecoderGraph finish();
 
   // Layers. `delta` is what the previous part adds to the residual stream `hidden`.
   ValueId layer(std::int64_t layer, ValueId& hidden, ValueId delta);

@@ -1,9 +1,10 @@
-// The operators of every architecture's graph, with their types and attributes: what kernels are chosen for.
+// The operators of every architecture's graph after rewriting, with their types and attributes: what kernels are chosen for.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <regex>
 
+#include "graph/rewrite/rule.hpp"
 #include "graph/verify.hpp"
 #include "model/config.hpp"
 #include "model/decoder.hpp"
@@ -52,7 +53,7 @@ TEST_P(DecoderGraphs, HaveTheseOperators) {
     quantization.format = v.format;
     text += fmt::format("{}\n", v.name);
     try {
-      text += operators_of(build_decoder(config, v.types, quantization, {8, 16, 2, 32}).graph);
+      text += operators_of(rewrite(build_decoder(config, v.types, quantization, {8, 16, 2, 32}).graph, rewrite_rules()).graph);
     } catch (const Error& error) {
       text += fmt::format("  {}\n", error.what());
     }

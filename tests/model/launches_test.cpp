@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "fuse/plan.hpp"
+#include "graph/rewrite/rule.hpp"
 #include "model/decoder.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -42,7 +43,7 @@ TEST(Launches, OfEveryArchitectureAreWhatTheyWere) {
         const Quantization scheme = quantized ? quantize_projections(config, {LinearScheme::Weight::int8, LinearScheme::Input::dynamic}) : Quantization{};
         const DecoderGraph decoder = build_decoder(config, {DType::bf16, operands, DType::bf16, operands}, scheme, {64, 16, 16, 256});
         text += fmt::format("{}{}, {} tokens\n{}", std::filesystem::relative(path, source).string(), quantized ? " i8" : "", tokens,
-                            launches_of(decoder.graph, tokens, device->target()));
+                            launches_of(rewrite(decoder.graph, rewrite_rules()).graph, tokens, device->target()));
       }
   }
   expect_golden("model/golden/launches.txt", text);

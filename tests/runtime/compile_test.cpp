@@ -22,11 +22,13 @@ TEST(Compile, ReportsItsSteps) {
     EXPECT_FALSE(step.note.empty()) << step.name;
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"verify", "dead-code", "common-subexpressions", "fuse", "fold-views", "select-kernels", "compile-kernels",
-                                             "load-weights", "plan-memory", "bind"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"verify", "dead-code", "common-subexpressions", "rewrite", "fuse", "fold-views", "select-kernels",
+                                             "compile-kernels", "load-weights", "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
-  EXPECT_EQ(runner.report[4].note, "4 views, 15 launches left");
-  EXPECT_EQ(runner.executable.steps().size(), 15u);
+  EXPECT_EQ(runner.report[3].note, "rope-and-cache 1, stack-linears 1");
+  EXPECT_EQ(runner.report[5].note, "5 views, 13 launches left");
+  EXPECT_EQ(runner.executable.steps().size(), 13u);
+  EXPECT_EQ(GraphRunner("dense", {.maximum = {}, .skip = {"rewrite"}, .dump_after = ""}).executable.steps().size(), 16u);
 }
 
 TEST(Compile, TwoMaximaShareOneWeightStore) {
@@ -78,7 +80,7 @@ TEST(Compile, ErrorsOfKernelsNameTheScope) {
   GraphRunner runner("dense");
   Batch batch = std::move(batches()[2]);
   store(batch.inputs["slots"].view, 0, 1000);
-  EXPECT_EQ(error_text([&] { runner.run(batch); }).substr(0, 26), "attention: kv_cache_write:");
+  EXPECT_EQ(error_text([&] { runner.run(batch); }).substr(0, 26), "attention: rope_and_cache:");
   EXPECT_EQ(error_text([&] { runner.executable.output("logits"); }), "output 'logits': expected a run that completed before it is read, found none");
   store(batch.inputs["slots"].view, 0, -1);
   runner.run(batch);

@@ -1,6 +1,10 @@
 // Graphs of tens of thousands of nodes, as imported models have them: every step of compilation grows with the graph and not with its square.
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <map>
+#include <optional>
+
 #include "graph/text.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
@@ -31,8 +35,10 @@ Graph layered_graph(int layers) {
   return parse_graph(text + fmt::format(" output y = %x{}\n}}", layers));
 }
 
-/// Seconds of each step, by name.
-std::vector<CompileStep> compiled(int layers, const std::string& device_name) {
+/// Processor seconds of each step, by name.
+using Times = std::map<std::string, double>;
+
+Times compiled(int layers, const std::string& device_name) {
   const Context context({device_name, 1});
   CompileOptions options;
   options.queue = context.queue();
@@ -41,22 +47,58 @@ std::vector<CompileStep> compiled(int layers, const std::string& device_name) {
   std::vector<CompileStep> report;
   const Graph graph = layered_graph(layers);
   EXPECT_EQ(graph.nodes().size(), static_cast<std::size_t>(layers * nodes_per_layer));
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   compile(graph, context.device(), weights, context.pool(), options, &report);
-  report.push_back({"all, with verification", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), ""});
-  return report;
+  Times times{{"all, with verification", static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC}};
+  for (const CompileStep& step : report) times[step.name] = step.processor_seconds;
+  return times;
+}
+
+void keep_best(Times& best, const Times& times) {
+  for (const auto& [step, seconds] : times) {
+    const auto known = best.try_emplace(step, seconds).first;
+    known->second = std::min(known->second, seconds);
+  }
+}
+
+/// The first step that takes so much longer for four times the nodes that it cannot be n log n (4.6 times, and up to 7 where a cache holds one graph and not
+/// the other); n^2 is 16 times. Steps of a few milliseconds are too short to tell.
+std::optional<std::string> find_steep(const Times& small, const Times& large) {
+  for (const auto& [step, seconds] : large)
+    if (seconds > 0.02 && seconds > 11 * small.at(step)) return fmt::format("{}: {:.4f} s for 5,000 nodes, {:.4f} s for 20,000", step, small.at(step), seconds);
+  return std::nullopt;
 }
 
 class LargeGraph : public testing::TestWithParam<std::string> {};
 
-TEST_P(LargeGraph, CompilesInTime) {
+TEST_P(LargeGraph, CompilesInTimeInProportionToItsNodes) {
   if (GetParam().starts_with("null:"))
     if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   compiled(1, GetParam());  // kernels come from the cache from now on
-  for (const CompileStep& step : compiled(2000, GetParam())) {
-    std::printf("  %-24s %6.3f s  %s\n", step.name.c_str(), step.seconds, step.note.c_str());
-    EXPECT_LT(step.seconds, 5) << step.name;  // about half a second; a generous bound, because machines are shared
+  Times small, large;
+  std::optional<std::string> steep;
+  for (int round = 0; round < 2 || (steep && round < 8); ++round) {  // the best of several: other processes cost cache and clock rate
+    keep_best(small, compiled(500, GetParam()));
+    keep_best(large, compiled(2000, GetParam()));
+    steep = find_steep(small, large);
   }
+  for (const auto& [step, seconds] : large) std::printf("  %-24s %7.4f s, %4.1f times that of a quarter\n", step.c_str(), seconds, seconds / small[step]);
+  EXPECT_FALSE(steep) << *steep;
+  EXPECT_LT(large["all, with verification"], 5);  // about half a second; a generous bound, because machines are shared
+}
+
+TEST(Growth, OfASquareIsFound) {
+  Times small, large;
+  for (int round = 0; round < 4; ++round)
+    for (const int count : {5000, 20000}) {
+      const std::clock_t start = std::clock();
+      volatile int equal = 0;
+      for (int i = 0; i < count; ++i)
+        for (int j = 0; j < count; j += 4) equal = equal + (i == j);
+      keep_best(count == 5000 ? small : large, {{"square", static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC}});
+    }
+  EXPECT_TRUE(find_steep(small, large)) << small["square"] << ' ' << large["square"];
+  EXPECT_FALSE(find_steep({{"linear", 0.01}}, {{"linear", 0.05}}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LargeGraph, testing::Values("cpu", "null:sm_90"), [](const auto& info) { return info.param == "cpu" ? "cpu" : "cuda"; });

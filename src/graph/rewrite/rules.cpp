@@ -87,6 +87,21 @@ Attributes with_type_of_cast(const Match& m) {
   return a;
 }
 
+/// z as a shape of x: dimensions of x that stay in place, numbers, and at most one that follows from the others.
+std::optional<Ints> direct_shape(const Match& m) {
+  const Dims &from = m.type("x").dims, &to = m.type("z").dims;
+  Ints shape;
+  for (std::size_t a = 0; a < to.size(); ++a) {
+    const bool stays = a < from.size() && to[a] == from[a];
+    shape.push_back(stays ? 0 : to[a].is_constant() ? to[a].constant() : -1);
+    if (!stays && to[a] == Dim(0)) return std::nullopt;
+  }
+  if (std::ranges::count(shape, -1) > 1) return std::nullopt;
+  return shape;
+}
+bool reshapes_at_once(const Match& m) { return direct_shape(m).has_value(); }
+Attributes with_direct_shape(const Match& m) { return {{"shape", *direct_shape(m)}}; }
+
 std::vector<Rule> make_rules() {
   using enum RoundingClass;
   std::vector<Rule> rules{
@@ -127,6 +142,7 @@ std::vector<Rule> make_rules() {
                 "slots, ks?, vs?)"
                 " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
                 rotates_forward, rotated),
+      text_rule("reshape-reshape", exact, "y = reshape(x); z = reshape(y) -> z = reshape(x)", reshapes_at_once, with_direct_shape),
   };
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
