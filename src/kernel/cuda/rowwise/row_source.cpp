@@ -236,7 +236,7 @@ struct Source {{
 
   std::string stores() const {
     std::vector<Source> values;
-    std::string declarations, statements, after, by_row;
+    std::string pointers, declarations, statements, after, by_row;
     for (std::size_t j = 0; j < p_.tile.results.size(); ++j) {
       const TileProgram::Result& result = p_.tile.results[j];
       const std::size_t operand = p_.tile.extras.size() + j;
@@ -248,9 +248,10 @@ struct Source {{
       values.push_back(result.value);
       declarations += fmt::format("      float y{}[width];\n", j);
       statements += fmt::format("        y{}[k] = {};\n", j, value_source(result.value));
-      after += fmt::format("      store_vector(place.template of<{0}>(p.operands[{1}]) + column, from_floats<{0}>(y{2}));\n", type, operand, j);
+      pointers += fmt::format("    {0}* const to{1} = place.template of<{0}>(p.operands[{2}]);\n", type, j, operand);
+      after += fmt::format("      store_vector(to{1} + column, from_floats<{0}>(y{1}));\n", type, j);
     }
-    return (values.empty() ? "" : each(pass(values), declarations, statements, after)) + by_row;
+    return pointers + (values.empty() ? "" : each(pass(values), declarations, statements, after)) + by_row;
   }
 
   std::string quantize(const std::string& quantization) const {
