@@ -121,6 +121,12 @@ inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, fl
   }
 }
 
+void TileRun::add_and_store(const TileOperand* inputs, const TilePlace& place) const {
+  alignas(64) float expanded[BoundTileProgram::most_values];
+  const TileOperand operands[] = {inputs[0], expand(0, place, expanded)};
+  program_.stores_[0].function(operands, *results_[0], place);
+}
+
 void TileRun::interpret(const TileOperand* inputs, const TilePlace& place) const {
   alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
   TileOperand values[BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots];

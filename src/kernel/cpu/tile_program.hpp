@@ -58,6 +58,7 @@ class BoundTileProgram {
   std::vector<Instruction> instructions_;
   std::vector<Store> stores_;
   bool only_stores_ = false;  ///< one result, which is an input
+  bool only_adds_ = false;    ///< one result: the first input and an extra, as a product with a bias
 };
 
 /// A program with the operands and results of one launch; the results have the same dimensions. Threads share it.
@@ -67,6 +68,7 @@ class TileRun {
   /// Runs the program over a tile of its inputs and stores the results.
   void operator()(const TileOperand* inputs, const TilePlace& place) const {
     if (program_.only_stores_) return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
+    if (program_.only_adds_) return add_and_store(inputs, place);
     interpret(inputs, place);
   }
 
@@ -83,6 +85,7 @@ class TileRun {
   };
 
   void interpret(const TileOperand* inputs, const TilePlace& place) const;
+  void add_and_store(const TileOperand* inputs, const TilePlace& place) const;
   void look_at(std::size_t extra, const Shape& result);
   void look_at_columns(std::size_t extra, const Shape& result);
   TileOperand expand(std::size_t extra, const TilePlace& place, float* to) const;

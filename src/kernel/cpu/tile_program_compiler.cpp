@@ -35,7 +35,10 @@ class TileProgramCompiler {
     for (std::size_t r = 0; r < program_.results.size(); ++r)
       if (Decline reason = add_store(to, r)) return reason;
     to.slots_ = used_.size();
-    to.only_stores_ = program_.extras.empty() && program_.steps.empty() && program_.results.size() == 1 && numbers_.empty();
+    const bool one_store = to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
+    to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
+    const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
+    to.only_adds_ = one_store && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
     if (to.numbers_.size() > BoundTileProgram::most_numbers) return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
     return std::nullopt;
