@@ -60,7 +60,7 @@ Verb bench_op_verb() {
           "  cermet bench op '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1' --device cuda",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->call.op, "an operator, or a region as plans and traces print it").required();
+            parser.option("NAME", options->call.op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
             parser.option("--shape", options->call.shape, "of an operator: operand types by name or in order, attributes as name=value");
             parser.option("--constant", options->call.constants,
                           "operands known before the first run ($2 of a region of several operators), or none; by default those that a kernel would prepack");

@@ -33,6 +33,7 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"step", launch.step},
           {"scope", step.scope},
           {"kernel", step.kernel},
+          {"region", step.region.to_string()},
           {"program", or_null(!launch.program.empty(), launch.program)},
           {"linkable", launch.is_linkable},
           {"fallback", launch.is_fallback},

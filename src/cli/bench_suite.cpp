@@ -35,7 +35,7 @@ Entry parse_entry(const cermet::Json& json, const Options& options) {
   entry.name = json.at("name").as_string();
   if (const auto region = json.find("region")) {
     entry.call.op = region->as_string();
-    if (!is_region_text(entry.call.op)) region->refuse("expected a region, as plans print it, in place of op and shape");
+    if (!is_region_text(entry.call.op)) region->refuse("expected a region in place of op and shape");
   } else {
     entry.call.op = json.at("op").as_string();
     entry.call.shape = json.at("shape").as_string();

@@ -241,10 +241,10 @@ Verb ops_verb() {
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();
         parser.option("NAME", options->name, "an operator");
-        parser.option(
-            "--explain", options->explain,
-            "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as plans and traces print it; prints every "
-            "candidate kernel");
+        parser.option("--explain", options->explain,
+                      "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as timelines and `bench model --plan "
+                      "--json` print it; prints every "
+                      "candidate kernel");
         parser.option("--constant", options->constants,
                       "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
         parser.option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();

@@ -82,6 +82,7 @@ class Trace {
               {"kernel", step.kernel},
               {"operator", step.region.operators()},
               {"operands", operand_types(step.region)},
+              {"region", step.region.to_string()},
               {"bytes", launch.work.bytes},
               {"operations", launch.work.operations}};
     if (step.fallbacks > 0) json["fallbacks"] = step.fallbacks;

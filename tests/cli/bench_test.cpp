@@ -156,6 +156,13 @@ TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
     EXPECT_GT(launch["parameter_bytes"], 0);
   }
   EXPECT_GT(programs, 40);
+  // What a launch computes can be asked about again.
+  const auto single = run_cermet("bench model models/demo --plan --prompt-tokens 20 --device null:sm_90 --json").json();
+  const auto& launches = single["launches"];
+  const auto fused = std::find_if(launches.begin(), launches.end(), [](const auto& launch) { return launch["kernel"] == "gemv.norm_linear"; });
+  ASSERT_NE(fused, launches.end());
+  const std::string region = (*fused)["region"];
+  EXPECT_EQ(run_cermet("ops --device null:sm_90 --json --tokens 1 --explain '" + region + "'").json()["kernel"], "gemv.norm_linear") << region;
   const CommandResult text = run_cermet(call);
   EXPECT_NE(text.out.find("microseconds"), std::string::npos) << text.out << text.err;
   const CommandResult limits = run_cermet(call + " --limits");
