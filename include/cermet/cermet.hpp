@@ -561,6 +561,54 @@ class model {
   std::unique_ptr<cermet_model, destroy> model_;
 };
 
+/// Many prompts at once on a model whose options have max_sequences above 1. Uses all of its sequences.
+class batch {
+ public:
+  explicit batch(const model& on) {
+    cermet_batch* made = nullptr;
+    face::check(cermet_batch_create(on.get(), &made));
+    batch_.reset(made);
+  }
+
+  /// Puts a prompt at the end of the queue; returns its number.
+  std::int64_t submit(const std::vector<std::int32_t>& prompt, const cermet_generate_options& options = cermet_generate_defaults()) {
+    std::int64_t request = 0;
+    face::check(cermet_batch_submit(get(), prompt.data(), prompt.size(), &options, &request));
+    return request;
+  }
+  /// Computes one pass; returns how many requests have not ended.
+  std::size_t step() {
+    std::size_t left = 0;
+    face::check(cermet_batch_step(get(), &left));
+    return left;
+  }
+  struct progress {
+    std::vector<std::int32_t> ids;  ///< new ones
+    bool done = false;              ///< the request's number is no longer valid
+    cermet_generation result{};     ///< once it is done
+  };
+  progress poll(std::int64_t request) {
+    progress made;
+    std::size_t count = 0;
+    std::int32_t done = 0;
+    do {
+      std::int32_t ids[64];
+      face::check(cermet_batch_poll(get(), request, ids, 64, &count, &done, &made.result));
+      made.ids.insert(made.ids.end(), ids, ids + count);
+    } while (count == 64 && !done);
+    made.done = done != 0;
+    return made;
+  }
+  void cancel(std::int64_t request) { face::check(cermet_batch_cancel(get(), request)); }
+  cermet_batch* get() const { return batch_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(cermet_batch* b) const { cermet_batch_destroy(b); }
+  };
+  std::unique_ptr<cermet_batch, destroy> batch_;
+};
+
 }  // namespace cermet
 
 #endif  // CERMET_CERMET_HPP_

@@ -3,24 +3,14 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 #include "api/guard.hpp"
 #include "api/handle.hpp"
+#include "api/model.hpp"
 #include "api/options.hpp"
 #include "base/text.hpp"
 #include "io/json_value.hpp"
 #include "model/engine_options.hpp"
-#include "model/generate.hpp"
-#include "model/tokenizer/tokenizer.hpp"
-
-struct cermet_model {
-  cermet::Engine engine;
-  std::optional<cermet::Tokenizer> tokenizer;
-  std::string tokenizer_file;  ///< for messages
-  std::int64_t max_sequences;
-  std::string info;
-};
 
 namespace cermet::api {
 namespace {
@@ -67,10 +57,6 @@ const Tokenizer& tokenizer_of(const cermet_model& model) {
   return *model.tokenizer;
 }
 
-void require_computing(const cermet_model& model) {
-  if (!model.engine.computes()) fail(Status::unsupported, "device {}: expected a device that computes, found one that does not", model.engine.device_name());
-}
-
 /// Copies as much as fits and returns the total.
 template <class T>
 void copy_out(const T* source, std::size_t size, T* destination, std::size_t capacity, std::size_t* total) {
@@ -82,6 +68,45 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
 cermet_model_options model_defaults() {
   const EngineOptions d;
   return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0};
+}
+
+void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
+                   cermet_generation* result) {
+  std::atomic<bool> cancelled{false};
+  GenerateOptions options = generate_options(model, given);
+  options.cancelled = &cancelled;
+  std::optional<StreamDecoder> decoder;
+  if (model.tokenizer) decoder.emplace(*model.tokenizer);
+  const auto hand = [&](std::int32_t id, const std::string& text) {
+    if (callback && callback(user, id, text.data(), text.size()) != 0) cancelled = true;
+  };
+  const Generation made = generate(model.engine, prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
+  if (const std::string rest = decoder ? decoder->finish() : ""; !rest.empty()) hand(-1, rest);
+  if (result) *result = to_c(made);
+}
+
+void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* logits) {
+  Engine& engine = model.engine;
+  engine.reset(0);
+  while (!ids.empty()) {
+    const auto piece = ids.first(std::min(ids.size(), static_cast<std::size_t>(engine.max_batch_tokens())));
+    const SequenceTokens tokens{0, piece};
+    const TensorView rows = engine.forward({&tokens, 1}, Engine::Logits::all);
+    std::memcpy(logits, rows.data, static_cast<std::size_t>(rows.elements()) * sizeof(float));
+    logits += rows.elements();
+    ids = ids.subspan(piece.size());
+  }
+  engine.reset(0);
+}
+
+}  // namespace
+
+void require_computing(const cermet_model& model) {
+  if (!model.engine.computes()) fail(Status::unsupported, "device {}: expected a device that computes, found one that does not", model.engine.device_name());
+}
+
+void require_no_batch(const cermet_model& model) {
+  require(!model.has_batch, "model: expected one that no batch uses, found one whose batch is not destroyed");
 }
 
 cermet_generate_options generate_defaults() {
@@ -104,41 +129,14 @@ GenerateOptions generate_options(const cermet_model& model, const cermet_generat
   return options;
 }
 
-void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
-                   cermet_generation* result) {
-  std::atomic<bool> cancelled{false};
-  GenerateOptions options = generate_options(model, given);
-  options.cancelled = &cancelled;
-  std::optional<StreamDecoder> decoder;
-  if (model.tokenizer) decoder.emplace(*model.tokenizer);
-  const auto hand = [&](std::int32_t id, const std::string& text) {
-    if (callback && callback(user, id, text.data(), text.size()) != 0) cancelled = true;
-  };
-  const Generation made = generate(model.engine, prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
-  if (const std::string rest = decoder ? decoder->finish() : ""; !rest.empty()) hand(-1, rest);
-  if (!result) return;
-  *result = {static_cast<std::size_t>(made.prompt_tokens), made.ids.size(), made.prefill_seconds, made.decode_seconds, static_cast<cermet_end>(made.end)};
-}
-
 static_assert(static_cast<int>(Generation::End::length) == CERMET_END_LENGTH && static_cast<int>(Generation::End::stop) == CERMET_END_STOP &&
                   static_cast<int>(Generation::End::context) == CERMET_END_CONTEXT && static_cast<int>(Generation::End::cancelled) == CERMET_END_CANCELLED,
               "the C ABI's reasons to end are the library's");
 
-void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* logits) {
-  Engine& engine = model.engine;
-  engine.reset(0);
-  while (!ids.empty()) {
-    const auto piece = ids.first(std::min(ids.size(), static_cast<std::size_t>(engine.max_batch_tokens())));
-    const SequenceTokens tokens{0, piece};
-    const TensorView rows = engine.forward({&tokens, 1}, Engine::Logits::all);
-    std::memcpy(logits, rows.data, static_cast<std::size_t>(rows.elements()) * sizeof(float));
-    logits += rows.elements();
-    ids = ids.subspan(piece.size());
-  }
-  engine.reset(0);
+cermet_generation to_c(const Generation& made) {
+  return {static_cast<std::size_t>(made.prompt_tokens), made.ids.size(), made.prefill_seconds, made.decode_seconds, static_cast<cermet_end>(made.end)};
 }
 
-}  // namespace
 }  // namespace cermet::api
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
@@ -157,13 +155,16 @@ cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const
     std::optional<Tokenizer> tokenizer;
     if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
     Engine engine = Engine::load(folder, api::engine_options(given), handle->shared->context.with_own_stream());
-    auto made = std::make_unique<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, ""});
+    auto made = std::make_shared<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, "", nullptr});
     made->info = api::info_of(*made);
-    *model = made.release();
+    made->self = made;
+    *model = made.get();
   });
 }
 
-void cermet_model_destroy(cermet_model* model) { delete model; }
+void cermet_model_destroy(cermet_model* model) {
+  if (model) const std::shared_ptr<cermet_model> last = std::move(model->self);
+}
 const char* cermet_model_info(const cermet_model* model) { return model ? model->info.c_str() : ""; }
 size_t cermet_model_vocab_size(const cermet_model* model) { return model ? static_cast<size_t>(model->engine.config().vocab_size) : 0; }
 
@@ -199,6 +200,7 @@ cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* bat
     api::require_pointer(logits, "logits");
     api::require_pointer(rows, "rows");
     api::require_computing(*model);
+    api::require_no_batch(*model);
     std::vector<SequenceTokens> tokens;
     for (size_t i = 0; i < sequences; ++i) {
       if (batch[i].count > 0) api::require_pointer(batch[i].ids, "ids");
@@ -216,6 +218,7 @@ cermet_status cermet_model_logits(cermet_model* model, const int32_t* ids, size_
     if (count > 0) api::require_pointer(ids, "ids");
     if (count > 0) api::require_pointer(logits, "logits");
     api::require_computing(*model);
+    api::require_no_batch(*model);
     api::logits_into(*model, {ids, count}, logits);
   });
 }
@@ -227,6 +230,7 @@ int64_t cermet_model_length(const cermet_model* model, int32_t sequence) {
 cermet_status cermet_model_reset(cermet_model* model, int32_t sequence) {
   return api::guarded([&] {
     api::require_pointer(model, "model");
+    api::require_no_batch(*model);
     model->engine.reset(sequence);
   });
 }
@@ -237,6 +241,7 @@ cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, 
     api::require_pointer(model, "model");
     if (count > 0) api::require_pointer(prompt, "prompt");
     api::require_computing(*model);
+    api::require_no_batch(*model);
     api::generate_into(*model, {prompt, count}, api::filled(options, api::generate_defaults, "options"), callback, user, result);
   });
 }

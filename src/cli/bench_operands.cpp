@@ -141,7 +141,7 @@ BenchFill bench_fill(const Region& region, std::size_t operand, OperandValues va
 
 std::optional<std::size_t> shared_operand(const Region& region, std::size_t result) {
   const RegionPlace& place = region.results[result];
-  const std::vector<int>& aliases = region.nodes[static_cast<std::size_t>(place.node)].problem.op->aliases;
+  const std::vector<int>& aliases = definition(region.nodes[static_cast<std::size_t>(place.node)].problem).aliases;
   const auto output = static_cast<std::size_t>(place.index);
   if (output >= aliases.size() || aliases[output] < 0) return std::nullopt;
   return region.operand_of(static_cast<std::size_t>(place.node), static_cast<std::size_t>(aliases[output]));

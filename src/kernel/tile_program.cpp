@@ -1,7 +1,7 @@
 #include "kernel/tile_program.hpp"
 
-#include "op/operator.hpp"
 #include "base/checked.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {

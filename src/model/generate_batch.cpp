@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 
 #include "model/sampler.hpp"
@@ -30,7 +31,6 @@ struct Running {
   Generation result;
   Clock::time_point start;
   int sequence = -1;  ///< slot of the cache, while it runs
-  bool done = false;
 };
 
 }  // namespace
@@ -39,7 +39,8 @@ struct BatchGenerator::State {
   Engine& engine;
   Events events;
   Scheduler scheduler;
-  std::vector<std::unique_ptr<Running>> requests;
+  std::map<std::size_t, Running> requests;  ///< by number; those that are not done
+  std::size_t added = 0;
   std::vector<SequenceTokens> batch;
 
   State(Engine& e, Events given) : engine(e), events(std::move(given)), scheduler(limits_of(e)) {
@@ -54,7 +55,7 @@ struct BatchGenerator::State {
   }
 
   SequenceTokens tokens_of(const Scheduler::Part& part) {
-    Running& r = *requests[part.request];
+    Running& r = requests.at(part.request);
     if (part.begin == 0) begin(r, part.sequence);
     const auto prompt = static_cast<std::int64_t>(r.request.prompt.size());
     const std::span<const std::int32_t> all = part.begin < prompt ? std::span<const std::int32_t>(r.request.prompt) : r.result.ids;
@@ -62,30 +63,25 @@ struct BatchGenerator::State {
     return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count))};
   }
 
-  void finish(std::size_t index, Generation::End end) {
-    Running& r = *requests[index];
-    r.result.end = end;
-    if (r.result.prefill_seconds > 0) r.result.decode_seconds = seconds_since(r.start) - r.result.prefill_seconds;
-    r.done = true;
-    if (r.sequence >= 0) engine.reset(r.sequence);
-    r.sampler.reset();
-    r.request.prompt = {};
-    if (events.on_done) events.on_done(index, r.result);
-  }
-
   void end(std::size_t index, Generation::End why) {
     scheduler.finish(index);
-    finish(index, why);
+    auto ended = requests.extract(index);
+    Running& r = ended.mapped();
+    r.result.end = why;
+    if (r.result.prefill_seconds > 0) r.result.decode_seconds = seconds_since(r.start) - r.result.prefill_seconds;
+    if (r.sequence >= 0) engine.reset(r.sequence);
+    if (events.on_done) events.on_done(index, r.result);
   }
 
   /// Takes the token that was chosen after a part.
   void accept(std::size_t index, std::int32_t id) {
-    Running& r = *requests[index];
+    Running& r = requests.at(index);
     if (r.result.prefill_seconds == 0) r.result.prefill_seconds = seconds_since(r.start);
     const GenerateOptions& options = r.request.options;
     if (std::ranges::find(options.stop_ids, id) != options.stop_ids.end()) return end(index, Generation::End::stop);
     r.result.ids.push_back(id);
     if (events.on_token) events.on_token(index, id);
+    if (!requests.contains(index)) return;  // the event cancelled it
     if (static_cast<std::int64_t>(r.result.ids.size()) == options.max_new_tokens) end(index, Generation::End::length);
     else if (engine.length(r.sequence) == engine.cache_size().context) end(index, Generation::End::context);
   }
@@ -101,12 +97,13 @@ struct BatchGenerator::State {
       return TensorView(static_cast<std::byte*>(logits.data) + static_cast<std::int64_t>(i) * vocab * static_cast<std::int64_t>(sizeof(float)), DType::f32,
                         {1, vocab});
     };
-    const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests[part.request]->request.options.max_new_tokens > 0; };
+    const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests.at(part.request).request.options.max_new_tokens > 0; };
     for (std::size_t i = 0; i < pass.size(); ++i)
-      if (chooses(pass[i])) requests[pass[i].request]->sampler->start(row(i));
+      if (chooses(pass[i])) requests.at(pass[i].request).sampler->start(row(i));
     const std::vector<Scheduler::Part> parts(pass.begin(), pass.end());  // the scheduler's own change as requests end
     for (const Scheduler::Part& part : parts) {
-      if (chooses(part)) accept(part.request, requests[part.request]->sampler->finish());
+      if (!requests.contains(part.request)) continue;
+      if (chooses(part)) accept(part.request, requests.at(part.request).sampler->finish());
       else if (part.is_last) end(part.request, Generation::End::length);
     }
     return true;
@@ -121,20 +118,24 @@ std::size_t BatchGenerator::add(BatchRequest request) {
   check_sampling(request.options.sampling);
   for (const std::int32_t id : request.prompt)
     require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
-  s.scheduler.add(s.requests.size(), static_cast<std::int64_t>(request.prompt.size()), request.options.max_new_tokens);
-  auto running = std::make_unique<Running>();
-  running->result.prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
-  running->request = std::move(request);
-  s.requests.push_back(std::move(running));
-  return s.requests.size() - 1;
+  s.scheduler.add(s.added, static_cast<std::int64_t>(request.prompt.size()), request.options.max_new_tokens);
+  Running& running = s.requests[s.added];
+  running.result.prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
+  running.request = std::move(request);
+  return s.added++;
 }
 
 bool BatchGenerator::step() { return state_->step(); }
 
-void BatchGenerator::cancel() {
-  state_->scheduler = Scheduler(limits_of(state_->engine));
-  for (std::size_t i = 0; i < state_->requests.size(); ++i)
-    if (!state_->requests[i]->done) state_->finish(i, Generation::End::cancelled);
+void BatchGenerator::cancel(std::size_t request) {
+  require(state_->requests.contains(request), "request {}: expected one that is not done, found none", request);
+  state_->end(request, Generation::End::cancelled);
 }
+
+void BatchGenerator::cancel() {
+  while (!state_->requests.empty()) cancel(state_->requests.begin()->first);
+}
+
+std::size_t BatchGenerator::pending() const { return state_->requests.size(); }
 
 }  // namespace cermet

@@ -20,7 +20,8 @@ class BatchGenerator {
  public:
   struct Events {
     std::function<void(std::size_t request, std::int32_t id)> on_token = {};
-    /// Times are of the wall clock: prefill from admission to the first token, decode from there on, beside the other sequences.
+    /// The last that is heard of a request. Times are of the wall clock: prefill from admission to the first token, decode from there on, beside the other
+    /// sequences.
     std::function<void(std::size_t request, const Generation& result)> on_done = {};
   };
 
@@ -33,8 +34,12 @@ class BatchGenerator {
   std::size_t add(BatchRequest request);
   /// Computes one pass. False when every request is done.
   bool step();
-  /// Ends every request that is not done with End::cancelled.
+  /// Ends a request with End::cancelled; its place is free for the next pass. Throws Error where none of that number is under way.
+  void cancel(std::size_t request);
+  /// Ends every request that is not done.
   void cancel();
+  /// Requests that are not done.
+  std::size_t pending() const;
 
  private:
   struct State;

@@ -87,8 +87,9 @@ std::span<const Scheduler::Part> Scheduler::next_pass() {
 }
 
 void Scheduler::finish(std::size_t request) {
+  if (std::erase_if(queue_, [&](const Request& waiting) { return waiting.id == request; }) > 0) return;
   const auto found = std::ranges::find(running_, request, &Request::id);
-  require(found != running_.end(), "request {}: expected one that runs, found none", request);
+  require(found != running_.end(), "request {}: expected one that runs or waits, found none", request);
   free_sequences_.push_back(found->sequence);
   free_blocks_ += found->blocks;
   running_.erase(found);

@@ -1,7 +1,7 @@
-# A page (README.md) shows a program (examples/readme.cpp) and what it prints, to the letter. cmake -DPROGRAM=... -DSOURCE=... -DREADME=... -P readme.cmake
+# A page (README.md) shows a program (examples/readme.cpp) and what it prints, to the letter. cmake -DPROGRAM=... -DSOURCE=... -DREADME=... [-DARGUMENTS=...] -P readme.cmake
 file(READ ${SOURCE} source)
 file(READ ${README} readme)
-execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE code)
+execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} OUTPUT_VARIABLE output RESULT_VARIABLE code)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "${PROGRAM}: expected exit code 0, found ${code}")
 endif()

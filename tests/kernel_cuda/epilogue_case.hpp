@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/kernel_cuda/region_case.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 
@@ -70,7 +71,7 @@ struct Chain {
     if (c.after.empty()) return;
     const std::vector<double> y = numbers(product_expected.outputs[0].view);
     const DType type = product.problem.outputs[0].dtype;
-    const double depth = product.problem.op->rounding_depth(product.problem) * 0x1p-24;
+    const double depth = definition(product.problem).rounding_depth(product.problem) * 0x1p-24;
     std::vector<double> high = y, low = y;
     for (std::size_t i = 0; i < y.size(); ++i) {
       const double error = depth * product_expected.magnitude[0][i] + 2 * unit_of(type, y[i]);

@@ -1,5 +1,6 @@
 // Regions of several operators in one launch, against the operators one after another.
 #include "tests/kernel_cuda/device_case.hpp"
+#include "op/operator.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {
@@ -23,7 +24,7 @@ struct RegionData {
   /// The results of the region as the references compute them.
   std::vector<TensorView> reference() {
     return run([](const Problem& p, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-      p.op->reference({inputs, outputs, p.attributes});
+      definition(p).reference({inputs, outputs, p.attributes});
     });
   }
   /// The same as other functions do: compute(problem, inputs, outputs).

@@ -88,7 +88,7 @@ TEST(Scheduler, MistakesAreNamed) {
   Scheduler scheduler({.sequences = 1, .blocks = 2, .context = 32, .pass_tokens = 8});
   EXPECT_EQ(error_text([&] { scheduler.add(0, 0, 1); }), "prompt: expected at least one token, found none");
   EXPECT_EQ(error_text([&] { scheduler.add(0, 33, 1); }), "prompt: expected at most 32 tokens (the context), found 33");
-  EXPECT_EQ(error_text([&] { scheduler.finish(3); }), "request 3: expected one that runs, found none");
+  EXPECT_EQ(error_text([&] { scheduler.finish(3); }), "request 3: expected one that runs or waits, found none");
 }
 
 /// A run of random requests: every token of every request is computed once and in order, no pass breaks a limit, and all of them end.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/support/pointwise_regions.hpp"
+#include "op/operator.hpp"
 #include "tests/support/standardization.hpp"
 
 namespace cermet {

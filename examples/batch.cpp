@@ -1,0 +1,26 @@
+// A server's loop: prompts are submitted while others are answered, and every pass gives each running one a token.
+#include <cermet/cermet.hpp>
+#include <cstdio>
+#include <map>
+#include <string>
+
+int main(int, char** arguments) {
+  cermet_model_options sizes = cermet_model_defaults();
+  sizes.max_sequences = 2;  // that run at a time; others wait for a place
+  cermet::model model(arguments[1], sizes);
+  cermet_generate_options options = cermet_generate_defaults();
+  options.max_new_tokens = 8;
+
+  cermet::batch batch(model);
+  std::map<std::int64_t, std::string> answers;
+  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)] = prompt;
+  for (std::size_t left = answers.size(); left > 0;) {
+    left = batch.step();  // a new prompt may be submitted between any two steps
+    for (auto request = answers.begin(); request != answers.end();) {
+      const auto [ids, done, result] = batch.poll(request->first);
+      request->second += model.detokenize(ids);  // a server sends this piece to its client
+      if (done) std::printf("%s (%zu tokens)\n", request->second.c_str(), result.new_tokens);
+      request = done ? answers.erase(request) : std::next(request);
+    }
+  }
+}

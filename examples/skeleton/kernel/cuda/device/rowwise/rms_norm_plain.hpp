@@ -1,0 +1,18 @@
+// Skeleton of a CUDA kernel, shared half: what the host passes to the task. Copy to src/kernel/cuda/device/FAMILY/NAME.hpp.
+#pragma once
+
+#include "kernel/cuda/device/rowwise/rows.hpp"
+
+namespace cermet::rms_norm_plain {
+
+inline constexpr int threads = 256, rows_per_item = threads / 32;
+
+/// Passed by value: plain data of fixed-width types.
+struct Params {
+  RowOperand x, y;
+  RowDims dims;
+  int64_t rows, length;
+  float eps;
+};
+
+}  // namespace cermet::rms_norm_plain
