@@ -74,7 +74,7 @@ std::vector<OwnedTensor> run_nodes(const Region& region, const std::vector<Tenso
 /// The operators' references, one after another.
 inline std::vector<OwnedTensor> run_references(const Region& region, const std::vector<TensorView>& operands) {
   return run_nodes(region, operands, [](const Problem& problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) {
-    problem.op->reference(ReferenceCall{inputs, outputs, problem.attributes});
+    definition(problem).reference(ReferenceCall{inputs, outputs, problem.attributes});
   });
 }
 

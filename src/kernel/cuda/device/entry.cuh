@@ -22,31 +22,6 @@ __device__ __forceinline__ void wait_for_earlier_launches() {
 #endif
 }
 
-// ---- Tasks that are not converted to teams; to be deleted with the last of them ----
-template <class Task>
-__device__ __forceinline__ void run_items_without_team(const typename Task::Params& p, uint32_t items, char* smem) {
-  constexpr bool halves = requires { Task::start(p, 0u, smem); };
-  if (blockIdx.x < items) {
-    if constexpr (halves) Task::start(p, blockIdx.x, smem);
-#if CERMET_ARCH >= 900
-    else if constexpr (requires { Task::prefetch(p, blockIdx.x); }) Task::prefetch(p, blockIdx.x);
-#endif
-  }
-  wait_for_earlier_launches();
-  for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
-    if constexpr (halves) {
-      if (item != blockIdx.x) {
-        __syncthreads();
-        Task::start(p, item, smem);
-      }
-      Task::finish(p, item, smem);
-    } else {
-      Task::run(p, item, smem);
-    }
-  }
-}
-// ----
-
 /// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
 /// start at once and touches what earlier launches write only after they have ended; what no launch writes (weights) it may fetch before.
 template <class Task, class Team>
@@ -57,7 +32,6 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
   if constexpr (overlap_of<Task>() == Overlap::late) return run_items_late<Task>(p, items, team, smem);
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
-  if constexpr (Call::without_team) return run_items_without_team<Task>(p, items, smem);
   typename Call::Ring ring(p, team, smem);
   if constexpr (Call::halves) {
     // One fetch in the code, although only the first item's comes before the wait.

@@ -30,8 +30,6 @@ struct TaskCall {
   static constexpr bool keeps_ring = requires { typename Task::Ring; };
   static constexpr bool halves = requires(const Params& p, Team team, char* smem) { Task::fetch(p, 0u, team, smem); }
   || requires(const Params& p, Team team, char* smem, Ring& ring) { Task::fetch(p, 0u, team, smem, ring); };
-  /// Families that are not converted yet. To be deleted with the last of them.
-  static constexpr bool without_team = requires(const Params& p, char* smem) { Task::run(p, 0u, smem); };
 
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
     if constexpr (!halves) return;
@@ -40,8 +38,7 @@ struct TaskCall {
   }
 
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
-    if constexpr (without_team) Task::run(p, item, smem);
-    else if constexpr (halves && keeps_ring) Task::compute(p, item, team, smem, ring);
+    if constexpr (halves && keeps_ring) Task::compute(p, item, team, smem, ring);
     else if constexpr (halves) Task::compute(p, item, team, smem);
     else if constexpr (keeps_ring) Task::run(p, item, team, smem, ring);
     else Task::run(p, item, team, smem);
