@@ -19,11 +19,12 @@ struct Task {
     return data + row % dims.inner * operand.step[0] + middle % dims.middle * operand.step[1] + middle / dims.middle * operand.step[2];
   }
 
-  /// One work item; the launch has as many as the host half asked for, and a thread block may take several.
-  static __device__ void run(const Params& p, uint32_t item, char*) {
-    const int64_t row = static_cast<int64_t>(item) * rows_per_item + threadIdx.x / 32;
+  /// One work item, by a team of threads; the launch has as many as the host half asked for, and a thread block may take several.
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    const int64_t row = static_cast<int64_t>(item) * rows_per_item + team.warp();
     if (row >= p.rows) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(lane_index());
     const float* x = start_of(p.x, p.dims, row);
     float* y = start_of(p.y, p.dims, row);
     float squares = 0;
