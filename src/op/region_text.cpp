@@ -1,5 +1,6 @@
 #include "op/region_text.hpp"
 
+#include "op/operator.hpp"
 #include "op/attribute_text.hpp"
 #include "op/type_text.hpp"
 

@@ -1,4 +1,5 @@
 // Regions as text: what is printed is read back, and what is not a region is answered with the column at fault.
+#include "op/operator.hpp"
 #include "op/region_text.hpp"
 
 #include <gtest/gtest.h>

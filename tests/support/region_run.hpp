@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "op/operator.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "op/case_data.hpp"
