@@ -8,7 +8,8 @@
 // Shared memory is what the caller hands in, in any state. Halves have it to themselves from fetch to the end of compute; what is run in one piece puts
 // team.sync() between the last reads of one item and the first writes of the next. What is to live on from item to item is a
 //   struct Ring                                set up by Ring(p, team, smem) before a block's first item, handed to every call as the last argument, and
-//                                              ended by ring.close(p, team, smem) after the last item. It keeps its own position, because neither the
+//                                              ended by ring.close(p, team, smem) after the last item, when nothing of it is on its way any
+//                                              more; then the block ends. It keeps its own position, because neither the
 //                                              number of blocks nor the items' numbers say anything about it. The caller puts no barrier between items.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/ptx/global.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
 
@@ -33,7 +34,7 @@ struct DecodeCluster {
   /// time, never correctness.
   static __device__ __forceinline__ void fetch(const Params& params, uint32_t item) {
     const attention::Params& p = params.a;
-    touch_parameters(params);
+    touch_parameters<0, sizeof(Params)>(params);
     if (!Load::one_page || p.sequences == 0) return;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;
     const int sequence = min_of(span / p.kv_heads, p.sequences - 1);
@@ -45,12 +46,6 @@ struct DecodeCluster {
     if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks) return;
     ask<C.head_size>(p.k, head, page, first % C.block);
     ask<C.value_size>(p.v, head, page, first % C.block);
-  }
-  /// Loads all parameters into the constant cache.
-  static __device__ __forceinline__ void touch_parameters(const Params& params) {
-    constexpr int line_words = 16;
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(Params) / 4); i += line_words) asm volatile("" ::"r"(reinterpret_cast<const uint32_t*>(&params)[i]));
   }
   template <int Size>
   static __device__ __forceinline__ void ask(const KeyList& list, int head, int page, int row) {

@@ -9,6 +9,7 @@
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemm {
 
@@ -64,29 +65,26 @@ struct Hopper {
   /// The stages' barriers, and how many stages the block's tiles have taken so far.
   struct Ring {
     uint32_t stages = 0;
+    bool is_open = false;  ///< whether all threads know that the barriers are set up
 
     template <class Team>
     __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
       static_assert(Team::size == shape.threads());
+      if (team.rank() != consumers * 128) return;  // the warp that will fill the ring; others fetch weights meanwhile
       const Shared shared(smem);
-      if (team.rank() == 0) {
-        for (int i = 0; i < C.stages; ++i) {
-          ptx::mbarrier_init(shared.full + i, 1);
-          ptx::mbarrier_init(shared.empty + i, consumers * 4);
-        }
-        ptx::fence_mbarrier_init();
-        ptx::prefetch_tensor_map(&p.a);
-        ptx::prefetch_tensor_map(&p.b);
-        if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
+      for (int i = 0; i < C.stages; ++i) {
+        ptx::mbarrier_init(shared.full + i, 1);
+        ptx::mbarrier_init(shared.empty + i, consumers * 4);
       }
+      ptx::fence_mbarrier_init();
+      ptx::prefetch_tensor_map(&p.a);
+      ptx::prefetch_tensor_map(&p.b);
+      if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
       ptx::fence_async_shared();
-      team.sync();
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team team, char* smem) {
+    __device__ __forceinline__ void close(const Params&, Team, char*) {
       wait_for_rows();
-      team.sync();
-      if (team.rank() < 2 * C.stages) ptx::mbarrier_invalidate(Shared(smem).full + team.rank());
     }
   };
 
@@ -212,11 +210,15 @@ struct Hopper {
     }
   }
 
-  /// Of a block's first tile: weights to the L2.
+  /// Of a block's first tile: weights to the L2, and parameters to where consumers read them.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
+    if (ring.is_open) return;
+    constexpr int after_maps = 4 * sizeof(TensorMapBytes), extras = static_cast<int>(E::extras * sizeof(epilogue::Operand));
+    constexpr int all_extras = static_cast<int>(epilogue::most_extras * sizeof(epilogue::Operand));
+    if (team.rank() >= 32 && team.warp() < consumers * 4) touch_parameters<after_maps, sizeof(Params) - after_maps - all_extras + extras>(p);
     if constexpr (C.constant_b && C.grouping == Grouping::none) {
-      if (ring.stages > 0 || team.rank() >= 32) return;
+      if (team.rank() >= 32) return;
       const Place place(p, item);
       constexpr int most = 16;
       const int kt = static_cast<int>(lane_index());
@@ -229,6 +231,8 @@ struct Hopper {
 
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+    if (!ring.is_open) team.sync();
+    ring.is_open = true;
     const Shared shared(smem);
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
     const Place place(p, item);

@@ -23,7 +23,6 @@ struct Params {
   int32_t rows, columns, groups;
   int32_t shares;    ///< blocks that share the columns of all rows
   int32_t constant;  ///< whether no task writes the weights, so that they may be fetched before earlier tasks end
-  epilogue::Operand extra[epilogue::most_extras];
 
   /// What is done to a row of x before it is multiplied.
   const void* delta;        ///< [rows, K], added to x
@@ -31,6 +30,8 @@ struct Params {
   void* sum;                ///< [rows, K]: x + delta, for later operators
   int64_t delta_stride, sum_stride;
   float epsilon, norm_offset;
+
+  epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
 };
 
 }  // namespace cermet::gemv

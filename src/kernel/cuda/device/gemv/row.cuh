@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/prologue.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
 
@@ -220,24 +221,18 @@ struct Row {
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team team, char* smem) {
-#if CERMET_ARCH >= 900
-      using Body = RowBody<C, E, Team>;
-      if constexpr (C.stream) {
-        team.sync();
-        if (team.rank() < 2 * Body::S.stages) ptx::mbarrier_invalidate(typename Body::Place(smem).barriers + team.rank());
-      }
-#endif
-    }
+    __device__ __forceinline__ void close(const Params&, Team, char*) {}
   };
 
-  /// Weights begin to flow.
+  /// Weights begin to flow; who does not start them loads parameters meanwhile.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
 #if CERMET_ARCH >= 900
     using Body = RowBody<C, E, Team>;
     if constexpr (C.stream)
       if (team.warp() == Body::S.warps) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
+    constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+    if (!ring.is_open && team.warp() != Body::S.warps) touch_parameters<0, sizeof(Params) - unused>(p);
 #endif
   }
 
