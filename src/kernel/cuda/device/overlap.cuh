@@ -27,6 +27,7 @@ __device__ __forceinline__ void run_items_late(const typename Task::Params& p, u
   static_assert(!Call::halves && !Call::keeps_ring);
   NoRing ring(p, team, smem);
   uint32_t item = blockIdx.x;
+  asm volatile("" ::"r"(team.rank()));  // read before the wait, too, which the compiler would rather do after it
 #pragma unroll 1
   while (true) {
     if (item == blockIdx.x) {
