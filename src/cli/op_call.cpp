@@ -154,7 +154,9 @@ void mark_constants(Region& region, std::string_view names) {
   }
 }
 
-std::string operand_name(const Region& region, std::size_t i) { return region.is_single() ? schema_name(definition(region.problem()), i) : fmt::format("${}", i); }
+std::string operand_name(const Region& region, std::size_t i) {
+  return region.is_single() ? schema_name(definition(region.problem()), i) : fmt::format("${}", i);
+}
 
 std::string result_name(const Region& region, std::size_t i) {
   const OpDefinition& op = definition(region.problem());

@@ -1,7 +1,7 @@
 #include "op/region_text.hpp"
 
-#include "op/operator.hpp"
 #include "op/attribute_text.hpp"
+#include "op/operator.hpp"
 #include "op/type_text.hpp"
 
 namespace cermet {

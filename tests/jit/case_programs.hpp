@@ -47,7 +47,8 @@ inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& 
   for (const Case& test_case : op.cases()) {
     const Problem problem = problem_of(op, test_case, target);
     std::vector<Region> regions{problem};
-    if (kernel.fuses && problem.input(0).dtype == DType::f32 && problem.input(0).rank() > 0) regions.insert(regions.end(), {with_norm(problem, false), with_norm(problem, true)});
+    if (kernel.fuses && problem.input(0).dtype == DType::f32 && problem.input(0).rank() > 0)
+      regions.insert(regions.end(), {with_norm(problem, false), with_norm(problem, true)});
     // What may follow a product, in one case for each type of its result.
     const TensorType& y = problem.outputs[0];
     if (kernel.fuses && is_product(kernel.op) && dtypes::real.contains(y.dtype) && !kernel.declines(problem) && with_epilogue.insert(y.dtype).second)

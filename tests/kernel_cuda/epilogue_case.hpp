@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "tests/kernel_cuda/region_case.hpp"
 #include "op/operator.hpp"
+#include "tests/kernel_cuda/region_case.hpp"
 
 namespace cermet {
 

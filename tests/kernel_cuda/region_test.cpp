@@ -1,6 +1,6 @@
 // Regions of several operators in one launch, against the operators one after another.
-#include "tests/kernel_cuda/device_case.hpp"
 #include "op/operator.hpp"
+#include "tests/kernel_cuda/device_case.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {

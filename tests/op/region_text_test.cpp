@@ -1,6 +1,6 @@
 // Regions as text: what is printed is read back, and what is not a region is answered with the column at fault.
-#include "op/operator.hpp"
 #include "op/region_text.hpp"
+#include "op/operator.hpp"
 
 #include <gtest/gtest.h>
 

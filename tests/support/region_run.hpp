@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
-#include "op/operator.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "op/case_data.hpp"
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
 

@@ -1,8 +1,8 @@
 // Regions around reductions of rows that tests compile and run.
 #pragma once
 
-#include "tests/support/pointwise_regions.hpp"
 #include "op/operator.hpp"
+#include "tests/support/pointwise_regions.hpp"
 #include "tests/support/standardization.hpp"
 
 namespace cermet {

@@ -1,9 +1,9 @@
 // From a tile program to the flat list that the interpreter runs.
 #include <algorithm>
 
-#include "op/operator.hpp"
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_program.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::cpu {
 
