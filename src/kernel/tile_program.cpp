@@ -4,7 +4,6 @@
 #include "op/operator.hpp"
 
 namespace cermet {
-namespace {
 
 std::string_view name_of(TileProgram::Extent extent) {
   switch (extent) {
@@ -15,8 +14,6 @@ std::string_view name_of(TileProgram::Extent extent) {
   }
   assertion_failed("an extent", __FILE__, __LINE__);
 }
-
-}  // namespace
 
 std::string text_of(const TileProgram::Source& source) {
   switch (source.from) {

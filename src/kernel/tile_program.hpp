@@ -71,6 +71,7 @@ struct TileProgram {
 
 /// "in0", "x1", "s2", or the number.
 std::string text_of(const TileProgram::Source& source);
+std::string_view name_of(TileProgram::Extent extent);
 
 /// A program, or why there is none.
 struct TileProgramOrReason {

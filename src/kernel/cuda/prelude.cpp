@@ -7,22 +7,12 @@
 namespace cermet::cuda {
 namespace {
 
-const char* extent_name(TileProgram::Extent extent) {
-  switch (extent) {
-    case TileProgram::Extent::scalar: return "scalar";
-    case TileProgram::Extent::column: return "column";
-    case TileProgram::Extent::row: return "row";
-    case TileProgram::Extent::element: return "element";
-  }
-  assertion_failed("an extent", __FILE__, __LINE__);
-}
-
 const char* value_type(bool integer) { return integer ? "int32_t" : "float"; }
 
 std::string extras_source(std::span<const EpilogueExtra> extras) {
   std::string list;
   for (const EpilogueExtra& x : extras)
-    list += fmt::format("{}{{{}, cermet::epilogue::Extent::{}, {}}}", list.empty() ? "" : ", ", device_name(x.dtype), extent_name(x.extent), x.columns);
+    list += fmt::format("{}{{{}, cermet::epilogue::Extent::{}, {}}}", list.empty() ? "" : ", ", device_name(x.dtype), name_of(x.extent), x.columns);
   return list.empty() ? "{}" : list;  // an array has an element
 }
 
