@@ -81,7 +81,7 @@ def text_of(package, path, name):
 
 
 def documents_below(root):
-    """Normalised documents by the digest of their text: what two packages share appears once."""
+    """Normalized documents by the digest of their text: what two packages share appears once."""
     documents = {}
     for folder, _, names in os.walk(root):
         package = (os.path.relpath(folder, root).split('/') + [''])[0]

@@ -2,7 +2,7 @@
 
 The result is an ordinary Hugging Face checkpoint (config.json, tokenizer.json, two safetensors shards), so that
 transformers and other runtimes load it too. The experts are computed densely here, which is fastest at this size; the routing (softmax over
-all experts, top-k, renormalised) is the one of Qwen3MoeForCausalLM.
+all experts, top-k, renormalized) is the one of Qwen3MoeForCausalLM.
 
 usage: python3 train_demo_model.py TRAIN.txt VALID.txt OUT_DIR [--minutes 6]      needs one CUDA device, torch, tokenizers, safetensors
 

@@ -6,7 +6,7 @@ from torch_timer import random
 EPS = 1e-6
 
 
-def normalised(s, weight):
+def normalized(s, weight):
     f = s.float()
     return f * torch.rsqrt(f.pow(2).mean(-1, keepdim=True) + EPS) * weight.float()
 
@@ -23,16 +23,16 @@ def gated(x):
 
 def add_rms_norm(x, residual, weight):
     s = x + residual
-    return normalised(s, weight).to(x.dtype), s
+    return normalized(s, weight).to(x.dtype), s
 
 
 def rms_norm_quant(x, weight):
-    return quantized(normalised(x, weight))
+    return quantized(normalized(x, weight))
 
 
 def add_rms_norm_quant(x, residual, weight):
     s = x + residual
-    return (*quantized(normalised(s, weight)), s)
+    return (*quantized(normalized(s, weight)), s)
 
 
 def silu_and_mul(x):

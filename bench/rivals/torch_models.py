@@ -9,7 +9,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from torch_memory import normalised, quantized, silu_and_mul
+from torch_memory import normalized, quantized, silu_and_mul
 from torch_timer import Timer, random, scales
 
 
@@ -35,7 +35,7 @@ def linear(x, w, reduced):
 def decoder_layer(x, w, keys, values, position, cos, sin, heads, kv_heads, d, packed, reduced):
     """[B, hidden]; keys and values go to `position` of caches that are full then: no mask, the least work there can be."""
     b = x.shape[0]
-    h = normalised(x, w['norm1']).to(x.dtype)
+    h = normalized(x, w['norm1']).to(x.dtype)
     q, k, v = linear(h, w['qkv'], reduced).view(b, heads + 2 * kv_heads, d).split((heads, kv_heads, kv_heads), 1)
     q, k = rotated(q, cos, sin), rotated(k, cos, sin)
     keys.index_copy_(2, position, k[:, :, None])
@@ -45,7 +45,7 @@ def decoder_layer(x, w, keys, values, position, cos, sin, heads, kv_heads, d, pa
     else:
         o = F.scaled_dot_product_attention(q[:, :, None], keys, values, enable_gqa=True)
     x = x + linear(o.reshape(b, heads * d), w['o'], reduced)
-    h = normalised(x, w['norm2']).to(x.dtype)
+    h = normalized(x, w['norm2']).to(x.dtype)
     return x + linear(silu_and_mul(linear(h, w['gate_up'], reduced)), w['down'], reduced)
 
 
@@ -91,7 +91,7 @@ def replay_seconds(step, seconds):
 
 
 def best_token(x, norm, head, reduced):
-    return linear(normalised(x, norm).to(x.dtype), head, reduced).argmax(-1)
+    return linear(normalized(x, norm).to(x.dtype), head, reduced).argmax(-1)
 
 
 def forms_of(timer, kind, batch):

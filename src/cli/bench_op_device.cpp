@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/interrupt.hpp"
-#include "op/operator.hpp"
 
 namespace cermet::cli {
 namespace {

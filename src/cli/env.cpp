@@ -1,6 +1,5 @@
 // cermet env: what this build and this machine are, and every environment variable.
 #include "base/env.hpp"
-#include "op/operator.hpp"
 
 #include <fmt/core.h>
 #include <hwy/highway.h>
@@ -19,6 +18,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "op/operator.hpp"
 
 namespace cermet::cli {
 namespace {

@@ -1,4 +1,4 @@
-// What a checkpoint's config.json says, normalised: after parsing, no field depends on the spelling or the architecture that it came from.
+// What a checkpoint's config.json says, normalized: after parsing, no field depends on the spelling or the architecture that it came from.
 #pragma once
 
 #include <cstdint>

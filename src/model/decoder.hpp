@@ -1,4 +1,4 @@
-// The graph of a decoder-only transformer: one builder for every supported architecture, because a ModelConfig is already normalised.
+// The graph of a decoder-only transformer: one builder for every supported architecture, because a ModelConfig is already normalized.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct WeightSource {
   DType code_type = DType::i8;  ///< of `codes` and `scales`: i8 or f8_e4m3
 };
 
-/// Element types of a graph. Residual stream, normalisation statistics, arithmetic of rotation, softmax and router weights are float32 in every mode.
+/// Element types of a graph. Residual stream, normalization statistics, arithmetic of rotation, softmax and router weights are float32 in every mode.
 struct DecoderTypes {
   DType weights = DType::f32;   ///< storage of unquantized weight matrices
   DType operands = DType::f32;  ///< what the left operand of an unquantized GEMM is rounded to by the operator that makes it

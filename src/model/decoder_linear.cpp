@@ -92,7 +92,7 @@ Attributes DecoderBuilder::code_attributes(const LinearScheme& scheme) const {
   return attributes;
 }
 
-/// Adds what is pending to the residual stream and normalises it.
+/// Adds what is pending to the residual stream and normalizes it.
 ValueId DecoderBuilder::normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out) {
   if (delta) hidden = graph().apply(OpKind::add, {delta, hidden});
   return graph().apply(OpKind::rms_norm, {hidden, vector(name, config_.hidden_size)},

@@ -42,7 +42,7 @@ struct Term {
 };
 
 /// Element i of row `row`, dequantized.
-Term dequantised(const ReferenceCall& call, std::int64_t row, std::int64_t i) {
+Term dequantized(const ReferenceCall& call, std::int64_t row, std::int64_t i) {
   const TensorView &x = call.inputs[x_operand], &weight_scale = call.inputs[weight_scale_operand], &bias = call.inputs[bias_operand];
   double accumulator = load(x, row * x.shape.back() + i);
   const double scale = load(weight_scale, weight_scale.elements() == 1 ? 0 : i) * load(call.inputs[act_scale_operand], row);
@@ -64,7 +64,7 @@ void reference(const ReferenceCall& call) {
   for (std::int64_t row = 0; row < rows; ++row) {
     double largest_term = 0;
     for (std::int64_t i = 0; i < features; ++i) {
-      const Term gate = dequantised(call, row, left ? i : features + i), up = dequantised(call, row, left ? features + i : i);
+      const Term gate = dequantized(call, row, left ? i : features + i), up = dequantized(call, row, left ? features + i : i);
       const float smooth = scalar_or_channel(call, smooth_operand, i).value_or(1.0f);
       const double silu = gate.value * sigmoid(gate.value);
       float& value = values[static_cast<std::size_t>(i)];

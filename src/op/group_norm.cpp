@@ -33,14 +33,14 @@ void reference(const ReferenceCall& call, Groups groups) {
     for (std::int64_t i = 0; i < length; ++i) {
       const std::int64_t channel = (g * length + i) / positions % channels;
       const double weight = call.has(1) ? load(call.inputs[1], channel) : 1, bias = call.has(2) ? load(call.inputs[2], channel) : 0;
-      store_normalised(call, g * length + i, values[static_cast<std::size_t>(i)], statistics, weight, bias);
+      store_normalized(call, g * length + i, values[static_cast<std::size_t>(i)], statistics, weight, bias);
     }
   }
 }
 
 }  // namespace
 
-OpSpec define_group_normalisation(GroupNormalisation op) {
+OpSpec define_group_normalization(GroupNormalization op) {
   op.attributes.push_back({"eps", 1e-5, "added to the variance"});
   op.attributes.push_back({"out_dtype", std::string(), "element type of y; that of x where empty"});
   return {
@@ -80,7 +80,7 @@ OpSpec define_group_norm() {
   cases.push_back({"no_samples", {CaseOperand{{f32, {0, 4, 9}}}}, {{"groups", std::int64_t{2}}}});
   cases.push_back({"empty", {CaseOperand{{f32, {2, 4, 0}}}}, {{"groups", std::int64_t{2}}}});
   cases.push_back({"nan", {CaseOperand{{f32, {1, 2, 4}}, values({1, 2, NAN, 4, 5, 6, 7, 9})}}, {{"groups", std::int64_t{2}}}});
-  return define_group_normalisation({
+  return define_group_normalization({
       .summary = "Normalization over groups of channels",
       .semantics = "For each sample and each of `groups` equal groups of consecutive channels: y = (x - mean) / sqrt(variance + eps) * weight[c] + bias[c], "
                    "with mean and (biased) "

@@ -6,13 +6,13 @@
 
 namespace cermet {
 
-struct GroupNormalisation {
+struct GroupNormalization {
   std::string_view summary, semantics;
   std::vector<AttributeSpec> attributes;
   /// Groups of channels of a problem with these attributes and so many channels.
   std::int64_t (*groups)(const Attributes& attributes, std::int64_t channels);
   std::vector<Case> cases;
 };
-OpSpec define_group_normalisation(GroupNormalisation op);
+OpSpec define_group_normalization(GroupNormalization op);
 
 }  // namespace cermet

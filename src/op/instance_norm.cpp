@@ -12,7 +12,7 @@ OpSpec define_instance_norm() {
   cases.push_back({"no_parameters", {CaseOperand{{f32, {2, 3, 11}}}}, {{"eps", 1e-3}}});
   cases.push_back({"one_position", {CaseOperand{{f32, {2, 3}}}}});
   cases.push_back({"no_channels", {CaseOperand{{f32, {2, 0, 5}}}}});
-  return define_group_normalisation({
+  return define_group_normalization({
       .summary = "Normalization of each channel of each sample",
       .semantics =
           "y = (x - mean) / sqrt(variance + eps) * weight[c] + bias[c], with mean and (biased) variance over the positions of each channel of each sample: "

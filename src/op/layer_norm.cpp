@@ -29,7 +29,7 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t i = 0; i < length; ++i) row.push_back(load(x, begin + i));
     const RowStatistics statistics = row_statistics(row, call.attributes.number("eps"));
     for (std::int64_t i = 0; i < length; ++i)
-      store_normalised(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(weight_operand, i, 1), parameter(bias_operand, i, 0));
+      store_normalized(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(weight_operand, i, 1), parameter(bias_operand, i, 0));
   }
 }
 

@@ -37,12 +37,12 @@ RowStatistics row_statistics(std::span<const double> values, double eps) {
   return {sum / count, 1 / std::sqrt(squares / count + eps), absolute / count};
 }
 
-void store_normalised(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias) {
-  const double normalised = (x - statistics.mean) * statistics.scale;
-  store(call.outputs[0], index, normalised * weight + bias);
+void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias) {
+  const double normalized = (x - statistics.mean) * statistics.scale;
+  store(call.outputs[0], index, normalized * weight + bias);
   // The mean's error is relative to |x|; it enters the difference, and once more the deviations behind the scale.
   const double spread = (std::abs(x) + statistics.absolute_mean) * statistics.scale;
-  note_magnitude(call, 0, index, std::abs(weight) * spread * (1 + std::abs(normalised)) + std::abs(bias));
+  note_magnitude(call, 0, index, std::abs(weight) * spread * (1 + std::abs(normalized)) + std::abs(bias));
 }
 
 }  // namespace cermet

@@ -23,6 +23,6 @@ struct RowStatistics {
 };
 RowStatistics row_statistics(std::span<const double> values, double eps);
 /// Stores (x - mean) * scale * weight + bias as element `index` of result 0, and the magnitude of its terms.
-void store_normalised(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias);
+void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias);
 
 }  // namespace cermet

@@ -200,7 +200,7 @@ OpSpec define_rope_and_cache() {
       .category = "Attention and cache",
       .summary = "Rotates queries and keys of new tokens and stores keys and values in a paged cache",
       .semantics =
-          "rope and kv_cache_write in one: heads of q and k are normalised (as rms_norm does with the weight, where one is given), rotated (as in rope), and "
+          "rope and kv_cache_write in one: heads of q and k are normalized (as rms_norm does with the weight, where one is given), rotated (as in rope), and "
           "q is rounded once to the result while k is rounded once, or quantized, into its slot of the cache beside v (as in kv_cache_write). Everything "
           "before these roundings is float32. A negative slot skips the token's k and v but not its q. q, k and v may be slices of one matrix whose rows hold "
           "all three. The caches are updated in place.",

@@ -25,7 +25,7 @@ class LayerQuantizer {
  private:
   /// What produces an input, and so where its smoothing is folded in.
   struct Fold {
-    std::string norm = {};                  ///< weight of a normalisation; "" where rows of a module make the input
+    std::string norm = {};                  ///< weight of a normalization; "" where rows of a module make the input
     std::string producer = {};              ///< module whose rows do
     std::vector<std::int64_t> source = {};  ///< row of the producer for each column; empty: the column itself
     std::vector<std::string> readers = {};  ///< unquantized weights that read the input too

@@ -30,7 +30,7 @@ std::vector<float> absmax_by_source(std::span<const float> absmax, std::span<con
 /// Factors of sources, for each column.
 std::vector<float> spread(std::span<const float> factors, std::span<const std::int64_t> source);
 
-/// The factors as a normalisation's weight has them after it was divided by `factors` and rounded to its type: weight / rounded quotient.
+/// The factors as a normalization's weight has them after it was divided by `factors` and rounded to its type: weight / rounded quotient.
 std::vector<float> as_folded(std::span<const float> factors, const TensorView& weight, ThreadPool& pool);
 
 std::vector<float> reciprocals(std::span<const float> factors);

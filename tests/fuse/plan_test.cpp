@@ -55,7 +55,7 @@ std::string groups_of(const Graph& graph, bool accept = true) {
   return text;
 }
 
-TEST(Fusion, ANormalisationThatOneProductReadsJoinsIt) {
+TEST(Fusion, ANormalizationThatOneProductReadsJoinsIt) {
   const Graph graph = graph_of(R"(
     %n = rms_norm(%x, %g) : f32[T, 8]
     %y = linear(%n, %w) : f32[T, 4]
@@ -108,7 +108,7 @@ TEST(Fusion, TheSumOfAnAddRmsNormMayBeReadOnlyAfterTheProduct) {
             "add_rms_norm linear linear");
 }
 
-TEST(Fusion, OnlyANormalisationIsComputedOnTheWay) {
+TEST(Fusion, OnlyANormalizationIsComputedOnTheWay) {
   EXPECT_EQ(groups_of(graph_of(R"(
     %n = silu(%x) : f32[T, 8]
     %y = linear(%n, %w) : f32[T, 4]

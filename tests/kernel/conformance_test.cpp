@@ -1,5 +1,6 @@
 // The one conformance harness: every kernel against its operator's reference, over the operator's own cases, instruction sets and thread counts.
 #include "tests/kernel/conformance.hpp"
+
 #include "op/operator.hpp"
 
 #include "kernel/cpu/kernels.hpp"

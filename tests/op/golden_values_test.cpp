@@ -1,5 +1,6 @@
 // References against an oracle that shares no code with them; the values and their file format: tests/support/golden_values.hpp.
 #include "tests/support/golden_values.hpp"
+
 #include "op/operator.hpp"
 
 #include <map>

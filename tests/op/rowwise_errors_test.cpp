@@ -24,7 +24,7 @@ std::string message_of(const Refusal& refusal) {
 
 using enum DType;
 
-TEST(Refusals, Normalisation) {
+TEST(Refusals, Normalization) {
   const TensorType x{f32, {4, 16}};
   const std::vector<Refusal> refusals{
       {OpKind::add_rms_norm, {x, TensorType{f32, {4, 8}}}, {}, "add_rms_norm: operand 1 (residual): expected dimensions [4, 16] (those of x), found f32[4, 8]"},

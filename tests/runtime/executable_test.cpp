@@ -1,11 +1,11 @@
 #include "runtime/executable.hpp"
-#include "op/operator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <thread>
 
+#include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/support/error_text.hpp"

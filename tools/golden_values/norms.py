@@ -1,4 +1,4 @@
-"""Normalisations, in double precision and two passes."""
+"""Normalizations, in double precision and two passes."""
 import math
 
 import numpy
@@ -42,7 +42,7 @@ def add_rms_norm(c, x, residual, weight=None, **attributes):
           [fixed, UNIT * float(numpy.nanmax(abs(total), initial=0))], **attributes)
 
 
-def normalised(values, eps):
+def normalized(values, eps):
     """Values minus their mean, over their deviation; what a float32 mean of n terms may be wrong by, over the deviation."""
     n = len(values)
     if not all(map(math.isfinite, values)):
@@ -57,7 +57,7 @@ def layer_norm(c, x, weight=None, bias=None, **attributes):
     length = math.prod(x.shape[len(x.shape) - trailing:])
     y, shift = numpy.empty((math.prod(x.shape[:len(x.shape) - trailing]), length)), 0.0
     for i, row in enumerate(x.array.reshape(y.shape)):
-        y[i], error = normalised(row, attributes.get('eps', 1e-5))
+        y[i], error = normalized(row, attributes.get('eps', 1e-5))
         shift = max(shift, error)
     largest = float(numpy.nanmax(abs(y), initial=0))
     factor = max(map(abs, weight.values)) if weight else 1.0
@@ -78,7 +78,7 @@ def channel_norm(c, op, x, groups, weight=None, bias=None, **attributes):
     for b in range(batch):
         for g in range(groups):
             part = slice(g * width, (g + 1) * width)
-            values, error = normalised(source[b, part].reshape(-1), attributes.get('eps', 1e-5))
+            values, error = normalized(source[b, part].reshape(-1), attributes.get('eps', 1e-5))
             y[b, part], shift = values.reshape(width, source.shape[2]), max(shift, error)
     largest = float(numpy.nanmax(abs(y), initial=0))
     factor = max(map(abs, weight.values)) if weight else 1.0

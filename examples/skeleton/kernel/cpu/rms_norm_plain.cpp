@@ -1,4 +1,4 @@
-// Skeleton of a CPU kernel: rms_norm of float32 rows without a weight. Copy to src/kernel/cpu/NAME.cpp (and change the two lines that name the
+// Skeleton of a CPU kernel: rms_norm of float32 rows without a weight. Copy to src/kernel/cpu/FAMILY/NAME.cpp (and change the two lines that name the
 // file), add the row X(VARIABLE) to src/kernel/cpu/kernels.inc: earlier rows of an operator are tried first. The conformance test finds it there.
 //
 // Everything between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE is compiled once for each instruction set; keep it free of anything that a

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::cpu {
 

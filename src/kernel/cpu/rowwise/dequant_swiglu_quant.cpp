@@ -28,7 +28,7 @@ struct SwigluRow {
   TileBuffer scale_buffer, bias_buffer, smooth_buffer, gate, up;
 
   /// x * weight_scale * act_scale + bias of elements [first, first + n) of the row of 2F.
-  void dequantise(std::size_t first, std::size_t n, float* to) {
+  void dequantize(std::size_t first, std::size_t n, float* to) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto sum = static_cast<std::uint32_t>(x[first + i]) + (integer_bias ? static_cast<std::uint32_t>(integer_bias[first + i]) : 0u);  // wraps
       to[i] = static_cast<float>(static_cast<std::int32_t>(sum));
@@ -44,8 +44,8 @@ struct SwigluRow {
   }
 
   const float* operator()(std::size_t first, std::size_t n) {
-    dequantise(gate_first + first, n, gate.data);
-    dequantise(up_first + first, n, up.data);
+    dequantize(gate_first + first, n, gate.data);
+    dequantize(up_first + first, n, up.data);
     const float* factors = smooth ? smooth.read(first, n, smooth_buffer) : nullptr;
     for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
       Real v = silu(load_n(gate.data + i, count)) * Real(load_n(up.data + i, count));

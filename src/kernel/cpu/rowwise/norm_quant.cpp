@@ -23,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
 /// Tiles of one row of rms_norm(x + residual) * smooth, recomputed at every request.
-struct NormalisedRow {
+struct NormalizedRow {
   RowIn x, residual, weight, smooth;
   float norm = 1, weight_offset = 0;
   TileBuffer x_buffer, residual_buffer, weight_buffer, smooth_buffer, sums, result;
@@ -53,7 +53,7 @@ struct NormalisedRow {
   }
 };
 
-void set_norm(NormalisedRow& row, std::size_t length, float eps) {
+void set_norm(NormalizedRow& row, std::size_t length, float eps) {
   auto squares = hn::Zero(FloatTag());
   for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
     const float* values = row.sum(first, n);
@@ -66,7 +66,7 @@ void set_norm(NormalisedRow& row, std::size_t length, float eps) {
 }
 
 /// Quantizes a row with given scale and offset.
-void write_static(NormalisedRow& row, std::size_t length, AlongRow scale, AlongRow offset, bool divide, DType dtype, std::byte* codes) {
+void write_static(NormalizedRow& row, std::size_t length, AlongRow scale, AlongRow offset, bool divide, DType dtype, std::byte* codes) {
   TileBuffer scale_buffer, offset_buffer, scaled;
   for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
     scale_tile(row(first, n), scale.read(first, n, scale_buffer), offset ? offset.read(first, n, offset_buffer) : nullptr, divide, scaled.data, n);
@@ -75,7 +75,7 @@ void write_static(NormalisedRow& row, std::size_t length, AlongRow scale, AlongR
 }
 
 /// Last, because the sum may overwrite the residual from which everything else was computed.
-void write_sum(NormalisedRow& row, std::size_t length, RowOut out) {
+void write_sum(NormalizedRow& row, std::size_t length, RowOut out) {
   TileBuffer buffer;
   for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
     const float* sum = row.sum(first, n);
@@ -92,7 +92,7 @@ void norm_quant_rows(const LaunchArgs& args, const NormQuant& op, std::int64_t b
   const auto vector = [&](std::size_t operand) {
     return args.has(operand) ? RowIn{args.inputs[operand].as<std::byte>(), args.inputs[operand].dtype} : RowIn{};
   };
-  NormalisedRow row;
+  NormalizedRow row;
   row.weight = vector(operands.weight);
   row.smooth = vector(operands.smooth);
   row.weight_offset = op.weight_offset;

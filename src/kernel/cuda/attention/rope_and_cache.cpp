@@ -100,7 +100,7 @@ extern const Kernel attention_rope_and_cache;
 const Kernel attention_rope_and_cache{
     .name = "attention.rope_and_cache",
     .op = OpKind::rope_and_cache,
-    .summary = "a few lanes normalise and rotate one head of a token in registers and store it, rounded or quantized, where it goes",
+    .summary = "a few lanes normalize and rotate one head of a token in registers and store it, rounded or quantized, where it goes",
     .bind = [](const Problem& p) -> Launcher { return [settings = Settings(p)](const LaunchArgs& args) { launch(args, settings); }; },
     .programs = programs};
 

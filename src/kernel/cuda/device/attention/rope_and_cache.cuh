@@ -1,4 +1,4 @@
-// rope_and_cache: a few lanes normalise and rotate one head of q or k of one token in registers and store it in the result or its slot, or store one head
+// rope_and_cache: a few lanes normalize and rotate one head of q or k of one token in registers and store it in the result or its slot, or store one head
 // of v. A position outside the tables gives NaN. Work item i has the heads i * heads_each .. of all tokens' q, k and v in this order.
 #pragma once
 

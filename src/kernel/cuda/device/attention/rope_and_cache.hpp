@@ -8,7 +8,7 @@ namespace cermet::rope_and_cache {
 /// Heads of the tokens, [tokens, heads, size]. Strides in elements.
 struct Heads {
   const void* x;
-  const void* weight;  ///< [size]; null where heads are not normalised
+  const void* weight;  ///< [size]; null where heads are not normalized
   int64_t token_stride, head_stride;
 };
 

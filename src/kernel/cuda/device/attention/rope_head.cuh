@@ -1,4 +1,4 @@
-// One head of a token in the registers of a few neighbouring lanes: normalised, rotated and stored.
+// One head of a token in the registers of a few neighbouring lanes: normalized, rotated and stored.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.cuh"

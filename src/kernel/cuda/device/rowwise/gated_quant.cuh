@@ -41,7 +41,7 @@ struct Source {
   }
 
   /// Accumulators of elements [column, column + width) of the row of 2 * length.
-  __device__ __forceinline__ void dequantise(const Vector<X, width>& raw, int64_t column, float (&v)[width]) const {
+  __device__ __forceinline__ void dequantize(const Vector<X, width>& raw, int64_t column, float (&v)[width]) const {
     Vector<float, width> scale;
     if constexpr (C.weight_scales == Along::each) scale = load_vector<width>(weight_scale + column);
     Vector<Element<C.bias>, width> added;
@@ -61,8 +61,8 @@ struct Source {
   __device__ __forceinline__ void values(const Raw& raw, int64_t column, float (&v)[width]) const {
     float first[width], second[width];
     if constexpr (C.weight_scales != Along::none) {
-      dequantise(raw.first, column, first);
-      dequantise(raw.second, length + column, second);
+      dequantize(raw.first, column, first);
+      dequantize(raw.second, length + column, second);
     } else if constexpr (C.layout.interleaved) {
 #pragma unroll
       for (int k = 0; k < width; ++k) {

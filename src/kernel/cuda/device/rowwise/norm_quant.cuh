@@ -1,4 +1,4 @@
-// rms_norm_quant and add_rms_norm_quant: a row normalised in float32 and quantized as it is stored.
+// rms_norm_quant and add_rms_norm_quant: a row normalized in float32 and quantized as it is stored.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/norm_quant.hpp"
@@ -70,12 +70,12 @@ struct Task {
       quantize_at_once(p, row.then(scaled), squares, place, reduce);
     } else {
       const float norm = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row)), map.length, p.eps);
-      auto&& normalised = row.then([scaled, norm](int i, int64_t column, Values& v) {
+      auto&& normalized = row.then([scaled, norm](int i, int64_t column, Values& v) {
 #pragma unroll
         for (int k = 0; k < C.shape.width; ++k) v[k] *= norm;
         scaled(i, column, v);
       });
-      quantize_row<C.out>(normalised, p.out, place, reduce);
+      quantize_row<C.out>(normalized, p.out, place, reduce);
     }
     if constexpr (C.add && !Map::held) {  // last, because it may overwrite the residual, which was read again until here
       team.sync();
