@@ -43,6 +43,7 @@ class PlainDecoder {
   };
   using Vector = std::vector<double>;
 
+  static bool is_fp8(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8; }
   const Vector& tensor(const std::string& name) const { return tensors_.at(name); }
   Vector linear(const std::string& module, Vector x, bool bias);
   Vector normalized(const Vector& x, const std::string& weight) const;
