@@ -40,6 +40,16 @@ TEST(PointwiseRegion, BroadcastsAlongAnyDimension) {
   expect_region_conforms(b.build(), {normal(), normal(), normal(), uniform(1, 2)}, 1);
 }
 
+TEST(PointwiseRegion, BroadcastsAmongEqualDimensions) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Dims& dims : {Dims{8, 8}, Dims{8, 8, 1}, Dims{8, 1}}) {
+      RegionBuilder b(Rounding::strict);
+      const Value sum = b.add(OpKind::add, {b.operand(type(dtype, {8, 8, 8})), b.operand(type(dtype, dims))});
+      b.result(b.add(OpKind::relu, {sum}));
+      expect_region_conforms(b.build(), {normal(), normal()}, 1);
+    }
+}
+
 TEST(PointwiseRegion, IntegersAndTruth) {
   RegionBuilder b(Rounding::strict);
   const TensorType t = type(DType::i32, {9, 33});
