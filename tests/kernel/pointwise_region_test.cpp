@@ -77,6 +77,16 @@ TEST(PointwiseRegion, QuantizedValues) {
   }
 }
 
+TEST(PointwiseRegion, IntegersThatAreQuantizedValues) {
+  for (const DType dtype : {DType::i8, DType::i32})
+    for (const DType offset : {DType::f32, DType::i32}) {
+      RegionBuilder b(Rounding::strict);
+      const Value q = b.operand(type(dtype, {6, 70})), scale = b.operand(type(DType::f32, {6}));
+      b.result(b.add(OpKind::relu, {b.add(OpKind::dequantize, {q, scale, b.operand(type(offset, {6}))}, {{"granularity", "token"}})}));
+      expect_region_conforms(b.build(), {integers(-127, 127), uniform(0.01, 0.02), integers(-20, 20)}, 1);
+    }
+}
+
 TEST(PointwiseRegion, Declines) {
   const auto reason = [](const Region& region) { return cpu::kernels_of(OpKind::add)[0]->declines(region).value_or("taken"); };
   RegionBuilder many(Rounding::strict);
