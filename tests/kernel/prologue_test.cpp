@@ -53,12 +53,26 @@ TEST(Prologue, ElementwiseChain) {
   }
 }
 
+std::string reason(const Region& region) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
+  return {};
+}
+
+TEST(Prologue, DeclinesNormalizationOfTheWholeMatrix) {
+  const TensorType t = type(DType::f32, {64, 96});
+  for (const OpKind op : {OpKind::rms_norm, OpKind::add_rms_norm, OpKind::layer_norm}) {
+    RegionBuilder b(Rounding::strict);
+    std::vector<Value> operands{b.operand(t), b.operand(t)};
+    if (op != OpKind::rms_norm) operands.push_back(b.operand(t));
+    const Value product = b.add(OpKind::linear, {b.add(op, operands), b.operand(type(DType::f32, {40, 96}))});
+    b.result(product);
+    if (op == OpKind::add_rms_norm) b.result(b.result_of(0, 1));
+    EXPECT_EQ(reason(with_constants(b, product, 2)), fmt::format("{} before linear: its weight covers several dimensions", definition(op).name));
+  }
+}
+
 TEST(Prologue, Declines) {
-  const auto reason = [](const Region& region) {
-    for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
-      if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
-    return std::string();
-  };
   const TensorType t = type(DType::bf16, {4, 64}), w = type(DType::bf16, {64, 64});
   RegionBuilder softmax(Rounding::strict);
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});

@@ -90,8 +90,9 @@ Decline Prologue::declines(const Region& region) {
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
   const Problem& first = region.nodes[0].problem;
   if (!elementwise && (count > 1 || !is_norm(first.op->kind))) return fails("only elementwise operators or one normalization can precede");
-  for (std::size_t i = 1; !elementwise && i < first.inputs.size(); ++i)
-    if (first.has(i) && first.input(i).rank() == 2 && first.input(i).dims != first.input(0).dims) return fails("its weight covers several dimensions");
+  const std::size_t weight = first.op->kind == OpKind::add_rms_norm ? 2 : 1;
+  for (std::size_t i = weight; !elementwise && i < first.inputs.size(); ++i)
+    if (first.has(i) && first.input(i).rank() > 1) return fails("its weight covers several dimensions");
   const Part part = before_anchor(region);
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
   if (std::ranges::any_of(part.region.results, [&](const RegionPlace& place) {
