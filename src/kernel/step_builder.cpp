@@ -154,8 +154,9 @@ void StepBuilder::follow_quantize(std::size_t node) {
   if (dequantizes && p.attributes.text("granularity") == "group") return fail(node, "its scales go by groups of columns");
   const bool divides = (p.attributes.text("mode") == "div") != dequantizes;
   const OpKind scaling = divides ? OpKind::div : OpKind::mul;
-  Source v = operand(node, 0);
-  if (dequantizes && p.has(offset)) v = add(OpKind::sub, v, parameter(node, offset));
+  const auto real = [&](Source value) { return program_.is_integer(value) ? add(OpKind::cast, value) : value; };
+  Source v = real(operand(node, 0));
+  if (dequantizes && p.has(offset)) v = add(OpKind::sub, v, real(parameter(node, offset)));
   v = add(scaling, v, parameter(node, scale));
   if (!dequantizes && p.has(offset)) v = add(OpKind::add, v, parameter(node, offset));
   set(node, 0, v);

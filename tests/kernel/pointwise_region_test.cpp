@@ -40,6 +40,16 @@ TEST(PointwiseRegion, BroadcastsAlongAnyDimension) {
   expect_region_conforms(b.build(), {normal(), normal(), normal(), uniform(1, 2)}, 1);
 }
 
+TEST(PointwiseRegion, BroadcastsAmongEqualDimensions) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Dims& dims : {Dims{8, 8}, Dims{8, 8, 1}, Dims{8, 1}}) {
+      RegionBuilder b(Rounding::strict);
+      const Value sum = b.add(OpKind::add, {b.operand(type(dtype, {8, 8, 8})), b.operand(type(dtype, dims))});
+      b.result(b.add(OpKind::relu, {sum}));
+      expect_region_conforms(b.build(), {normal(), normal()}, 1);
+    }
+}
+
 TEST(PointwiseRegion, IntegersAndTruth) {
   RegionBuilder b(Rounding::strict);
   const TensorType t = type(DType::i32, {9, 33});
@@ -65,6 +75,16 @@ TEST(PointwiseRegion, QuantizedValues) {
     b.result(codes);
     expect_region_conforms(b.build(), {normal(3), uniform(0.02, 0.1), uniform(0.5, 1)}, 1);
   }
+}
+
+TEST(PointwiseRegion, IntegersThatAreQuantizedValues) {
+  for (const DType dtype : {DType::i8, DType::i32})
+    for (const DType offset : {DType::f32, DType::i32}) {
+      RegionBuilder b(Rounding::strict);
+      const Value q = b.operand(type(dtype, {6, 70})), scale = b.operand(type(DType::f32, {6}));
+      b.result(b.add(OpKind::relu, {b.add(OpKind::dequantize, {q, scale, b.operand(type(offset, {6}))}, {{"granularity", "token"}})}));
+      expect_region_conforms(b.build(), {integers(-127, 127), uniform(0.01, 0.02), integers(-20, 20)}, 1);
+    }
 }
 
 TEST(PointwiseRegion, Declines) {

@@ -53,12 +53,48 @@ TEST(Prologue, ElementwiseChain) {
   }
 }
 
+TEST(Prologue, ScalesOfTokens) {
+  for (const std::int64_t rows : {1, 33, 70})
+    for (const bool activates : {false, true}) {
+      RegionBuilder b(Rounding::strict);
+      const Value q = b.operand(type(DType::i8, {rows, 70})), scale = b.operand(type(DType::f32, {rows})), offset = b.operand(type(DType::i32, {rows}));
+      Value x = b.add(OpKind::dequantize, {q, scale, offset}, {{"granularity", "token"}});
+      if (activates) x = b.add(OpKind::relu, {x});
+      const Value product = b.add(OpKind::linear, {x, b.operand(type(DType::f32, {40, 70}))});
+      b.result(product);
+      expect_region_conforms(with_constants(b, product, 2), {integers(-127, 127), uniform(0.005, 0.02), integers(-20, 20), normal(0.1)}, 1);
+    }
+}
+
+std::string reason(const Region& region) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
+  return {};
+}
+
+TEST(Prologue, DeclinesScalesOfTokensThatAreAlsoColumns) {
+  RegionBuilder b(Rounding::strict);
+  const Value scale = b.operand(type(DType::f32, {64}));
+  const Value x = b.add(OpKind::dequantize, {b.operand(type(DType::i8, {64, 64})), scale}, {{"granularity", "token"}});
+  const Value product = b.add(OpKind::linear, {b.add(OpKind::add, {x, scale}), b.operand(type(DType::f32, {40, 64}))});
+  b.result(product);
+  EXPECT_EQ(reason(with_constants(b, product, 2)), "add before linear: an operand goes by row and by column");
+}
+
+TEST(Prologue, DeclinesNormalizationOfTheWholeMatrix) {
+  const TensorType t = type(DType::f32, {64, 96});
+  for (const OpKind op : {OpKind::rms_norm, OpKind::add_rms_norm, OpKind::layer_norm}) {
+    RegionBuilder b(Rounding::strict);
+    std::vector<Value> operands{b.operand(t), b.operand(t)};
+    if (op != OpKind::rms_norm) operands.push_back(b.operand(t));
+    const Value product = b.add(OpKind::linear, {b.add(op, operands), b.operand(type(DType::f32, {40, 96}))});
+    b.result(product);
+    if (op == OpKind::add_rms_norm) b.result(b.result_of(0, 1));
+    EXPECT_EQ(reason(with_constants(b, product, 2)), fmt::format("{} before linear: its weight covers several dimensions", definition(op).name));
+  }
+}
+
 TEST(Prologue, Declines) {
-  const auto reason = [](const Region& region) {
-    for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
-      if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
-    return std::string();
-  };
   const TensorType t = type(DType::bf16, {4, 64}), w = type(DType::bf16, {64, 64});
   RegionBuilder softmax(Rounding::strict);
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});

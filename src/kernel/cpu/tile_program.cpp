@@ -20,9 +20,9 @@ float load_value(const std::byte* at, DType dtype, RunConverter convert) {
 }
 
 /// The rows of an operand that go with those of the results: it may have fewer dimensions, and repeat along some.
-Rows rows_beside(const TensorView& view, const Shape& result) {
+Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape& result) {
   const int lead = result.rank() - 1;
-  if (std::equal(view.shape.begin(), view.shape.end(), result.begin(), result.begin() + lead))
+  if (extent == TileProgram::Extent::row && std::equal(view.shape.begin(), view.shape.end(), result.begin(), result.begin() + lead))
     return Rows(view, 0);  // a value for each row, without a dimension for it
   TensorView repeated(view.data, view.dtype, {}, {});
   for (int axis = 0; axis < result.rank(); ++axis) {
@@ -50,7 +50,7 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   const TensorView& view = *to.view;
   to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
   if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
-  if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, result)));
+  if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, e.what.extent, result)));
   to.form = Form::repeated;
   to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert));
 }

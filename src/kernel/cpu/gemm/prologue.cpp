@@ -64,7 +64,22 @@ const Kernel* kernel_for(const Region& region) {
 
 Dim rows_of(const Region& region) { return region.problem().input(0).dims[0]; }
 
-bool is_by_row(const TensorType& type, Dim rows) { return type.rank() == 2 && type.dims[0] == rows; }
+/// Whether an operand has a part for each row: as its first dimension of two, or as the only one of a scale of tokens.
+bool is_by_row(const Region& region, std::size_t operand, Dim rows) {
+  const TensorType& type = region.operand_type(operand);
+  return (type.rank() == 2 || (type.rank() == 1 && goes_by_token(region, operand))) && type.dims[0] == rows;
+}
+
+/// Whether one node reads an operand as a scale of tokens and another as a value for each column.
+bool is_by_row_and_column(const Region& region, std::size_t operand) {
+  if (!region.has(operand) || region.operand_type(operand).rank() != 1 || !goes_by_token(region, operand)) return false;
+  for (std::size_t n = 0; n < region.nodes.size(); ++n) {
+    const Region node(region.nodes[n].problem);
+    for (std::size_t i = 0; i < region.nodes[n].problem.inputs.size(); ++i)
+      if (region.operand_of(n, i) == operand && !goes_by_token(node, i)) return true;
+  }
+  return false;
+}
 
 /// The part of a tensor that belongs to rows [first, last).
 TensorView slice_rows(TensorView view, std::int64_t first, std::int64_t last) {
@@ -90,10 +105,13 @@ Decline Prologue::declines(const Region& region) {
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
   const Problem& first = region.nodes[0].problem;
   if (!elementwise && (count > 1 || !is_norm(first.op->kind))) return fails("only elementwise operators or one normalization can precede");
-  for (std::size_t i = 1; !elementwise && i < first.inputs.size(); ++i)
-    if (first.has(i) && first.input(i).rank() == 2 && first.input(i).dims != first.input(0).dims) return fails("its weight covers several dimensions");
+  const std::size_t weight = first.op->kind == OpKind::add_rms_norm ? 2 : 1;
+  for (std::size_t i = weight; !elementwise && i < first.inputs.size(); ++i)
+    if (first.has(i) && first.input(i).rank() > 1) return fails("its weight covers several dimensions");
   const Part part = before_anchor(region);
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
+  for (std::size_t i = 0; i < part.region.operands.size(); ++i)
+    if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
   if (std::ranges::any_of(part.region.results, [&](const RegionPlace& place) {
         return region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[static_cast<std::size_t>(place.index)].rank() != 2;
       }))
@@ -111,8 +129,7 @@ Prologue::Prologue(const Region& region) {
   const Dim rows = rows_of(region);
   launch_ = kernel_for(part.region)->bind(part.region);
   dtype_ = region.problem().input(0).dtype;
-  for (std::size_t i = 0; i < part.operands.size(); ++i)
-    inputs_.push_back({part.operands[i], part.operands[i] && region.has(*part.operands[i]) && is_by_row(region.operand_type(*part.operands[i]), rows)});
+  for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part.region.has(i) && is_by_row(part.region, i, rows)});
   for (const std::size_t result : part.results) outputs_.push_back({result, true});
 }
 

@@ -18,8 +18,6 @@ class Prologue {
   explicit Prologue(const Region& region);
 
   explicit operator bool() const { return static_cast<bool>(launch_); }
-  /// Results of the region that it stores, beside the product's operand.
-  std::size_t results() const { return outputs_.size(); }
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
