@@ -130,10 +130,12 @@ std::size_t BatchGenerator::add(BatchRequest request) {
   check_sampling(request.options.sampling);
   for (const std::int32_t id : request.prompt)
     require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
-  s.scheduler.add(s.added, static_cast<std::int64_t>(request.prompt.size()), request.options.max_new_tokens);
-  Running& running = s.requests[s.added];
-  running.result.prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
+  std::map<std::size_t, Running> made;  // all memory is there before the scheduler has the request
+  Running& running = made[s.added];
+  running.result.prompt_tokens = std::ssize(request.prompt);
   running.request = std::move(request);
+  s.scheduler.add(s.added, running.result.prompt_tokens, running.request.options.max_new_tokens);
+  s.requests.merge(made);
   return s.added++;
 }
 
