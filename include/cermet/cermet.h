@@ -195,7 +195,7 @@ static inline cermet_model_options cermet_model_defaults(void) {
  * and cache are in the device's memory; tokens go in and logits come out in the host's on every device.
  * `options` may be NULL for the defaults. */
 CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
-/* NULL is allowed. */
+/* A batch on the model keeps it, and its memory, until the batch is destroyed. NULL is allowed. */
 CERMET_API void cermet_model_destroy(cermet_model* model);
 /* JSON: architecture, layers, sizes, vocab_size, dtype, device, computes (false on the null device), weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
  * Valid as long as the model. */
