@@ -206,6 +206,28 @@ TEST_F(Batch, ASubmissionWithoutMemoryLeavesNothingBehind) {
   EXPECT_EQ(poll(request).size(), 1u);
 }
 
+TEST_F(Batch, RefusesToGoOnAfterAStepThatFailed) {
+  begin(2);
+  ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK);
+  const std::int64_t request = submit({5, 6});
+  EXPECT_EQ(step(), 1u);
+  submit({7});
+  size_t left = 0;
+  allocations_left = 0;
+  const cermet_status failed = cermet_batch_step(batch, &left);
+  allocations_left = std::numeric_limits<std::int64_t>::max();
+  expect_refused(CERMET_OUT_OF_MEMORY, failed, {"memory: expected room"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_step(batch, &left), {"batch: expected one whose steps succeeded; one failed"});
+  const std::int32_t id = 8;
+  std::int64_t none = -1;
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &id, 1, nullptr, &none), {"batch: expected one whose steps succeeded; one failed"});
+  EXPECT_EQ(cermet_batch_cancel(batch, request), CERMET_OK) << cermet_last_error_message();
+  std::optional<cermet_generation> end;
+  EXPECT_EQ(poll(request, &end).size(), 1u) << "the token that it had";
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->end, CERMET_END_CANCELLED);
+}
+
 TEST_F(Batch, HasACppFace) {
   cermet_model_options sizes = cermet_model_defaults();
   sizes.max_sequences = 2;
