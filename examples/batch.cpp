@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 int main(int, char** arguments) {
   cermet_model_options sizes = cermet_model_defaults();
@@ -12,14 +13,19 @@ int main(int, char** arguments) {
   options.max_new_tokens = 8;
 
   cermet::batch batch(model);
-  std::map<std::int64_t, std::string> answers;
-  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)] = prompt;
+  struct Answer {
+    std::string prompt;
+    std::vector<std::int32_t> ids;
+  };
+  std::map<std::int64_t, Answer> answers;
+  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)].prompt = prompt;
   for (std::size_t left = answers.size(); left > 0;) {
     left = batch.step();  // a new prompt may be submitted between any two steps
     for (auto request = answers.begin(); request != answers.end();) {
       const auto [ids, done, result] = batch.poll(request->first);
-      request->second += model.detokenize(ids);  // a server sends this piece to its client
-      if (done) std::printf("%s (%zu tokens)\n", request->second.c_str(), result.new_tokens);
+      auto& [prompt, answer] = request->second;
+      answer.insert(answer.end(), ids.begin(), ids.end());
+      if (done) std::printf("%s%s (%zu tokens)\n", prompt.c_str(), model.detokenize(answer).c_str(), result.new_tokens);
       request = done ? answers.erase(request) : std::next(request);
     }
   }

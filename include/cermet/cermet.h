@@ -195,7 +195,7 @@ static inline cermet_model_options cermet_model_defaults(void) {
  * and cache are in the device's memory; tokens go in and logits come out in the host's on every device.
  * `options` may be NULL for the defaults. */
 CERMET_API cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model);
-/* NULL is allowed. */
+/* A batch on the model keeps it, and its memory, until the batch is destroyed. NULL is allowed. */
 CERMET_API void cermet_model_destroy(cermet_model* model);
 /* JSON: architecture, layers, sizes, vocab_size, dtype, device, computes (false on the null device), weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
  * Valid as long as the model. */
@@ -284,7 +284,8 @@ CERMET_API void cermet_batch_destroy(cermet_batch* batch);
 /* Puts a prompt of at least one token at the end of the queue, also between steps, and gives its number. `options` may be NULL. */
 CERMET_API cermet_status cermet_batch_submit(cermet_batch* batch, const int32_t* prompt, size_t count, const cermet_generate_options* options,
                                              int64_t* request);
-/* Computes one pass, which gives up to one new token to each request that runs. `left` gets the number of requests that have not ended. */
+/* Computes one pass, which gives up to one new token to each request that runs. `left` gets the number of requests that have not ended. After a step
+ * that failed, further steps and submissions to the batch are rejected: what it has may be polled, and its requests cancelled. */
 CERMET_API cermet_status cermet_batch_step(cermet_batch* batch, size_t* left);
 /* Takes new tokens of a request: writes up to `capacity` of them and their number to `count`; others stay for the next call. `done` becomes 1 once the
  * request has ended and its last token is taken; then `result`, which may be NULL, is filled in, and the number is no longer valid. */

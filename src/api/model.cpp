@@ -163,7 +163,9 @@ cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const
 }
 
 void cermet_model_destroy(cermet_model* model) {
-  if (model) const std::shared_ptr<cermet_model> last = std::move(model->self);
+  if (!model) return;
+  // The model's hold on itself, which ends with this variable: where no batch keeps the model, that deletes it.
+  const std::shared_ptr<cermet_model> last = std::move(model->self);
 }
 const char* cermet_model_info(const cermet_model* model) { return model ? model->info.c_str() : ""; }
 size_t cermet_model_vocab_size(const cermet_model* model) { return model ? static_cast<size_t>(model->engine.config().vocab_size) : 0; }

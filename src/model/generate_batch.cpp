@@ -41,6 +41,7 @@ struct BatchGenerator::State {
   Scheduler scheduler;
   std::map<std::size_t, Running> requests;  ///< by number; those that are not done
   std::size_t added = 0;
+  bool failed = false;  ///< a step threw: parts that the scheduler counts as computed may not be
   std::vector<SequenceTokens> batch;
 
   State(Engine& e, Events given) : engine(e), events(std::move(given)), scheduler(limits_of(e)) {
@@ -86,11 +87,21 @@ struct BatchGenerator::State {
     else if (engine.length(r.sequence) == engine.cache_size().context) end(index, Generation::End::context);
   }
 
+  void require_sound() const { require(!failed, "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing"); }
+
   bool step() {
-    const std::span<const Scheduler::Part> pass = scheduler.next_pass();
-    if (pass.empty()) return false;
+    require_sound();
+    failed = true;  // unless the pass reaches its end
+    const bool more = pass();
+    failed = false;
+    return more;
+  }
+
+  bool pass() {
+    const std::span<const Scheduler::Part> planned = scheduler.next_pass();
+    if (planned.empty()) return false;
     batch.clear();
-    for (const Scheduler::Part& part : pass) batch.push_back(tokens_of(part));
+    for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
     const TensorView logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
     const auto row = [&](std::size_t i) {
       const std::int64_t vocab = engine.config().vocab_size;
@@ -98,9 +109,9 @@ struct BatchGenerator::State {
                         {1, vocab});
     };
     const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests.at(part.request).request.options.max_new_tokens > 0; };
-    for (std::size_t i = 0; i < pass.size(); ++i)
-      if (chooses(pass[i])) requests.at(pass[i].request).sampler->start(row(i));
-    const std::vector<Scheduler::Part> parts(pass.begin(), pass.end());  // the scheduler's own change as requests end
+    for (std::size_t i = 0; i < planned.size(); ++i)
+      if (chooses(planned[i])) requests.at(planned[i].request).sampler->start(row(i));
+    const std::vector<Scheduler::Part> parts(planned.begin(), planned.end());  // the scheduler's own change as requests end
     for (const Scheduler::Part& part : parts) {
       if (!requests.contains(part.request)) continue;
       if (chooses(part)) accept(part.request, requests.at(part.request).sampler->finish());
@@ -115,13 +126,16 @@ BatchGenerator::~BatchGenerator() = default;
 
 std::size_t BatchGenerator::add(BatchRequest request) {
   State& s = *state_;
+  s.require_sound();
   check_sampling(request.options.sampling);
   for (const std::int32_t id : request.prompt)
     require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
-  s.scheduler.add(s.added, static_cast<std::int64_t>(request.prompt.size()), request.options.max_new_tokens);
-  Running& running = s.requests[s.added];
-  running.result.prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
+  std::map<std::size_t, Running> made;  // all memory is there before the scheduler has the request
+  Running& running = made[s.added];
+  running.result.prompt_tokens = std::ssize(request.prompt);
   running.request = std::move(request);
+  s.scheduler.add(s.added, running.result.prompt_tokens, running.request.options.max_new_tokens);
+  s.requests.merge(made);
   return s.added++;
 }
 

@@ -32,7 +32,8 @@ class BatchGenerator {
   /// Puts a request at the end of the queue, also between passes; returns its number, counted from 0. Throws Error naming what is out of range: an empty
   /// prompt, one that is longer than the context, an unknown token, an option.
   std::size_t add(BatchRequest request);
-  /// Computes one pass. False when every request is done.
+  /// Computes one pass. False when every request is done. Once a step has thrown, be it from an event, step() and add() throw Error: requests may only be
+  /// cancelled.
   bool step();
   /// Ends a request with End::cancelled; its place is free for the next pass. Throws Error where none of that number is under way.
   void cancel(std::size_t request);

@@ -40,8 +40,9 @@ void require_kernel(std::string_view name, std::string_view source) {
   fail(Status::invalid_argument, "{}: expected one of the kernels {}, found {}", source, fmt::join(family, ", "), quote(name));
 }
 
-ForcedConfigs& process_wide() {
-  static ForcedConfigs configs(env::value(env::Name::CERMET_CONFIG), "environment variable CERMET_CONFIG");
+/// What force_configs() was given; nothing before its first call.
+std::optional<ForcedConfigs>& given() {
+  static std::optional<ForcedConfigs> configs;
   return configs;
 }
 
@@ -71,7 +72,12 @@ std::optional<std::string_view> ForcedConfigs::find(std::string_view kernel) con
   return found == entries_.end() ? std::nullopt : std::optional<std::string_view>(found->second);
 }
 
-const ForcedConfigs& forced_configs() { return process_wide(); }
-void force_configs(ForcedConfigs configs) { process_wide() = std::move(configs); }
+const ForcedConfigs& forced_configs() {
+  if (given()) return *given();
+  static const ForcedConfigs variable(env::value(env::Name::CERMET_CONFIG), "environment variable CERMET_CONFIG");
+  return variable;
+}
+
+void force_configs(ForcedConfigs configs) { given() = std::move(configs); }
 
 }  // namespace cermet

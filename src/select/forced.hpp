@@ -27,7 +27,7 @@ class ForcedConfigs {
   std::vector<std::pair<std::string, std::string>> entries_;
 };
 
-/// What selection obeys in this process: CERMET_CONFIG until a call of force_configs(), which must come before anything is chosen.
+/// What selection obeys in this process: CERMET_CONFIG, which is not even read after a call of force_configs(). That must come before anything is chosen.
 const ForcedConfigs& forced_configs();
 void force_configs(ForcedConfigs configs);
 

@@ -1,7 +1,35 @@
 // Many prompts at once through the C interface.
 #include <cermet/cermet.hpp>
+#include <cstdlib>
+#include <limits>
+#include <new>
 
 #include "tests/api/model_fixture.hpp"
+
+namespace {
+/// Allocations of this thread that succeed before one fails.
+thread_local std::int64_t allocations_left = std::numeric_limits<std::int64_t>::max();
+
+void* limited_allocation(std::size_t size, std::size_t alignment) {
+  void* memory = allocations_left-- > 0 ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment) : nullptr;
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+// Every allocation of this program through operator new can be made to fail.
+void* operator new(std::size_t size) { return limited_allocation(size, 16); }
+void* operator new[](std::size_t size) { return limited_allocation(size, 16); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return limited_allocation(size, static_cast<std::size_t>(alignment)); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return limited_allocation(size, static_cast<std::size_t>(alignment)); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace cermet::test {
 namespace {
@@ -153,6 +181,51 @@ TEST_F(Batch, RefusesByName) {
   ASSERT_EQ(load(tiny, "null"), CERMET_OK);
   cermet_batch* null = nullptr;
   expect_refused(CERMET_UNSUPPORTED, cermet_batch_create(model, &null), {"expected a device that computes"});
+}
+
+TEST_F(Batch, ASubmissionWithoutMemoryLeavesNothingBehind) {
+  begin(2);
+  ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK);
+  const std::vector<std::int32_t> prompt = {5, 6};
+  std::int64_t request = -1;
+  const auto submit_with = [&](std::int64_t allocations) {
+    allocations_left = allocations;
+    const cermet_status status = cermet_batch_submit(batch, prompt.data(), prompt.size(), nullptr, &request);
+    allocations_left = std::numeric_limits<std::int64_t>::max();
+    return status;
+  };
+  std::int64_t enough = 0;
+  for (cermet_status status = CERMET_OUT_OF_MEMORY; status != CERMET_OK; ++enough) {
+    status = submit_with(enough);
+    if (status != CERMET_OK) expect_refused(CERMET_OUT_OF_MEMORY, status, {"memory: expected room"});
+    ASSERT_LT(enough, 100);
+  }
+  EXPECT_GT(enough, 3) << "several were refused";
+  EXPECT_EQ(request, 0) << "none of those has a number";
+  EXPECT_EQ(step(), 1u);
+  EXPECT_EQ(poll(request).size(), 1u);
+}
+
+TEST_F(Batch, RefusesToGoOnAfterAStepThatFailed) {
+  begin(2);
+  ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK);
+  const std::int64_t request = submit({5, 6});
+  EXPECT_EQ(step(), 1u);
+  submit({7});
+  size_t left = 0;
+  allocations_left = 0;
+  const cermet_status failed = cermet_batch_step(batch, &left);
+  allocations_left = std::numeric_limits<std::int64_t>::max();
+  expect_refused(CERMET_OUT_OF_MEMORY, failed, {"memory: expected room"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_step(batch, &left), {"batch: expected one whose steps succeeded; one failed"});
+  const std::int32_t id = 8;
+  std::int64_t none = -1;
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &id, 1, nullptr, &none), {"batch: expected one whose steps succeeded; one failed"});
+  EXPECT_EQ(cermet_batch_cancel(batch, request), CERMET_OK) << cermet_last_error_message();
+  std::optional<cermet_generation> end;
+  EXPECT_EQ(poll(request, &end).size(), 1u) << "the token that it had";
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->end, CERMET_END_CANCELLED);
 }
 
 TEST_F(Batch, HasACppFace) {

@@ -55,6 +55,9 @@ TEST(Run, ForcesConfigurations) {
   EXPECT_NE(forced.err.find("gemm.linear.plain x "), std::string::npos) << forced.err;
   const CommandResult option = run_cermet("run models/demo -p hello -n 1 --config 'gemm.linear.plain:default'", "", "CERMET_CONFIG='rowwise.softmax: default'");
   EXPECT_NE(option.err.find("gemm.linear.plain x "), std::string::npos) << "the option comes before the variable: " << option.err;
+  const CommandResult broken = run_cermet("run models/demo -p hello -n 1 --config 'gemm.linear.plain:default'", "", "CERMET_CONFIG='gemv.linera: stream=0'");
+  EXPECT_EQ(broken.code, 0) << broken.err;
+  EXPECT_NE(broken.err.find("gemm.linear.plain x "), std::string::npos) << "a variable that is not used may be wrong: " << broken.err;
   const auto plan = run_cermet("bench model models/demo --plan --json --config 'gemm.linear.plain: default'");
   EXPECT_NE(plan.out.find("gemm.linear.plain"), std::string::npos) << plan.err;
   expect_mistake("run models/demo -p hello --config 'gemv.linera: stream=0'", {"--config", "gemv.linear, ", "\"gemv.linera\""});

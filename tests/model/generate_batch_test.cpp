@@ -142,6 +142,24 @@ TEST(GenerateBatch, EndsAtStopTokensAndWhenCancelled) {
   EXPECT_FALSE(generator.step());
 }
 
+/// The pass that failed counts as computed, so that another one would miss its tokens.
+TEST(GenerateBatch, RefusesToGoOnAfterAStepThatThrew) {
+  Engine engine = load(references / "llama-gqa-f32", DType::f32, 2);
+  std::vector<Generation::End> ends;
+  BatchGenerator generator(engine, {[](std::size_t, std::int32_t) { fail(Status::io, "client: expected a connection, found none"); },
+                                    [&](std::size_t, const Generation& result) { ends.push_back(result.end); }});
+  const BatchRequest request{{5, 6, 7}, {}};
+  for (int i = 0; i < 3; ++i) generator.add(request);
+  EXPECT_EQ(error_text([&] { generator.step(); }), "client: expected a connection, found none");
+  const std::string refusal = "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing";
+  EXPECT_EQ(error_text([&] { generator.step(); }), refusal);
+  EXPECT_EQ(error_text([&] { generator.add(request); }), refusal);
+  EXPECT_EQ(generator.pending(), 3u);
+  generator.cancel();
+  EXPECT_EQ(ends, std::vector<Generation::End>(3, Generation::End::cancelled));
+  EXPECT_EQ(error_text([&] { generator.step(); }), refusal);
+}
+
 TEST(GenerateBatch, RefusesWhatNoPassCouldTake) {
   Engine engine = load(references / "llama-gqa-f32", DType::f32, 2, 64);
   BatchGenerator generator(engine, {});
