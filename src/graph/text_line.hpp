@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/error.hpp"
 #include "graph/plain_name.hpp"
 #include "op/type_text.hpp"
 

@@ -1,6 +1,8 @@
 // What the operators on a mixture of experts share: the attributes of gating, and the mixture itself for `moe` and `ep_moe`.
 #pragma once
 
+#include <functional>
+
 #include "op/infer.hpp"
 
 namespace cermet {

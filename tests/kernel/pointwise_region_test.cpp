@@ -103,6 +103,11 @@ TEST(PointwiseRegion, Declines) {
   for (std::size_t i = 1; i < held.size(); ++i) sum = values.add(OpKind::add, {sum, held[i]});
   values.result(sum);
   EXPECT_EQ(reason(values.build()), "holds more than 12 values at once");
+  RegionBuilder tokens(Rounding::strict);
+  const Value q = tokens.operand(type(DType::i8, {6, 70}));
+  const Value y = tokens.add(OpKind::dequantize, {q, tokens.operand(type(DType::f32, {6}))}, {{"granularity", "token"}});
+  tokens.result(tokens.add(OpKind::add, {y, tokens.operand(type(DType::f32, {3, 6, 70}))}));
+  EXPECT_EQ(reason(tokens.build()), "scales go with tokens, and the results have other rows");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Products of float32 rows with packed panels (panels.hpp). A result is one chain of fused multiply-adds over k in rising order, for bf16 panels with the
-// second step of each pair before the first, as bf16 dot products sum (gemm_bf16.hpp). So it does not depend on the number of rows, threads or lanes, nor on
+// second step of each pair before the first, as bf16 dot products sum (bf16.hpp). So it does not depend on the number of rows, threads or lanes, nor on
 // how k is sliced. In a file of its own because its unrolled blocks take longer to compile than all that is around them.
 #include "kernel/cpu/gemm/float.hpp"
 

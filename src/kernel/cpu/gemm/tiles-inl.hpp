@@ -1,4 +1,4 @@
-// What every product over packed panels shares around its inner loop (gemm_float.hpp, gemm_bf16.hpp): rows packed in blocks, the result cut into items for
+// What every product over packed panels shares around its inner loop (float.hpp, bf16.hpp): rows packed in blocks, the result cut into items for
 // threads, tiles read and stored. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_GEMM_TILES_INL

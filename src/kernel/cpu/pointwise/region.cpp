@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_program.hpp"
+#include "kernel/step_builder.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -53,7 +54,11 @@ Decline declines(const Region& region) {
   const TileProgramOrReason made = pointwise_program(region);
   if (made.reason) return made.reason;
   if (region.operands.size() > most_operands) return fmt::format("reads {} tensors, at most {} in one pass", region.operands.size(), most_operands);
-  if (region.result_type(0).dims.empty()) return "the results are single values";
+  const Dims& result = region.result_type(0).dims;
+  if (result.empty()) return "the results are single values";
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    if (region.has(i) && goes_by_token(region, i) && region.operand_type(i).dims != Dims(result.begin(), result.end() - 1))
+      return "scales go with tokens, and the results have other rows";
   return BoundTileProgram::declines(made.program);
 }
 

@@ -1,4 +1,4 @@
-// The kernels of gemm_hopper.hpp.
+// The kernels of hopper.hpp.
 #include "kernel/cuda/gemm/hopper.hpp"
 
 namespace cermet::cuda {

@@ -100,7 +100,8 @@ Launcher bind(const Region& region, const Config& config) {
     bool by_token;
   };
   std::vector<Operand> operands;
-  for (const TileProgram::Extra& extra : program.extras) operands.push_back({extra.operand, goes_by_token(region, extra.operand)});
+  for (const TileProgram::Extra& extra : program.extras)
+    operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand)});
   return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
           vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;

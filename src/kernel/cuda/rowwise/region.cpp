@@ -98,7 +98,7 @@ std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
   for (std::size_t i = 0; i < tile.extras.size(); ++i) {
     const Extent extent = tile.extras[i].extent;
     list.push_back({false, tile.extras[i].operand, extent == Extent::element || extent == Extent::row, made.is_along_row(i),
-                    goes_by_token(region, tile.extras[i].operand)});
+                    extent == Extent::row && goes_by_token(region, tile.extras[i].operand)});
   }
   for (std::size_t j = 0; j < tile.results.size(); ++j) list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j], false});
   return list;

@@ -247,6 +247,7 @@ struct Row {
       if (team.warp() == Body::S.warps) Body::feed(p, item, place, ring.at);
       else Body::run_stream(p, item, place, ring.buffer, ring.at);
     } else {
+      ring.is_open = true;
       Body::run_direct(p, item, place, ring.buffer);
     }
 #else
