@@ -71,8 +71,8 @@ class TaskQueue {
   /// A matrix product of the vendor's library.
   void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
   /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace, which is right for a kernel of one
-  /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) says which items of a later launch need which
-  /// of this (device/dependency.hpp); no launch is ordered by it yet.
+  /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) says which items of a later launch need
+  /// which of this (device/dependency.hpp); no launch is ordered by it yet.
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
 
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
