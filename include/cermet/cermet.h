@@ -3,7 +3,6 @@
  * Errors. A function that can fail returns a cermet_status; cermet_last_error_message() then says which operand, attribute, file or field was
  * at fault, what was expected and what was found. No exception leaves the library. A call that is rejected writes nothing; one that fails while
  * it computes (an index out of range) may leave results half written.
- *
  * Threads. A handle may be used from several threads. An operator or a model is used by one thread at a time.
  *
  * Tensors are DLPack's DLTensor, in memory of the handle's device: kDLCPU on the CPU, kDLCUDA with the GPU's index on a GPU. Only the values of
