@@ -1,0 +1,20 @@
+#include "op/infer.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<TensorType> infer(const Problem& p) { return {p.input(0)}; }
+
+}  // namespace
+
+OpSpec define_gather_nd() {
+  return {.category = "Data movement",
+          .summary = "Slices picked by rows of coordinates",
+          .semantics = "",
+          .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::many_to_many}},
+          .outputs = {{"y", dtypes::any, "[..]", "result"}},
+          .infer = infer};
+}
+
+}  // namespace cermet
