@@ -1,0 +1,265 @@
+#include "onnx/compiled_model.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A symbol's name made of what a file calls a dimension.
+Symbol symbol_of(const std::string& name) {
+  std::string spelled;
+  for (const char c : name) spelled += (std::isalnum(static_cast<unsigned char>(c)) != 0) ? c : '_';
+  if (spelled.empty() || std::isdigit(static_cast<unsigned char>(spelled.front())) != 0) spelled.insert(0, "d");
+  return Symbol(spelled);
+}
+
+LoadWeight loader(const WeightTable& table) {
+  return [&table](const std::string& name, std::int64_t slice, const TensorView& destination) {
+    const Tensor* tensor = table.find(name);
+    CERMET_ASSERT(tensor);
+    const auto bytes = static_cast<std::size_t>(dense_bytes(destination.dtype, destination.shape));
+    if (slice < 0) return tensor->read({destination.as<std::byte>(), bytes});
+    std::vector<std::byte> whole(static_cast<std::size_t>(tensor->bytes()));
+    tensor->read(whole);
+    std::memcpy(destination.data, whole.data() + static_cast<std::size_t>(slice) * bytes, bytes);
+  };
+}
+
+std::string key_of(const std::vector<TensorView>& operands) {
+  std::string key;
+  for (const TensorView& x : operands) key += x.type().to_string() + ";";
+  return key;
+}
+
+}  // namespace
+
+/// A part and what follows it, by the elements that were read after it.
+struct CompiledModel::Step {
+  std::unique_ptr<Session> session;  ///< null where nothing is launched
+  Part part;                         ///< its graph went to the session
+  PartInfo info;
+  std::map<std::string, std::unique_ptr<Step>> next;
+};
+
+CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options)
+    : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_), context.pool(), context.queue()) {
+  if (const std::vector<std::string> missing = unsupported_parts(*model_); !missing.empty())
+    fail(Status::unsupported, "{}: {} kinds of nodes are not supported:\n  {}", model_->path.string(), missing.size(), fmt::join(missing, "\n  "));
+  for (const ValueInfo& input : model_->graph->inputs)
+    if (std::ranges::none_of(model_->graph->initializers, [&](const Tensor& t) { return t.name() == input.name; })) inputs_.push_back(input);
+  std::map<std::string, bool> used;
+  for (const ValueInfo& input : inputs_)
+    for (const DeclaredDim& d : input.dims.value_or(std::vector<DeclaredDim>())) used[d.name] = true;
+  for (const auto& [name, range] : options_.dims) {
+    require(used.contains(name), "--dim {}: expected a dimension that an input of {} has, found none of this name", name, model_->path.string());
+    require(range.least >= 0 && range.least <= range.greatest, "--dim {}: expected a range from 0, found {}..{}", name, range.least, range.greatest);
+    if (range.least < range.greatest) ranges_.push_back({symbol_of(name), range});
+  }
+  std::ranges::sort(ranges_, {}, [](const SymbolRange& r) { return r.symbol.name(); });
+  symbolic_ = !ranges_.empty();
+}
+
+CompiledModel::~CompiledModel() = default;
+
+std::vector<std::string> CompiledModel::output_names() const {
+  std::vector<std::string> names;
+  for (const ValueInfo& output : model_->graph->outputs) names.push_back(output.name);
+  return names;
+}
+
+void CompiledModel::check_operands(const std::vector<TensorView>& operands) const {
+  require(operands.size() == inputs_.size(), "inputs: expected {}, found {}", inputs_.size(), operands.size());
+  std::map<std::string, std::int64_t> sizes;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const ValueInfo& input = inputs_[i];
+    const TensorView& x = operands[i];
+    require(!input.dtype || *input.dtype == x.dtype, "input '{}': expected elements of type {}, found {}", input.name, name_of(input.dtype.value_or(x.dtype)),
+            name_of(x.dtype));
+    if (!input.dims) continue;
+    const std::vector<DeclaredDim>& dims = *input.dims;
+    bool fits = static_cast<int>(dims.size()) == x.shape.rank();
+    for (std::size_t a = 0; fits && a < dims.size(); ++a) fits = !dims[a].value || *dims[a].value == x.shape[static_cast<int>(a)];
+    if (!fits) {
+      std::string expected;
+      for (const DeclaredDim& d : dims) expected += (expected.empty() ? "" : ", ") + (d.value ? std::to_string(*d.value) : d.name.empty() ? "?" : d.name);
+      fail(Status::invalid_argument, "input '{}': expected dimensions [{}], found {}", input.name, expected, x.shape.to_string());
+    }
+    for (std::size_t a = 0; a < dims.size(); ++a) {
+      const std::int64_t size = x.shape[static_cast<int>(a)];
+      if (dims[a].name.empty()) continue;
+      const auto range = options_.dims.find(dims[a].name);
+      require(range == options_.dims.end() || (size >= range->second.least && size <= range->second.greatest),
+              "input '{}': expected {} from {} to {}, found {}", input.name, dims[a].name, range == options_.dims.end() ? 0 : range->second.least,
+              range == options_.dims.end() ? 0 : range->second.greatest, size);
+      const auto [known, is_new] = sizes.try_emplace(dims[a].name, size);
+      require(is_new || known->second == size, "input '{}': expected {} = {}, as another input has it, found {}", input.name, dims[a].name, known->second,
+              size);
+    }
+  }
+}
+
+/// With symbols for the dimensions that have a range.
+std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& operands) const {
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    TensorType& type = types.emplace_back(operands[i].type());
+    for (std::size_t a = 0; symbolic_ && a < type.dims.size(); ++a) {
+      if (!inputs_[i].dims) continue;
+      const auto range = options_.dims.find((*inputs_[i].dims)[a].name);
+      if (range != options_.dims.end() && range->second.least < range->second.greatest) type.dims[a] = Dim(symbol_of(range->first));
+    }
+  }
+  return types;
+}
+
+std::unique_ptr<CompiledModel::Step> CompiledModel::import(ImportState state, const SymbolRanges& ranges) {
+  auto step = std::make_unique<Step>();
+  const Clock::time_point start = Clock::now();
+  Importer importer(*model_, table_, ranges, std::move(state));
+  step->part = importer.run();
+  step->info.import_seconds = seconds_since(start);
+  if (!step->part.outputs.empty()) {
+    const Clock::time_point compiling = Clock::now();
+    SessionOptions options;
+    options.skip = options_.skip;
+    for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
+    step->session = std::make_unique<Session>(std::move(step->part.graph), *context_, weights_, options);
+    step->info.compile_seconds = seconds_since(compiling);
+  }
+  step->info.session = step->session.get();
+  return step;
+}
+
+CompiledModel::Step& CompiledModel::first_step(const std::vector<TensorView>& operands) {
+  if (symbolic_) {
+    if (first_.contains("")) return *first_[""];
+    try {
+      return *(first_[""] = import(begin_import(*model_, types_of(operands)), ranges_));
+    } catch (const NeedsSizes& needs) {
+      first_.erase("");
+      symbolic_ = false;
+      why_not_symbolic_ = needs.why;
+    }
+  }
+  std::unique_ptr<Step>& step = first_[key_of(operands)];
+  if (!step) step = import(begin_import(*model_, types_of(operands)), {});
+  return *step;
+}
+
+void CompiledModel::run_step(Step& step) {
+  held_.resize(step.part.state.slots.size());
+  taken_.push_back(&step);
+  if (!step.session) return;
+  for (const auto& [slot, name] : step.part.inputs) step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
+  step.session->run();
+  for (const auto& [slot, name] : step.part.outputs) held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
+}
+
+TensorData CompiledModel::read(Step& step, std::int32_t slot) {
+  TensorView view = held_[static_cast<std::size_t>(slot)].view;
+  for (const auto& [made, name] : step.part.outputs)
+    if (made == slot) view = step.session->host_output(name);
+  if (context_->stream() && !std::ranges::any_of(step.part.outputs, [&](const auto& made) { return made.first == slot; })) {
+    OwnedTensor& copy = downloaded_.emplace_back(view.dtype, view.shape);
+    context_->stream()->download(copy.view.data, view.data, dense_bytes(view.dtype, view.shape));
+    context_->stream()->synchronize();
+    view = copy.view;
+  }
+  CERMET_ASSERT(view.is_dense());
+  return {view.type(), std::span(view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)))};
+}
+
+void CompiledModel::run(const std::vector<TensorView>& operands) {
+  check_operands(operands);
+  taken_.clear();
+  held_.clear();
+  downloaded_.clear();
+  Step* step = &first_step(operands);
+  held_.resize(step->part.state.slots.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Held& held = held_[i];  // begin_import gives inputs the first slots
+    held = {operands[i], nullptr, true};
+    if (!context_->stream()) continue;
+    const std::int64_t bytes = dense_bytes(operands[i].dtype, operands[i].shape);
+    auto memory = std::make_shared<DeviceBuffer>(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
+    context_->stream()->upload(memory->data(), operands[i].data, bytes);
+    held = {{memory->data(), operands[i].dtype, operands[i].shape}, memory, false};
+  }
+  if (context_->stream()) context_->stream()->synchronize();
+  for (;;) {
+    run_step(*step);
+    if (step->part.reads.empty()) return;
+    std::string key;
+    std::vector<TensorData> elements;
+    for (const std::int32_t slot : step->part.reads) {
+      const TensorData& data = elements.emplace_back(read(*step, slot));
+      key += data.type().to_string() + std::string(reinterpret_cast<const char*>(data.bytes().data()), data.bytes().size());
+    }
+    std::unique_ptr<Step>& next = step->next[key];
+    if (!next) {
+      ImportState state = step->part.state;
+      for (std::size_t i = 0; i < elements.size(); ++i) state.slots[static_cast<std::size_t>(step->part.reads[i])].data = elements[i];
+      next = import(std::move(state), {});
+    }
+    step = next.get();
+  }
+}
+
+TensorView CompiledModel::host_output(std::size_t i) {
+  Step& last = *taken_.back();
+  const Operand result = last.part.results.at(i);
+  const Slot& slot = last.part.state.slots[static_cast<std::size_t>(result.slot)];
+  const auto keep = [&](const TensorData& data) {
+    OwnedTensor& copy = downloaded_.emplace_back(data.type().dtype, cermet::bind(data.type().dims, {}));
+    std::memcpy(copy.view.data, data.bytes().data(), data.bytes().size());
+    return copy.view;
+  };
+  if (slot.data) return keep(*slot.data);
+  if (slot.tensor) return keep(slot.tensor->data());
+  if (slot.expression) {
+    Importer importer(*model_, table_, {}, last.part.state);
+    return keep(importer.known(result));
+  }
+  const Held& held = held_[static_cast<std::size_t>(result.slot)];
+  if (held.on_host && held.view.is_dense()) return held.view;
+  OwnedTensor& copy = downloaded_.emplace_back(held.view.dtype, held.view.shape);
+  if (context_->stream()) {
+    CERMET_ASSERT(held.view.is_dense());
+    context_->stream()->download(copy.view.data, held.view.data, dense_bytes(held.view.dtype, held.view.shape));
+    context_->stream()->synchronize();
+    return copy.view;
+  }
+  const Rows from(held.view), to(copy.view);
+  const auto bytes = static_cast<std::size_t>(from.length()) * size_of(held.view.dtype);
+  for (std::int64_t r = 0; r < from.count(); ++r) std::memcpy(to.row(r), from.row(r), bytes);
+  return copy.view;
+}
+
+std::vector<PartInfo> CompiledModel::parts() const {
+  std::vector<PartInfo> parts;
+  for (const Step* step : taken_) parts.push_back(step->info);
+  return parts;
+}
+
+std::int64_t CompiledModel::arena_bytes() const {
+  std::int64_t bytes = 0;
+  std::vector<const Step*> open;
+  for (const auto& [key, step] : first_) open.push_back(step.get());
+  while (!open.empty()) {
+    const Step* step = open.back();
+    open.pop_back();
+    if (step->session) bytes += step->session->executable().arena_bytes();
+    for (const auto& [key, next] : step->next) open.push_back(next.get());
+  }
+  return bytes;
+}
+
+}  // namespace cermet::onnx

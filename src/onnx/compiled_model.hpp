@@ -1,0 +1,85 @@
+// A model that runs: one session for each part of it, compiled when a run first comes there.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "onnx/importer.hpp"
+#include "runtime/context.hpp"
+#include "runtime/session.hpp"
+
+namespace cermet::onnx {
+
+struct ModelOptions {
+  /// Sizes that the file leaves open: one number for a name fixes it, two are its range, within which nothing is compiled again. Names that are not here take
+  /// the sizes of each run's inputs, and the model is compiled for every combination that comes.
+  std::map<std::string, DimRange> dims;
+  std::vector<std::string> skip;  ///< optional compile steps to leave out
+};
+
+/// One part, for reports.
+struct PartInfo {
+  const Session* session = nullptr;  ///< null where nothing is launched
+  double import_seconds = 0, compile_seconds = 0;
+};
+
+class CompiledModel {
+ public:
+  /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with counts.
+  CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
+  ~CompiledModel();
+  CompiledModel(const CompiledModel&) = delete;
+  CompiledModel& operator=(const CompiledModel&) = delete;
+
+  /// Inputs that a run needs: those that no initializer of the same name gives.
+  const std::vector<ValueInfo>& inputs() const { return inputs_; }
+  std::vector<std::string> output_names() const;
+
+  /// Runs. Operands are in host memory, in the order of inputs(). Throws Error naming the input whose type or dimensions do not fit.
+  void run(const std::vector<TensorView>& operands);
+  /// Result i of the last run in host memory, valid until the next run.
+  TensorView host_output(std::size_t i);
+
+  std::vector<PartInfo> parts() const;  ///< those that the last run took, in order
+  std::int64_t arena_bytes() const;     ///< of all parts that were compiled
+  std::int64_t weight_bytes() const { return weights_.bytes(); }
+  bool is_symbolic() const { return symbolic_; }  ///< whether it was compiled for ranges of sizes
+  std::string_view why_not_symbolic() const { return why_not_symbolic_; }
+
+ private:
+  struct Step;
+  struct Held {
+    TensorView view;
+    std::shared_ptr<void> owner;
+    bool on_host = false;
+  };
+  std::vector<TensorType> types_of(const std::vector<TensorView>& operands) const;
+  void check_operands(const std::vector<TensorView>& operands) const;
+  Step& first_step(const std::vector<TensorView>& operands);
+  std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
+  void run_step(Step& step);
+  TensorData read(Step& step, std::int32_t slot);
+
+  std::shared_ptr<const Model> model_;
+  Context* context_;
+  ModelOptions options_;
+  std::vector<ValueInfo> inputs_;
+  WeightTable table_;
+  WeightStore weights_;
+  SymbolRanges ranges_;
+  bool symbolic_ = false;
+  std::string why_not_symbolic_;
+  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs; "" for all of them
+  std::vector<Held> held_;                              ///< by slot, of the last run
+  std::vector<Step*> taken_;
+  std::vector<OwnedTensor> downloaded_;
+};
+
+/// What a model has that is not supported, with counts, one line each; empty where there is nothing.
+std::vector<std::string> unsupported_parts(const Model& model);
+
+}  // namespace cermet::onnx

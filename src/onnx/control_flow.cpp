@@ -1,0 +1,221 @@
+// Branches, loops and functions: their nodes are imported in place, a loop's once for each iteration.
+#include <algorithm>
+
+#include "onnx/importer.hpp"
+#include "op/reference.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr std::int64_t most_iterations = 10000;
+
+const GraphDef& graph_attribute(const Node& node, const char* name) {
+  const auto found = node.attributes.find(name);
+  const auto* graph = found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<const GraphDef>>(&found->second);
+  if (!graph) fail(Status::invalid_file, "node '{}' ({}): attribute {}: expected a graph, found none", node.name, node.op, name);
+  return **graph;
+}
+
+template <class... Args>
+void expect(const Node& node, bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) fail(Status::invalid_file, "node '{}' ({}): {}", node.name, node.op, fmt::format(format, std::forward<Args>(args)...));
+}
+
+std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
+  std::vector<std::string> names;
+  for (const ValueInfo& value : values) names.push_back(value.name);
+  return names;
+}
+
+bool is_true(const TensorData& data) {
+  return std::ranges::any_of(data.bytes(), [](std::byte b) { return b != std::byte{0}; });
+}
+
+}  // namespace
+
+void Importer::enter(Frame frame) {
+  if (state_.frames.size() >= 100)
+    fail(Status::invalid_file, "node '{}': expected at most 100 graphs and functions within each other, found more", frame.caller->name);
+  if (frame.loop) {
+    for (const Tensor& tensor : frame.loop->body->initializers)
+      frame.names[tensor.name()] = add({.name = tensor.name(), .type = tensor.type(), .data = {}, .symbolic = {}, .tensor = &tensor});
+  }
+  state_.frames.push_back(std::move(frame));
+}
+
+bool Importer::control_flow(const Node& node) {
+  if (node.domain.empty() && node.op == "If") enter_branch(node);
+  else if (node.domain.empty() && node.op == "Loop") enter_loop(node);
+  else if (node.domain.empty() && node.op == "Scan") enter_scan(node);
+  else if (const FunctionDef* function = model_.function(node)) enter_function(node, *function);
+  else return false;
+  return true;
+}
+
+void Importer::enter_branch(const Node& node) {
+  expect(node, node.inputs.size() == 1, "expected one operand, found {}", node.inputs.size());
+  const GraphDef& branch = graph_attribute(node, is_true(known(find(node.inputs[0]))) ? "then_branch" : "else_branch");
+  expect(node, branch.outputs.size() == node.outputs.size(), "expected a branch of {} results, found {}", node.outputs.size(), branch.outputs.size());
+  Frame frame{.nodes = &branch.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(branch.outputs), .caller = &node};
+  for (const Tensor& tensor : branch.initializers)
+    frame.names[tensor.name()] = add({.name = tensor.name(), .type = tensor.type(), .data = {}, .symbolic = {}, .tensor = &tensor});
+  ++state_.frames.back().next;
+  enter(std::move(frame));
+}
+
+void Importer::enter_function(const Node& node, const FunctionDef& function) {
+  expect(node, node.inputs.size() <= function.inputs.size(), "expected at most {} operands, found {}", function.inputs.size(), node.inputs.size());
+  auto nodes = std::make_shared<std::vector<Node>>(function.nodes);
+  for (Node& inner : *nodes)
+    for (const auto& [name, reference] : inner.references)
+      if (const auto given = node.attributes.find(reference); given != node.attributes.end()) inner.attributes[name] = given->second;
+  Frame frame{
+      .nodes = nodes.get(), .opsets = &function.opsets, .names = {}, .sees_outer = false, .results = function.outputs, .caller = &node, .own_nodes = nodes};
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) frame.names[function.inputs[i]] = find(node.inputs[i]);
+  ++state_.frames.back().next;
+  enter(std::move(frame));
+}
+
+void Importer::enter_loop(const Node& node) {
+  expect(node, node.inputs.size() >= 2, "expected at least 2 operands, found {}", node.inputs.size());
+  const GraphDef& body = graph_attribute(node, "body");
+  auto loop = std::make_shared<Frame::Loop>();
+  loop->body = &body;
+  loop->carried = node.inputs.size() - 2;
+  expect(node, body.inputs.size() == node.inputs.size(), "expected a body of {} inputs, found {}", node.inputs.size(), body.inputs.size());
+  expect(node, body.outputs.size() == node.outputs.size() + 1, "expected a body of {} results, found {}", node.outputs.size() + 1, body.outputs.size());
+  expect(node, loop->carried <= node.outputs.size(), "expected at least {} results, found {}", loop->carried, node.outputs.size());
+  bool goes = true;
+  if (!node.inputs[0].empty()) loop->trips = Lowering(*this, node, 0).ints_in(find(node.inputs[0])).at(0);
+  Operand condition;
+  if (!node.inputs[1].empty()) goes = is_true(known(condition = find(node.inputs[1])));
+  goes = goes && (!loop->trips || *loop->trips > 0);
+  std::vector<Operand> carried;
+  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(find(node.inputs[i + 2]));
+  if (!goes && loop->carried < node.outputs.size()) fail(Status::unsupported, "node '{}' (Loop): results of no iteration have no dimensions", node.name);
+  ++state_.frames.back().next;
+  if (!goes) {
+    for (std::size_t o = 0; o < carried.size(); ++o) bind(node.outputs[o], carried[o]);
+    return;
+  }
+  loop->stacked.resize(node.outputs.size() - loop->carried);
+  enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
+  begin_iteration(carried, condition);
+}
+
+void Importer::enter_scan(const Node& node) {
+  const auto opset = state_.frames.back().opsets->find("");
+  if (opset == state_.frames.back().opsets->end() || opset->second < 9)
+    fail(Status::unsupported, "node '{}' (Scan): opsets before 9 are not supported", node.name);
+  const Lowering given(*this, node, opset->second);
+  const GraphDef& body = graph_attribute(node, "body");
+  const std::int64_t scanned = given.integer("num_scan_inputs", 0);
+  expect(node, scanned >= 1 && scanned <= static_cast<std::int64_t>(node.inputs.size()), "attribute num_scan_inputs: expected 1 to {}, found {}",
+         node.inputs.size(), scanned);
+  auto loop = std::make_shared<Frame::Loop>();
+  loop->body = &body;
+  loop->is_scan = true;
+  loop->carried = node.inputs.size() - static_cast<std::size_t>(scanned);
+  expect(node, body.inputs.size() == node.inputs.size() && body.outputs.size() == node.outputs.size() && loop->carried <= node.outputs.size(),
+         "expected a body of {} inputs and {} results, found {} and {}", node.inputs.size(), node.outputs.size(), body.inputs.size(), body.outputs.size());
+  const std::size_t results = node.outputs.size() - loop->carried;
+  const auto list = [&](const char* name, std::size_t count) {
+    Ints values = given.integers(name);
+    if (values.empty()) values.resize(count);
+    expect(node, values.size() == count, "attribute {}: expected {} entries, found {}", name, count, values.size());
+    return values;
+  };
+  loop->input_axes = list("scan_input_axes", static_cast<std::size_t>(scanned));
+  loop->input_directions = list("scan_input_directions", static_cast<std::size_t>(scanned));
+  loop->output_axes = list("scan_output_axes", results);
+  loop->output_directions = list("scan_output_directions", results);
+  for (std::size_t i = loop->carried; i < node.inputs.size(); ++i) {
+    const Operand x = find(node.inputs[i]);
+    std::int64_t& axis = loop->input_axes[i - loop->carried];
+    axis = given.axis(axis, given.rank(x));
+    const std::int64_t length = given.size(x, static_cast<int>(axis));
+    expect(node, !loop->trips || *loop->trips == length, "operand {}: expected {} positions, as the others have, found {}", i, loop->trips.value_or(0), length);
+    loop->trips = length;
+    loop->scan_inputs.push_back(x);
+  }
+  if (*loop->trips == 0) fail(Status::unsupported, "node '{}' (Scan): results of no iteration have no dimensions", node.name);
+  loop->stacked.resize(results);
+  std::vector<Operand> carried;
+  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(find(node.inputs[i]));
+  ++state_.frames.back().next;
+  enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
+  begin_iteration(carried, {});
+}
+
+void Importer::begin_iteration(const std::vector<Operand>& carried, Operand condition) {
+  Frame::Loop& loop = *state_.frames.back().loop;
+  if (loop.iteration >= most_iterations)
+    fail(Status::unsupported, "node '{}': loops of more than {} iterations are not supported", state_.frames.back().caller->name, most_iterations);
+  Lowering make(*this, *state_.frames.back().caller, 0);
+  const std::vector<ValueInfo>& inputs = loop.body->inputs;
+  std::size_t next = 0;
+  if (!loop.is_scan) {
+    bind(inputs[next++].name, make.constant(TensorData::of({DType::i64, {}}, std::vector<std::int64_t>{loop.iteration})));
+    bind(inputs[next++].name, condition ? condition : make.scalar(DType::boolean, 1));
+  }
+  for (const Operand x : carried) bind(inputs[next++].name, x);
+  for (std::size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+    const auto axis = static_cast<int>(loop.input_axes[i]);
+    const std::int64_t at = loop.input_directions[i] ? *loop.trips - 1 - loop.iteration : loop.iteration;
+    bind(inputs[next++].name, make.squeeze(make.slice(loop.scan_inputs[i], axis, at, at + 1), {axis}));
+  }
+  state_.frames.back().next = 0;
+}
+
+bool Importer::next_iteration() {
+  const Frame& frame = state_.frames.back();
+  const std::size_t first = frame.loop->is_scan ? 0 : 1;
+  Operand condition;
+  if (!frame.loop->is_scan) condition = find(frame.results[0]);
+  const bool more = !frame.loop->trips || frame.loop->iteration + 1 < *frame.loop->trips;
+  const bool goes = frame.loop->is_scan || !more || is_true(known(condition));  // the last thing that may need elements
+  // The state may be copied from here on, so the loop's own state is not shared with copies.
+  state_.frames.back().loop = std::make_shared<Frame::Loop>(*frame.loop);
+  Frame::Loop& loop = *state_.frames.back().loop;
+  std::vector<Operand> carried;
+  for (std::size_t i = 0; i < loop.carried; ++i) carried.push_back(find(frame.results[first + i]));
+  for (std::size_t i = 0; i < loop.stacked.size(); ++i) loop.stacked[i].push_back(find(frame.results[first + loop.carried + i]));
+  ++loop.iteration;
+  if (!more || !goes) return false;
+  begin_iteration(carried, condition);
+  return true;
+}
+
+void Importer::finish_loop() {
+  const Frame frame = state_.frames.back();
+  const Frame::Loop& loop = *frame.loop;
+  std::vector<Operand> results;
+  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(find(frame.results[(loop.is_scan ? 0 : 1) + i]));
+  Lowering make(*this, *frame.caller, 0);
+  for (std::size_t i = 0; i < loop.stacked.size(); ++i) {
+    std::vector<Operand> pieces = loop.stacked[i];
+    if (loop.is_scan && loop.output_directions[i]) std::ranges::reverse(pieces);
+    const int axis = loop.is_scan ? make.axis(loop.output_axes[i], make.rank(pieces[0]) + 1) : 0;
+    for (Operand& piece : pieces) piece = make.unsqueeze(piece, {axis});
+    results.push_back(make.concat(std::move(pieces), axis));
+  }
+  state_.frames.pop_back();
+  for (std::size_t o = 0; o < results.size(); ++o)
+    if (!frame.caller->outputs[o].empty()) bind(frame.caller->outputs[o], results[o]);
+}
+
+void Importer::finish_frame() {
+  if (state_.frames.back().loop) {
+    if (!next_iteration()) finish_loop();
+    return;
+  }
+  const Frame& frame = state_.frames.back();
+  std::vector<Operand> results;
+  for (const std::string& name : frame.results) results.push_back(find(name));
+  const Node& caller = *frame.caller;
+  state_.frames.pop_back();
+  for (std::size_t o = 0; o < caller.outputs.size() && o < results.size(); ++o)
+    if (!caller.outputs[o].empty()) bind(caller.outputs[o], results[o]);
+}
+
+}  // namespace cermet::onnx

@@ -1,0 +1,150 @@
+// Turns a model into graphs, part by part: a part ends where elements must be read before the rest is known (a data-dependent shape, a branch).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "onnx/lowering.hpp"
+
+namespace cermet::onnx {
+
+/// A value of the model while it is imported.
+struct Slot {
+  std::string name;
+  TensorType type;
+  std::optional<TensorData> data;                                  ///< elements, where known
+  std::optional<Dims> symbolic;                                    ///< elements of an i64 tensor some of which depend on sizes
+  const Tensor* tensor = nullptr;                                  ///< of the file: a weight, whose elements are read when they are needed
+  std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
+};
+
+/// An application of an operator while a node is lowered: taken again where the lowering starts anew after elements were read.
+struct Applied {
+  OpKind kind;
+  std::vector<Operand> inputs;
+  Attributes attributes;
+  std::vector<Operand> results;
+};
+
+/// A list of nodes that is being imported: the model's, a branch's, a loop body's, a function's.
+struct Frame {
+  const std::vector<Node>* nodes = nullptr;
+  const std::map<std::string, std::int64_t>* opsets = nullptr;
+  std::size_t next = 0;
+  std::unordered_map<std::string, Operand> names;
+  bool sees_outer = true;            ///< names of the frame below: not in a function
+  std::vector<std::string> results;  ///< names in this frame
+  const Node* caller = nullptr;      ///< node of the frame below whose results these are
+  struct Loop {
+    const GraphDef* body = nullptr;
+    std::int64_t iteration = 0;
+    std::optional<std::int64_t> trips;
+    std::size_t carried = 0;
+    bool is_scan = false;                       ///< Scan; else Loop
+    std::vector<std::vector<Operand>> stacked;  ///< by scan result: its pieces
+    std::vector<Operand> scan_inputs;
+    Ints input_axes, output_axes, input_directions, output_directions;
+  };
+  std::shared_ptr<Loop> loop = nullptr;
+  std::shared_ptr<const std::vector<Node>> own_nodes = nullptr;  ///< of a function's call, whose attributes are in them
+};
+
+/// Where an import stands. A copy goes on from there with other elements.
+struct ImportState {
+  std::vector<Slot> slots;
+  std::vector<Frame> frames;
+  std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
+};
+
+/// What the import of a part ended with.
+struct Part {
+  Graph graph;
+  std::vector<std::pair<std::int32_t, std::string>> inputs;   ///< slot and the graph's name of it
+  std::vector<std::pair<std::int32_t, std::string>> outputs;  ///< slots that later parts read, and those to read now
+  std::vector<std::int32_t> reads;                            ///< slots whose elements must be known; none: the model is complete
+  std::vector<Operand> results;                               ///< of a complete model, in its order
+  ImportState state;
+};
+
+/// Thrown by a lowering.
+struct NeedsElements {
+  Operand operand;
+};
+/// A size that must be a number is a symbol: the model is to be imported for the sizes of each run.
+struct NeedsSizes {
+  std::string why;
+};
+
+/// What a graph's constants are loaded from: tensors of the file by their name there.
+class WeightTable {
+ public:
+  /// A name that no other tensor has.
+  const std::string& name_of(const Tensor& tensor);
+  const Tensor* find(const std::string& name) const;
+
+ private:
+  std::unordered_map<const Tensor*, std::string> names_;
+  std::unordered_map<std::string, const Tensor*> tensors_;
+};
+
+/// Where a model's import begins: its inputs have these types, in the model's order.
+ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs);
+
+class Importer {
+ public:
+  Importer(const Model& model, WeightTable& weights, const SymbolRanges& ranges, ImportState state);
+  /// Imports until the model is complete or elements are needed. Throws Error naming the node; NeedsSizes.
+  Part run();
+
+  // ---- For Lowering
+  ImportState& state() { return state_; }
+  Slot& slot(Operand x) { return state_.slots.at(static_cast<std::size_t>(x.slot)); }
+  const Model& model() const { return model_; }
+  Operand find(const std::string& name) const;
+  void bind(const std::string& name, Operand value);
+  Operand add(Slot slot);
+  /// Elements of an operand: reads weights and evaluates expressions. Throws NeedsElements.
+  const TensorData& known(Operand x);
+  bool is_known(Operand x) const;
+  std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  const SymbolRanges& ranges() const { return ranges_; }
+
+ private:
+  void step();
+  void lower(const Node& node);
+  bool control_flow(const Node& node);
+  void finish_frame();
+  void enter(Frame frame);
+  void enter_branch(const Node& node);
+  void enter_loop(const Node& node);
+  void enter_scan(const Node& node);
+  void begin_iteration(const std::vector<Operand>& carried, Operand condition);
+  bool next_iteration();
+  void finish_loop();
+  void enter_function(const Node& node, const FunctionDef& function);
+  ValueId value(Operand x);
+  std::vector<Operand> emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
+  Part end_part(std::vector<std::int32_t> reads);
+  std::vector<bool> live_slots() const;
+
+  const Model& model_;
+  WeightTable& weights_;
+  const SymbolRanges& ranges_;
+  ImportState state_;
+  Graph graph_;
+  std::unordered_map<std::int32_t, ValueId> ids_;  ///< slots that the graph has
+  std::vector<std::pair<std::int32_t, std::string>> inputs_;
+  std::size_t replayed_ = 0;  ///< of state_.applied
+};
+
+/// Integer arithmetic on elements that depend on sizes: the results, or nothing where the operator has none here.
+std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands,
+                                                                         const Attributes& attributes, const SymbolRanges& ranges);
+
+}  // namespace cermet::onnx

@@ -1,0 +1,257 @@
+#include "onnx/lowering.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/buffer.hpp"
+#include "onnx/importer.hpp"
+#include "onnx/proto_tensor.hpp"
+#include "op/reference.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+TensorView view_of(const TensorData& data) { return {const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {})}; }
+
+TensorData filled_data(DType dtype, const Shape& shape, const Floats& values) {
+  OwnedTensor memory(dtype, shape);
+  for (std::int64_t i = 0; i < shape.elements(); ++i) store(memory.view, i, values[static_cast<std::size_t>(i) % values.size()]);
+  return {{dtype, to_dims(shape)}, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(dtype, shape)))};
+}
+
+}  // namespace
+
+Operand Lowering::in(std::size_t i) const {
+  expect(has(i), "operand {}: expected a value, found none", i);
+  const Operand x = importer_.find(node_.inputs[i]);
+  expect(static_cast<bool>(x), "operand {}: expected a value named '{}', found none", i, node_.inputs[i]);
+  return x;
+}
+
+void Lowering::set(std::size_t o, Operand value) {
+  if (wants(o)) importer_.bind(node_.outputs[o], value);
+}
+
+const Attribute* Lowering::attribute(std::string_view name) const {
+  const auto found = node_.attributes.find(std::string(name));
+  return found == node_.attributes.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+template <class T>
+T typed(const Lowering& l, const Attribute* attribute, std::string_view name, std::string_view expected, T fallback) {
+  if (!attribute) return fallback;
+  const T* value = std::get_if<T>(attribute);
+  l.expect(value, "attribute {}: expected {}, found another type", name, expected);
+  return *value;
+}
+
+}  // namespace
+
+std::int64_t Lowering::integer(std::string_view name, std::int64_t fallback) const { return typed(*this, attribute(name), name, "an integer", fallback); }
+double Lowering::number(std::string_view name, double fallback) const { return typed(*this, attribute(name), name, "a number", fallback); }
+std::string Lowering::text(std::string_view name, std::string_view fallback) const {
+  return typed(*this, attribute(name), name, "a string", std::string(fallback));
+}
+Ints Lowering::integers(std::string_view name, Ints fallback) const { return typed(*this, attribute(name), name, "integers", std::move(fallback)); }
+Floats Lowering::numbers(std::string_view name, Floats fallback) const { return typed(*this, attribute(name), name, "numbers", std::move(fallback)); }
+Strings Lowering::texts(std::string_view name, Strings fallback) const { return typed(*this, attribute(name), name, "strings", std::move(fallback)); }
+
+const Tensor* Lowering::tensor(std::string_view name) const {
+  const Attribute* found = attribute(name);
+  if (!found) return nullptr;
+  const auto* tensor = std::get_if<Tensor>(found);
+  expect(tensor, "attribute {}: expected a tensor, found another type", name);
+  return tensor;
+}
+
+DType Lowering::dtype_of_code(std::int64_t code) const { return dtype_of(code, fmt::format("node '{}' ({})", node_.name, node_.op)); }
+
+const TensorType& Lowering::type(Operand x) const { return importer_.slot(x).type; }
+
+Dim Lowering::dim(Operand x, int axis) const { return dims(x)[static_cast<std::size_t>(this->axis(axis, rank(x)))]; }
+
+int Lowering::axis(std::int64_t value, int rank) const {
+  expect(value >= -rank && value < rank, "axis: expected one in [{}, {}), found {}", -rank, rank, value);
+  return static_cast<int>(value < 0 ? value + rank : value);
+}
+
+std::int64_t Lowering::constant(const Dim& dim) const {
+  if (!dim.is_constant()) throw NeedsSizes{fmt::format("node '{}' ({}) needs the number {}", node_.name, node_.op, dim.to_string())};
+  return dim.constant();
+}
+
+std::int64_t Lowering::size(Operand x, int axis) const { return constant(dim(x, axis)); }
+
+std::int64_t Lowering::elements(Operand x) const { return constant(product(dims(x))); }
+
+bool Lowering::is_known(Operand x) const { return importer_.is_known(x); }
+
+TensorData Lowering::data(Operand x) const { return importer_.known(x); }
+
+Dims Lowering::dims_in(Operand x) const {
+  if (importer_.slot(x).symbolic) return *importer_.slot(x).symbolic;
+  const Ints numbers = ints_in(x);
+  return {numbers.begin(), numbers.end()};
+}
+
+Ints Lowering::ints_in(Operand x) const {
+  const TensorData& data = importer_.known(x);
+  expect(is_integer(data.type().dtype) || data.type().dtype == DType::boolean, "expected integers, found {}", data.type().to_string());
+  const TensorView view = view_of(data);
+  Ints values(static_cast<std::size_t>(view.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_integer(view, static_cast<std::int64_t>(i));
+  return values;
+}
+
+Floats Lowering::numbers_in(Operand x) const {
+  const TensorView view = view_of(importer_.known(x));
+  Floats values(static_cast<std::size_t>(view.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load(view, static_cast<std::int64_t>(i));
+  return values;
+}
+
+double Lowering::number_in(Operand x) const {
+  const Floats values = numbers_in(x);
+  expect(values.size() == 1, "expected one element, found {}", type(x).to_string());
+  return values[0];
+}
+
+Operand Lowering::constant(TensorData data) {
+  Slot slot{.name = {}, .type = data.type(), .data = {}, .symbolic = {}};
+  slot.data = std::move(data);
+  return importer_.add(std::move(slot));
+}
+
+Operand Lowering::scalar(DType dtype, double value) { return constant(filled_data(dtype, {}, {value})); }
+
+Operand Lowering::vector(DType dtype, const Floats& values) { return constant(filled_data(dtype, {static_cast<std::int64_t>(values.size())}, values)); }
+
+Operand Lowering::ints(const Ints& values) { return constant(TensorData::of({DType::i64, {static_cast<std::int64_t>(values.size())}}, values)); }
+
+Operand Lowering::shape_value(const Dims& values, bool scalar) {
+  const TensorType type{DType::i64, scalar ? Dims{} : Dims{static_cast<std::int64_t>(values.size())}};
+  if (std::ranges::all_of(values, &Dim::is_constant)) {
+    Ints numbers;
+    for (const Dim& d : values) numbers.push_back(d.constant());
+    return constant(TensorData::of(type, numbers));
+  }
+  return importer_.add({.name = node_.name, .type = type, .data = {}, .symbolic = values});
+}
+
+std::vector<Operand> Lowering::ops(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes) {
+  return importer_.apply(kind, inputs, attributes, node_.name);
+}
+
+Operand Lowering::op(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes) { return ops(kind, std::move(inputs), attributes).at(0); }
+
+Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
+
+Operand Lowering::reshape(Operand x, const Dims& to) {
+  const Dims from = dims(x);
+  if (from == to) return x;
+  Ints shape;
+  bool rest = false;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const bool kept = i < from.size() && from[i] == to[i];
+    const bool written = to[i].is_constant() && to[i].constant() != 0;
+    if (!kept && !written && rest) throw NeedsSizes{fmt::format("node '{}' ({}) makes {} of {}", node_.name, node_.op, to_string(to), to_string(from))};
+    shape.push_back(written ? to[i].constant() : kept ? 0 : -1);
+    rest = rest || (!written && !kept);
+  }
+  if (rest && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // nothing tells what -1 stands for
+  return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
+}
+
+Operand Lowering::transpose(Operand x, Ints permutation) {
+  bool identity = true;
+  for (std::size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<std::int64_t>(i);
+  return identity ? x : op(OpKind::transpose, {x}, {{"permutation", std::move(permutation)}});
+}
+
+Operand Lowering::move_axis(Operand x, int from, int to) {
+  Ints permutation(static_cast<std::size_t>(rank(x)));
+  std::iota(permutation.begin(), permutation.end(), 0);
+  permutation.erase(permutation.begin() + from);
+  permutation.insert(permutation.begin() + to, from);
+  return transpose(x, std::move(permutation));
+}
+
+Operand Lowering::unsqueeze(Operand x, const Ints& axes) {
+  const int to_rank = rank(x) + static_cast<int>(axes.size());
+  std::vector<bool> added(static_cast<std::size_t>(to_rank));
+  for (const std::int64_t a : axes) {
+    const auto at = static_cast<std::size_t>(axis(a, to_rank));
+    expect(!added[at], "axes: expected each once, found {} twice", a);
+    added[at] = true;
+  }
+  Dims to;
+  std::size_t next = 0;
+  const Dims from = dims(x);
+  for (const bool one : added) to.push_back(one ? Dim(1) : from[next++]);
+  return reshape(x, to);
+}
+
+Operand Lowering::squeeze(Operand x, const Ints& axes) {
+  Dims to;
+  std::vector<bool> removed(static_cast<std::size_t>(rank(x)));
+  for (const std::int64_t a : axes) removed[static_cast<std::size_t>(axis(a, rank(x)))] = true;
+  const Dims from = dims(x);
+  for (std::size_t a = 0; a < from.size(); ++a) {
+    expect(!removed[a] || !from[a].is_constant() || from[a].constant() == 1, "axis {}: expected size 1, found {}", a, from[a].to_string());
+    if (!removed[a]) to.push_back(from[a]);
+  }
+  return reshape(x, to);
+}
+
+Operand Lowering::expand(Operand x, const Dims& to) {
+  const Dims from = dims(x);
+  const std::size_t rank = std::max(from.size(), to.size());
+  Ints shape;
+  bool changes = rank > from.size();
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Dim have = i + from.size() < rank ? Dim(1) : from[i + from.size() - rank], want = i + to.size() < rank ? Dim(1) : to[i + to.size() - rank];
+    if (have == want || want == Dim(1)) {
+      shape.push_back(i + from.size() < rank ? 1 : -1);
+    } else {
+      if (!have.is_constant() && want.is_constant() && want.constant() != 1)
+        throw NeedsSizes{fmt::format("node '{}' ({}) expands {}", node_.name, node_.op, have.to_string())};
+      shape.push_back(constant(want));
+      changes = true;
+    }
+  }
+  return changes ? op(OpKind::expand, {x}, {{"shape", std::move(shape)}}) : x;
+}
+
+Operand Lowering::slice(Operand x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+  return op(OpKind::slice, {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
+}
+
+Operand Lowering::concat(std::vector<Operand> xs, int axis) {
+  while (xs.size() > 1) {
+    std::vector<Operand> joined;
+    for (std::size_t i = 0; i < xs.size(); i += max_variadic) {
+      const std::vector<Operand> group(xs.begin() + static_cast<std::ptrdiff_t>(i),
+                                       xs.begin() + static_cast<std::ptrdiff_t>(std::min(xs.size(), i + max_variadic)));
+      joined.push_back(group.size() == 1 ? group[0] : op(OpKind::concat, group, {{"axis", std::int64_t{axis}}}));
+    }
+    xs = std::move(joined);
+  }
+  return xs.at(0);
+}
+
+Operand Lowering::filled(const Dims& to, DType dtype, double value) {
+  const Operand one = scalar(dtype, value);
+  return to.empty() ? one : expand(one, to);
+}
+
+Operand Lowering::reduce(OpKind kind, Operand x, const Ints& axes, bool keep_dims) { return op(kind, {x}, {{"axes", axes}, {"keepdims", keep_dims}}); }
+
+Operand Lowering::widened(Operand x) { return size_of(dtype(x)) < 4 && is_floating(dtype(x)) ? cast(x, DType::f32) : x; }
+
+void Lowering::fail_unsupported(const std::string& what) const { fail(Status::unsupported, "node '{}' ({}): {}", node_.name, node_.op, what); }
+
+void Lowering::fail_invalid(const std::string& what) const { fail(Status::invalid_file, "node '{}' ({}): {}", node_.name, node_.op, what); }
+
+}  // namespace cermet::onnx

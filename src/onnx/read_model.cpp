@@ -1,0 +1,187 @@
+// From protobuf to a checked model.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.hpp"
+#include "io/posix_file.hpp"
+#include "onnx/proto_tensor.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr int most_nested = 32;  ///< graphs within graphs
+
+std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : files_(path) {}
+
+  std::shared_ptr<const GraphDef> graph(::onnx::GraphProto& proto, int depth) {
+    if (depth > most_nested) fail(Status::invalid_file, "graph '{}': expected at most {} graphs within each other, found more", proto.name(), most_nested);
+    auto graph = std::make_shared<GraphDef>();
+    graph->name = proto.name();
+    if (proto.sparse_initializer_size() > 0) fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
+    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(take_tensor(tensor, files_));
+    for (const auto& value : proto.input()) graph->inputs.push_back(value_info(value));
+    for (const auto& value : proto.output()) graph->outputs.push_back(value_info(value));
+    for (auto& node : *proto.mutable_node()) graph->nodes.push_back(this->node(node, depth));
+    return graph;
+  }
+
+  FunctionDef function(::onnx::FunctionProto& proto) {
+    FunctionDef function{.name = proto.name(), .domain = domain_of(proto.domain()), .inputs = {}, .outputs = {}, .nodes = {}, .opsets = {}};
+    for (const auto& name : proto.input()) function.inputs.push_back(name);
+    for (const auto& name : proto.output()) function.outputs.push_back(name);
+    for (const auto& opset : proto.opset_import()) function.opsets[domain_of(opset.domain())] = opset.version();
+    for (auto& node : *proto.mutable_node()) function.nodes.push_back(this->node(node, 0));
+    return function;
+  }
+
+ private:
+  ValueInfo value_info(const ::onnx::ValueInfoProto& proto) {
+    ValueInfo value{.name = proto.name(), .dtype = {}, .dims = {}};
+    const std::string what = "value '" + value.name + "'";
+    if (!proto.has_type() || proto.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return value;
+    if (!proto.type().has_tensor_type()) fail(Status::unsupported, "{}: expected a tensor, found a sequence, map, optional or sparse tensor", what);
+    const auto& tensor = proto.type().tensor_type();
+    if (tensor.elem_type() != 0) value.dtype = dtype_of(tensor.elem_type(), what);
+    if (!tensor.has_shape()) return value;
+    if (tensor.shape().dim_size() > Shape::max_rank)
+      fail(Status::unsupported, "{}: expected at most {} dimensions, found {}", what, Shape::max_rank, tensor.shape().dim_size());
+    value.dims.emplace();
+    for (const auto& dim : tensor.shape().dim()) {
+      DeclaredDim& declared = value.dims->emplace_back();
+      if (dim.has_dim_value() && dim.dim_value() >= 0) declared.value = dim.dim_value();
+      declared.name = dim.dim_param();
+    }
+    return value;
+  }
+
+  Node node(::onnx::NodeProto& proto, int depth) {
+    Node node{
+        .op = proto.op_type(), .domain = domain_of(proto.domain()), .name = proto.name(), .inputs = {}, .outputs = {}, .attributes = {}, .references = {}};
+    for (const auto& name : proto.input()) node.inputs.push_back(name);
+    for (const auto& name : proto.output()) node.outputs.push_back(name);
+    if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs.front();
+    for (auto& attribute : *proto.mutable_attribute()) {
+      if (!attribute.ref_attr_name().empty()) node.references[attribute.name()] = attribute.ref_attr_name();
+      else if (!node.attributes.emplace(attribute.name(), this->attribute(attribute, node, depth)).second)
+        fail(Status::invalid_file, "node '{}' ({}): attribute '{}' is given twice", node.name, node.op, attribute.name());
+    }
+    return node;
+  }
+
+  Attribute attribute(::onnx::AttributeProto& proto, const Node& node, int depth) {
+    switch (kind_of(proto)) {
+      case ::onnx::AttributeProto::INT: return proto.i();
+      case ::onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
+      case ::onnx::AttributeProto::STRING: return proto.s();
+      case ::onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
+      case ::onnx::AttributeProto::FLOATS: return std::vector<double>(proto.floats().begin(), proto.floats().end());
+      case ::onnx::AttributeProto::STRINGS: return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
+      case ::onnx::AttributeProto::TENSOR: return take_tensor(*proto.mutable_t(), files_);
+      case ::onnx::AttributeProto::GRAPH: return graph(*proto.mutable_g(), depth + 1);
+      default:
+        fail(Status::unsupported, "node '{}' ({}): attribute '{}': lists of tensors or graphs, sparse tensors and types are not supported", node.name, node.op,
+             proto.name());
+    }
+  }
+
+  /// Files of the first versions do not say the kind.
+  static ::onnx::AttributeProto::AttributeType kind_of(const ::onnx::AttributeProto& proto) {
+    using P = ::onnx::AttributeProto;
+    if (proto.type() != P::UNDEFINED) return proto.type();
+    if (proto.has_f()) return P::FLOAT;
+    if (proto.has_i()) return P::INT;
+    if (proto.has_s()) return P::STRING;
+    if (proto.has_t()) return P::TENSOR;
+    if (proto.has_g()) return P::GRAPH;
+    if (proto.floats_size() > 0) return P::FLOATS;
+    return proto.strings_size() > 0 ? P::STRINGS : P::INTS;
+  }
+
+  ExternalFiles files_;
+};
+
+/// Every name is made once, and read after it was made. Names of enclosing graphs are visible.
+void check_names(const GraphDef& graph, const std::vector<const std::unordered_set<std::string>*>& outer);
+
+void check_nodes(const std::string& where, const std::vector<Node>& nodes, std::unordered_set<std::string>& made,
+                 const std::vector<const std::unordered_set<std::string>*>& outer) {
+  const auto is_made = [&](const std::string& name) {
+    return made.contains(name) || std::ranges::any_of(outer, [&](const auto* names) { return names->contains(name); });
+  };
+  for (const Node& node : nodes) {
+    for (const std::string& name : node.inputs)
+      if (!name.empty() && !is_made(name))
+        fail(Status::invalid_file, "{}: node '{}' ({}) reads '{}': expected a value that an earlier node, an input or an initializer makes, found none", where,
+             node.name, node.op, name);
+    std::vector<const std::unordered_set<std::string>*> inner = outer;
+    inner.push_back(&made);
+    for (const auto& [name, attribute] : node.attributes)
+      if (const auto* graph = std::get_if<std::shared_ptr<const GraphDef>>(&attribute)) check_names(**graph, inner);
+    for (const std::string& name : node.outputs)
+      if (!name.empty() && !made.insert(name).second)
+        fail(Status::invalid_file, "{}: node '{}' ({}): result '{}' is made twice", where, node.name, node.op, name);
+  }
+}
+
+void check_names(const GraphDef& graph, const std::vector<const std::unordered_set<std::string>*>& outer) {
+  const std::string where = fmt::format("graph '{}'", graph.name);
+  std::unordered_set<std::string> made;
+  for (const ValueInfo& input : graph.inputs)
+    if (!made.insert(input.name).second) fail(Status::invalid_file, "{}: input '{}' is declared twice", where, input.name);
+  for (const Tensor& tensor : graph.initializers) made.insert(tensor.name());  // an input may have one, as its default
+  check_nodes(where, graph.nodes, made, outer);
+  for (const ValueInfo& output : graph.outputs) {
+    const bool outside = std::ranges::any_of(outer, [&](const auto* names) { return names->contains(output.name); });
+    if (!made.contains(output.name) && !outside) fail(Status::invalid_file, "{}: result '{}': expected a value of the graph, found none", where, output.name);
+  }
+}
+
+void parse(const std::filesystem::path& path, ::onnx::ModelProto& proto) {
+  const PosixFile file = PosixFile::open_for_reading(path);
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;  // protobuf's limit
+  const std::string content = read_file(file, most);
+  google::protobuf::LogSilencer quiet;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(content.data()), static_cast<int>(content.size()));
+  input.SetRecursionLimit(200);
+  if (!proto.ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage())
+    fail(Status::invalid_file, "{}: expected an ONNX model (protobuf), found bytes that are none at {}", path.string(), input.CurrentPosition());
+}
+
+}  // namespace
+
+Model read_model(const std::filesystem::path& path) try {
+  ::onnx::ModelProto proto;
+  parse(path, proto);
+  if (!proto.has_graph()) fail(Status::invalid_file, "expected a model with a graph, found none");
+  Model model;
+  model.path = path;
+  model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " ") + proto.producer_version();
+  model.ir_version = proto.ir_version();
+  for (const auto& opset : proto.opset_import()) model.opsets[domain_of(opset.domain())] = opset.version();
+  if (!model.opsets.contains("")) model.opsets[""] = 1;
+  Reader reader(path);
+  model.graph = reader.graph(*proto.mutable_graph(), 0);
+  for (auto& function : *proto.mutable_functions()) model.functions.push_back(reader.function(function));
+  check_names(*model.graph, {});
+  for (const FunctionDef& f : model.functions) {
+    std::unordered_set<std::string> made(f.inputs.begin(), f.inputs.end());
+    check_nodes(fmt::format("function '{}'", f.name), f.nodes, made, {});
+    for (const std::string& name : f.outputs)
+      if (!made.contains(name)) fail(Status::invalid_file, "function '{}': result '{}': expected a value of the function, found none", f.name, name);
+  }
+  return model;
+} catch (const Error& error) {
+  const std::string message = error.what(), prefix = path.string() + ": ";
+  throw Error(error.status(), message.starts_with(prefix) ? message : prefix + message);
+}
+
+}  // namespace cermet::onnx
