@@ -206,6 +206,20 @@ std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inp
   return made;
 }
 
+Operand Importer::add_constant(TensorData data) {
+  if (replayed_ < state_.applied.size()) {
+    const Applied& before = state_.applied[replayed_];
+    if (!before.kind && slot(before.results[0]).data == data) return state_.applied[replayed_++].results[0];
+    state_.applied.resize(replayed_);
+  }
+  Slot made{.name = {}, .type = data.type(), .data = {}, .symbolic = {}};
+  made.data = std::move(data);
+  const Operand result = add(std::move(made));
+  state_.applied.push_back({{}, {}, {}, {result}});
+  replayed_ = state_.applied.size();
+  return result;
+}
+
 std::vector<Operand> Importer::apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope) {
   if (replayed_ < state_.applied.size()) {
     const Applied& before = state_.applied[replayed_];

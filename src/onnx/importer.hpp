@@ -23,9 +23,9 @@ struct Slot {
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
 };
 
-/// An application of an operator while a node is lowered: taken again where the lowering starts anew after elements were read.
+/// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
 struct Applied {
-  OpKind kind;
+  std::optional<OpKind> kind;
   std::vector<Operand> inputs;
   Attributes attributes;
   std::vector<Operand> results;
@@ -108,6 +108,7 @@ class Importer {
   Operand find(const std::string& name) const;
   void bind(const std::string& name, Operand value);
   Operand add(Slot slot);
+  Operand add_constant(TensorData data);
   /// Elements of an operand: reads weights and evaluates expressions. Throws NeedsElements.
   const TensorData& known(Operand x);
   bool is_known(Operand x) const;

@@ -118,11 +118,7 @@ double Lowering::number_in(Operand x) const {
   return values[0];
 }
 
-Operand Lowering::constant(TensorData data) {
-  Slot slot{.name = {}, .type = data.type(), .data = {}, .symbolic = {}};
-  slot.data = std::move(data);
-  return importer_.add(std::move(slot));
-}
+Operand Lowering::constant(TensorData data) { return importer_.add_constant(std::move(data)); }
 
 Operand Lowering::scalar(DType dtype, double value) { return constant(filled_data(dtype, {}, {value})); }
 
