@@ -14,7 +14,9 @@ OpSpec define_max_pool() {
           .semantics = "",
           .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::many_to_many}},
           .outputs = {{"y", dtypes::any, "[..]", "result"}},
-          .infer = infer};
+          .infer = infer,
+          .reference = nullptr,
+          .cases = nullptr};
 }
 
 }  // namespace cermet
