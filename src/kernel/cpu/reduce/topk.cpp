@@ -1,4 +1,4 @@
-#include "op/topk.hpp"
+#include "op/order_key.hpp"
 
 #include <algorithm>
 #include <cstring>
