@@ -51,6 +51,13 @@ Attributes added_norm(const Match& m) {
   return a;
 }
 
+/// A vector of weights, one for each column. A narrower result would have been rounded before it was added.
+bool adds_bias(const Match& m) {
+  const bool is_weight = m.editor->value(m.at("b")).kind == ValueKind::constant && m.type("b").dims == Dims{m.type("w").dims[0]};
+  return is_weight && dtypes::real.contains(m.type("b").dtype) && is_f32(m, "y") && is_f32(m, "z");
+}
+Attributes with_attributes_of_product(const Match& m) { return m.attributes(0); }
+
 bool is_dual(const Match& m) {
   return is_f32(m, "gate") && is_f32(m, "up") && is_f32(m, "a") && m.type("w_gate") == m.type("w_up") && m.has("b_gate") == m.has("b_up");
 }
@@ -122,6 +129,7 @@ std::vector<Rule> make_rules() {
                 gated_dynamic),
       text_rule("gate-quantize", strict, "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)", is_unrounded,
                 gated_static),
+      text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias, with_attributes_of_product),
       text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
