@@ -7,6 +7,7 @@
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/onnx_model.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "cli/trace.hpp"
@@ -23,6 +24,7 @@ struct Options {
   std::int64_t prompt_tokens = 512, new_tokens = 32, batch = 1, repeat = 3;
   bool limits = false, steps = false, plan = false;
   std::string trace;
+  OnnxOptions onnx;
 };
 
 double median(std::vector<double> values) {
@@ -171,6 +173,13 @@ void print_text(Console& console, const Json& json) {
 }
 
 void bench(const Options& options, Console& console) {
+  if (is_onnx(options.model.model)) {
+    OnnxOptions onnx = options.onnx;
+    onnx.model = options.model.model;
+    onnx.device = options.model.device;
+    onnx.threads = options.model.threads;
+    return bench_onnx(onnx, static_cast<int>(options.repeat), options.steps, console);
+  }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");
   require(!options.plan || (!options.steps && options.trace.empty()), "--plan: expected neither --steps nor --trace beside it, found {}",
@@ -209,13 +218,14 @@ Action declare(Parser& parser) {
   parser.option("--trace", options->trace,
                 "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
                 "limit (JSON for chrome://tracing or Perfetto)");
+  declare_onnx_options(parser, options->onnx);
   return [options](Console& console) { bench(*options, console); };
 }
 
 }  // namespace
 
 Verb bench_model_verb() {
-  return {"bench model", "prefill and decode speed of a model",
+  return {"bench model", "prefill and decode speed of a model, or the speed of an ONNX file",
           "  cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\n  cermet bench model models/demo --steps --json\n"
           "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --plan --device null:sm_90\n  cermet bench model models/demo --trace "
           "timeline.json",

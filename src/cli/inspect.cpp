@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cli/interrupt.hpp"
+#include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
@@ -142,6 +143,7 @@ CheckpointCheck check_data(const Checkpoint& checkpoint, int threads) {
 }
 
 void inspect(Console& console, const Options& options) {
+  if (is_onnx(options.model)) return inspect_onnx(options.model, console);
   const bool has_tokenizer = options.check && find_tokenizer(options.model).has_value();
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   std::optional<CheckpointCheck> checked;
@@ -162,12 +164,13 @@ void inspect(Console& console, const Options& options) {
 }  // namespace
 
 Verb inspect_verb() {
-  return {"inspect", "what a checkpoint is: architecture, tensors, sizes, storage formats",
+  return {"inspect", "what a checkpoint or an ONNX file is: architecture, tensors, operators, sizes",
           "  cermet inspect models/demo\n"
-          "  cermet inspect models/demo --check --json",
+          "  cermet inspect models/demo --check --json\n"
+          "  cermet inspect resnet50.onnx",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("MODEL", options->model, "folder with config.json and safetensors files").required();
+            parser.option("MODEL", options->model, "folder with config.json and safetensors files, or an ONNX file").required();
             parser.flag("--check", options->check, "read every byte of every file; exit code 2 where the model could not be loaded");
             parser.flag("--tensors", options->tensors, "list every tensor, not one row for all layers");
             parser.option("--threads", options->threads, "threads that read; 0 is one for each core").range(0, 1024).show_default();

@@ -25,7 +25,10 @@ RopeFrequencies parse_rope_frequencies(const std::string& name) {
 }  // namespace
 
 void declare_model_options(Parser& parser, ModelOptions& options) {
-  parser.option("MODEL", options.model, "folder with config.json, safetensors files and tokenizer.json").required();
+  parser
+      .option("MODEL", options.model,
+              "folder with config.json, safetensors files and tokenizer.json; or an ONNX file, which takes --device, --threads and the options named so")
+      .required();
   parser
       .option("--device", options.device,
               "cpu, cuda (or cuda:1, the second GPU), or null, which runs every step without computing; null:sm_90 compiles for such a GPU")

@@ -1,10 +1,11 @@
-// cermet run: continues a prompt, or a conversation line by line.
+// cermet run: continues a prompt, or a conversation line by line; runs an ONNX file.
 #include <unistd.h>
 
 #include <iostream>
 
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/onnx_model.hpp"
 #include "cli/process.hpp"
 #include "cli/run_prompts.hpp"
 #include "model/generate.hpp"
@@ -20,6 +21,7 @@ struct Options {
   std::int64_t new_tokens = 128;
   Sampling sampling;
   bool ignore_eos = false;
+  OnnxOptions onnx;
 };
 
 /// Prompt and answer of one turn.
@@ -130,6 +132,14 @@ void interactive(Runner& runner, Console& console) {
 }
 
 void run(const Options& options, Console& console) {
+  if (is_onnx(options.model.model)) {
+    OnnxOptions onnx = options.onnx;
+    onnx.model = options.model.model;
+    onnx.device = options.model.device;
+    onnx.threads = options.model.threads;
+    onnx.seed = options.sampling.seed;
+    return run_onnx(onnx, console);
+  }
   require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
           "prompt: expected one of -p, --ids and --prompts, found several");
@@ -167,17 +177,20 @@ Action declare(Parser& parser) {
   parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely").show_default();
   parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next seed").show_default();
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  declare_onnx_options(parser, options->onnx);
+  parser.option("--output", options->onnx.output, "of an ONNX model: folder for NAME.npy of every result");
   return [options](Console& console) { run(*options, console); };
 }
 
 }  // namespace
 
 Verb run_verb() {
-  return {"run", "continue a prompt with a model",
+  return {"run", "continue a prompt with a model, or run an ONNX file",
           "  cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
           "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
           "  cermet run models/demo --ids 497,2314,1581 -n 8 --json\n"
-          "  cermet run models/demo --prompts prompts.jsonl --batch 8 --json",
+          "  cermet run models/demo --prompts prompts.jsonl --batch 8 --json\n"
+          "  cermet run resnet50.onnx --input image=cat.npy --output results",
           declare};
 }
 

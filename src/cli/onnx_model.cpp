@@ -1,0 +1,240 @@
+#include "cli/onnx_model.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "cli/interrupt.hpp"
+#include "cli/process.hpp"
+#include "format/element.hpp"
+#include "io/npy.hpp"
+#include "runtime/explain.hpp"
+
+namespace cermet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// NAME=VALUE.
+std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
+  const std::size_t at = text.rfind('=');
+  require(at != std::string::npos && at > 0 && at + 1 < text.size(), "{}: expected NAME=VALUE, found '{}'", option, text);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::int64_t number_of(const std::string& option, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size() && value >= 0, "{}: expected a size from 0, or LEAST..MOST, found '{}'", option, text);
+  return value;
+}
+
+std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given) {
+  std::map<std::string, DimRange> dims;
+  for (const std::string& text : given) {
+    const auto [name, value] = pair_of("--dim", text);
+    const std::size_t dots = value.find("..");
+    const std::string option = "--dim " + name;
+    DimRange range{number_of(option, value.substr(0, dots)), 0};
+    range.greatest = dots == std::string::npos ? range.least : number_of(option, value.substr(dots + 2));
+    require(dims.emplace(name, range).second, "--dim {}: expected one range, found two", name);
+  }
+  return dims;
+}
+
+/// Elements of a declared input: integers from 0 to 1, others normal. Sizes that --dim does not give are 1.
+OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::string, DimRange>& dims, std::mt19937_64& random) {
+  require(input.dtype.has_value() && input.dims.has_value(), "--input {}=random: expected a declared type and rank, found none", input.name);
+  Shape shape;
+  for (const onnx::DeclaredDim& d : *input.dims) {
+    const auto range = dims.find(d.name);
+    shape.push_back(d.value.value_or(range == dims.end() ? 1 : range->second.greatest));
+  }
+  OwnedTensor tensor(*input.dtype, shape);
+  std::normal_distribution<double> normal;
+  const bool whole = !is_floating(*input.dtype);
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    format::store_element(tensor.view.data, *input.dtype, i, whole ? static_cast<double>(random() & 1u) : normal(random));
+  return tensor;
+}
+
+/// '/' in names would be folders.
+fs::path file_of(const fs::path& folder, std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == '\0') c = '_';
+  if (name == "." || name == "..") name += "_";
+  return folder / (name + ".npy");
+}
+
+std::vector<StepInfo> steps_of(const onnx::CompiledModel& model) {
+  std::vector<StepInfo> steps;
+  for (const onnx::PartInfo& part : model.parts())
+    if (part.session) steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
+  return steps;
+}
+
+Json figures(OnnxModel& model) {
+  double importing = 0, compiling = 0;
+  for (const onnx::PartInfo& part : model.compiled().parts()) {
+    importing += part.import_seconds;
+    compiling += part.compile_seconds;
+  }
+  Json kernels = Json::array();
+  for (const KernelUse& use : kernels_used(steps_of(model.compiled()))) kernels.push_back({{"kernel", use.kernel}, {"op", use.op}, {"launches", use.launches}});
+  Json json{{"device", model.context().description()},
+            {"parts", model.compiled().parts().size()},
+            {"symbolic", model.compiled().is_symbolic()},
+            {"import_seconds", importing},
+            {"compile_seconds", compiling},
+            {"weight_bytes", model.compiled().weight_bytes()},
+            {"arena_bytes", model.compiled().arena_bytes()},
+            {"peak_memory_bytes", peak_memory_bytes()}};
+  json["kernels"] = kernels;
+  return json;
+}
+
+}  // namespace
+
+bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx"; }
+
+void declare_onnx_options(Parser& parser, OnnxOptions& options) {
+  parser.option("--input", options.inputs, "of an ONNX model: NAME=FILE.npy, or NAME=random; inputs that are not given are random");
+  parser.option("--dim", options.dims, "of an ONNX model: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
+}
+
+OnnxModel::OnnxModel(const OnnxOptions& options) {
+  auto model = std::make_shared<const onnx::Model>(onnx::read_model(options.model));
+  onnx::ModelOptions made;
+  made.dims = dims_of(options.dims);
+  context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
+  compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
+  std::map<std::string, std::string> given;
+  for (const std::string& text : options.inputs) {
+    const auto [name, file] = pair_of("--input", text);
+    require(given.emplace(name, file).second, "--input {}: expected one value, found two", name);
+  }
+  std::mt19937_64 random(options.seed);
+  for (const onnx::ValueInfo& input : compiled_->inputs()) {
+    const auto found = given.find(input.name);
+    const bool is_random = found == given.end() || found->second == "random";
+    operands_.push_back(is_random ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
+    views_.push_back(operands_.back().view);
+    if (found != given.end()) given.erase(found);
+  }
+  if (!given.empty()) {
+    std::string names;
+    for (const onnx::ValueInfo& input : compiled_->inputs()) names += (names.empty() ? "" : ", ") + input.name;
+    fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, names);
+  }
+}
+
+void run_onnx(const OnnxOptions& options, Console& console) {
+  if (!options.output.empty()) fs::create_directories(options.output);
+  OnnxModel model(options);
+  const auto start = std::chrono::steady_clock::now();
+  model.run();
+  const std::vector<std::string> names = model.compiled().output_names();
+  Json results = Json::array();
+  Table table;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const TensorView view = model.compiled().host_output(i);
+    if (!options.output.empty()) write_npy(file_of(options.output, names[i]), view);
+    results.push_back({{"name", names[i]}, {"type", view.type().to_string()}});
+    table.row({names[i], view.type().to_string()});
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Json json = figures(model);
+  json["model"] = options.model;
+  json["run_seconds"] = seconds;
+  json["outputs"] = results;
+  if (console.json()) console.write_json(json);
+  else console.write(table.to_string());
+  console.flush();
+}
+
+void bench_onnx(const OnnxOptions& options, int repeat, bool steps, Console& console) {
+  OnnxModel model(options);
+  const auto time = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    model.run();
+    if (Stream* stream = model.context().stream()) stream->synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const double first = time();
+  time();
+  std::vector<double> seconds;
+  for (int i = 0; i < std::max(repeat, 1); ++i) {
+    stop_if_interrupted();
+    seconds.push_back(time());
+  }
+  std::ranges::sort(seconds);
+  Json json = figures(model);
+  json["model"] = options.model;
+  json["first_run_seconds"] = first;
+  json["seconds"] = seconds[seconds.size() / 2];
+  json["least_seconds"] = seconds.front();
+  if (console.json()) {
+    console.write_json(json);
+  } else {
+    Table table;
+    table.row({"model", fmt::format("{}, {}", options.model, model.context().description())});
+    table.row({"run", fmt::format("{}, median of {}; least {}", seconds_text(seconds[seconds.size() / 2]), seconds.size(), seconds_text(seconds.front()))});
+    table.row({"start", fmt::format("{} to the first result", seconds_text(first))});
+    table.row({"memory",
+               fmt::format("{} at the peak; weights {}, intermediates {}", bytes_text(static_cast<double>(peak_memory_bytes())),
+                           bytes_text(static_cast<double>(model.compiled().weight_bytes())), bytes_text(static_cast<double>(model.compiled().arena_bytes())))});
+    console.write(table.to_string());
+  }
+  if (steps && !console.json()) {
+    for (const onnx::PartInfo& part : model.compiled().parts())
+      if (part.session) const_cast<Session*>(part.session)->executable().set_timing(true);
+    for (int i = 0; i < std::max(repeat, 1); ++i) model.run();
+    console.print("\n{}", kernel_table(kernels_used(steps_of(model.compiled()))));
+  }
+  console.flush();
+}
+
+void inspect_onnx(const std::string& path, Console& console) {
+  const onnx::Model model = onnx::read_model(path);
+  std::map<std::string, std::int64_t> counts;
+  for (const onnx::Node& node : model.graph->nodes) ++counts[node.domain.empty() ? node.op : node.domain + "." + node.op];
+  std::int64_t parameters = 0, bytes = 0;
+  for (const onnx::Tensor& tensor : model.graph->initializers) {
+    parameters += tensor.type().elements().constant();
+    bytes += tensor.bytes();
+  }
+  const auto text = [](const onnx::ValueInfo& value) {
+    std::string dims;
+    for (const onnx::DeclaredDim& d : value.dims.value_or(std::vector<onnx::DeclaredDim>()))
+      dims += (dims.empty() ? "" : ", ") + (d.value ? std::to_string(*d.value) : d.name.empty() ? "?" : d.name);
+    return fmt::format("{}[{}]", value.dtype ? name_of(*value.dtype) : "?", value.dims ? dims : "..");
+  };
+  const std::vector<std::string> missing = onnx::unsupported_parts(model);
+  if (console.json()) {
+    Json json{{"model", path}, {"producer", model.producer}, {"ir_version", model.ir_version}, {"nodes", model.graph->nodes.size()}, {"parameters", parameters},
+              {"bytes", bytes}};
+    for (const char* list : {"inputs", "outputs"}) json[list] = Json::array();
+    for (const auto& [domain, version] : model.opsets) json["opsets"][domain] = version;
+    for (const onnx::ValueInfo& v : model.graph->inputs) json["inputs"].push_back({{"name", v.name}, {"type", text(v)}});
+    for (const onnx::ValueInfo& v : model.graph->outputs) json["outputs"].push_back({{"name", v.name}, {"type", text(v)}});
+    for (const auto& [op, count] : counts) json["operators"][op] = count;
+    json["unsupported"] = missing;
+    console.write_json(json);
+    return console.flush();
+  }
+  Table facts, values, operators;
+  facts.row({"producer", model.producer});
+  for (const auto& [domain, version] : model.opsets) facts.row({domain.empty() ? "opset" : "opset " + domain, std::to_string(version)});
+  facts.row({"nodes", std::to_string(model.graph->nodes.size())});
+  facts.row({"parameters", fmt::format("{} in {}", count_text(static_cast<double>(parameters)), bytes_text(static_cast<double>(bytes)))});
+  for (const onnx::ValueInfo& v : model.graph->inputs) values.row({"input", v.name, text(v)});
+  for (const onnx::ValueInfo& v : model.graph->outputs) values.row({"result", v.name, text(v)});
+  for (const auto& [op, count] : counts) operators.row({op, std::to_string(count)});
+  console.print("model\n{}values\n{}operators\n{}", facts.to_string(), values.to_string(), operators.to_string());
+  if (!missing.empty()) console.print("not supported\n  {}\n", fmt::join(missing, "\n  "));
+  console.flush();
+}
+
+}  // namespace cermet::cli

@@ -1,0 +1,47 @@
+// ONNX models on the command line: what `run`, `bench model` and `inspect` do with one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/verb.hpp"
+#include "onnx/compiled_model.hpp"
+
+namespace cermet::cli {
+
+struct OnnxOptions {
+  std::string model, device = "cpu", output;
+  std::vector<std::string> inputs, dims;
+  int threads = 0;
+  std::uint64_t seed = 1;
+};
+
+/// Whether MODEL names an ONNX file in place of a checkpoint's folder.
+bool is_onnx(const std::string& model);
+/// Declares --input, --dim and --output.
+void declare_onnx_options(Parser& parser, OnnxOptions& options);
+/// An ONNX model with the operands of a run.
+class OnnxModel {
+ public:
+  explicit OnnxModel(const OnnxOptions& options);
+  onnx::CompiledModel& compiled() { return *compiled_; }
+  Context& context() { return *context_; }
+  void run() { compiled_->run(views_); }
+  const std::vector<TensorView>& operands() const { return views_; }
+
+ private:
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<onnx::CompiledModel> compiled_;
+  std::vector<OwnedTensor> operands_;
+  std::vector<TensorView> views_;
+};
+
+/// Runs a model once and writes its results as DIR/NAME.npy.
+void run_onnx(const OnnxOptions& options, Console& console);
+/// Prints inputs, results, operators with counts, and what is not supported.
+void inspect_onnx(const std::string& path, Console& console);
+/// Times runs of a model.
+void bench_onnx(const OnnxOptions& options, int repeat, bool steps, Console& console);
+
+}  // namespace cermet::cli

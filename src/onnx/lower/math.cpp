@@ -1,0 +1,95 @@
+// Elementwise operators.
+#include <limits>
+
+#include "onnx/lowering.hpp"
+
+namespace cermet::onnx {
+
+#define UNARY(name, kind) \
+  void lower_##name(Lowering& l) { l.set(0, l.unary(OpKind::kind, l.in(0))); }
+UNARY(abs, abs)
+UNARY(neg, neg)
+UNARY(exp, exp)
+UNARY(log, log)
+UNARY(sqrt, sqrt)
+UNARY(reciprocal, reciprocal)
+UNARY(sin, sin)
+UNARY(cos, cos)
+UNARY(tanh, tanh)
+UNARY(erf, erf)
+UNARY(floor, floor)
+UNARY(ceil, ceil)
+UNARY(round, round)
+UNARY(sigmoid, sigmoid)
+UNARY(relu, relu)
+UNARY(softplus, softplus)
+UNARY(softsign, softsign)
+UNARY(logical_not, logical_not)
+#undef UNARY
+
+#define BINARY(name, kind) \
+  void lower_##name(Lowering& l) { l.set(0, l.binary(OpKind::kind, l.in(0), l.in(1))); }
+BINARY(add, add)
+BINARY(sub, sub)
+BINARY(mul, mul)
+BINARY(div, div)
+BINARY(equal, equal)
+BINARY(greater, greater)
+BINARY(less, less)
+BINARY(greater_or_equal, greater_equal)
+BINARY(less_or_equal, less_equal)
+BINARY(logical_and, logical_and)
+BINARY(logical_or, logical_or)
+BINARY(logical_xor, logical_xor)
+#undef BINARY
+
+namespace {
+
+Operand folded(Lowering& l, OpKind kind) {
+  Operand result = l.in(0);
+  for (std::size_t i = 1; i < l.inputs(); ++i) result = l.binary(kind, result, l.in(i));
+  return result;
+}
+
+}  // namespace
+
+void lower_max(Lowering& l) { l.set(0, folded(l, OpKind::max)); }
+void lower_min(Lowering& l) { l.set(0, folded(l, OpKind::min)); }
+void lower_sum(Lowering& l) { l.set(0, folded(l, OpKind::add)); }
+void lower_mean(Lowering& l) { l.set(0, l.binary(OpKind::div, folded(l, OpKind::add), static_cast<double>(l.inputs()))); }
+
+void lower_identity(Lowering& l) { l.set(0, l.in(0)); }
+
+void lower_where(Lowering& l) { l.set(0, l.op(OpKind::where, {l.in(0), l.in(1), l.in(2)})); }
+
+void lower_cast(Lowering& l) {
+  l.expect(l.has_attribute("to"), "attribute to: expected an element type, found none");
+  l.set(0, l.cast(l.in(0), l.dtype_of_code(l.integer("to", 0))));
+}
+
+void lower_cast_like(Lowering& l) { l.set(0, l.cast(l.in(0), l.dtype(l.in(1)))); }
+
+/// The exponent may have another type than the base, whose type the result has.
+void lower_pow(Lowering& l) {
+  const Operand a = l.in(0), b = l.in(1);
+  const DType to = l.dtype(a);
+  if (is_floating(to)) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
+  if (!is_floating(l.dtype(b))) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
+  l.set(0, l.cast(l.binary(OpKind::pow, l.cast(a, l.dtype(b)), b), to));
+}
+
+void lower_clip(Lowering& l) {
+  const Operand x = l.in(0);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (l.version() < 11) return l.set(0, l.op(OpKind::clip, {x}, {{"low", l.number("min", -infinity)}, {"high", l.number("max", infinity)}}));
+  const Operand low = l.in_or_none(1), high = l.in_or_none(2);
+  const bool plain = dtypes::real.contains(l.dtype(x)) && (!low || l.is_known(low)) && (!high || l.is_known(high));
+  if (plain && (low || high))
+    return l.set(0, l.op(OpKind::clip, {x}, {{"low", low ? l.number_in(low) : -infinity}, {"high", high ? l.number_in(high) : infinity}}));
+  Operand y = x;
+  if (low) y = l.binary(OpKind::max, y, low);
+  if (high) y = l.binary(OpKind::min, y, high);
+  l.set(0, y);
+}
+
+}  // namespace cermet::onnx

@@ -1,0 +1,103 @@
+// Operators on dimensions.
+#include <algorithm>
+
+#include "onnx/lowering.hpp"
+
+namespace cermet::onnx {
+
+void lower_constant(Lowering& l) {
+  if (const Tensor* value = l.tensor("value")) return l.set(0, l.constant(value->data()));
+  if (l.has_attribute("value_int")) return l.set(0, l.constant(TensorData::of({DType::i64, {}}, Ints{l.integer("value_int", 0)})));
+  if (l.has_attribute("value_ints")) return l.set(0, l.ints(l.integers("value_ints")));
+  if (l.has_attribute("value_float")) return l.set(0, l.scalar(DType::f32, l.number("value_float", 0)));
+  if (l.has_attribute("value_floats")) return l.set(0, l.vector(DType::f32, l.numbers("value_floats")));
+  l.unsupported("expected a tensor or numbers, found a string, a sparse tensor or nothing");
+}
+
+void lower_shape(Lowering& l) {
+  const Dims dims = l.dims(l.in(0));
+  const auto rank = static_cast<std::int64_t>(dims.size());
+  const auto clamped = [&](std::int64_t at) { return std::clamp(at < 0 ? at + rank : at, std::int64_t{0}, rank); };
+  const std::int64_t start = clamped(l.integer("start", 0)), end = clamped(l.integer("end", rank));
+  l.set(0, l.shape_value(start < end ? Dims(dims.begin() + start, dims.begin() + end) : Dims()));
+}
+
+void lower_size(Lowering& l) { l.set(0, l.shape_value({product(l.dims(l.in(0)))}, true)); }
+
+void lower_reshape(Lowering& l) {
+  const Operand x = l.in(0);
+  const Dims from = l.dims(x);
+  Dims to = l.version() < 5 ? [&] {
+    const Ints shape = l.integers("shape");
+    return Dims(shape.begin(), shape.end());
+  }() : l.dims_in(l.in(1));
+  const bool allow_zero = l.integer("allowzero", 0) != 0;
+  std::optional<std::size_t> rest;
+  Dim known = 1;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == Dim(0) && !allow_zero) {
+      l.expect(i < from.size(), "shape: expected 0 only where the operand has a dimension, found it at {}", i);
+      to[i] = from[i];
+    }
+    if (to[i] == Dim(-1)) {
+      l.expect(!rest, "shape: expected at most one -1, found several");
+      rest = i;
+    } else {
+      known = known * to[i];
+    }
+  }
+  const Dim total = product(from);
+  if (rest) {
+    if (total == Dim(0) && known == Dim(0)) {
+      to[*rest] = 0;
+    } else {
+      const std::optional<Dim> left = known == Dim(0) ? std::nullopt : exact_quotient(total, known);
+      if (!left && !(total.is_constant() && known.is_constant())) static_cast<void>(l.constant(total.is_constant() ? known : total));
+      l.expect(left.has_value(), "shape: expected dimensions that {} elements fill, found {}", total.to_string(), to_string(to));
+      to[*rest] = *left;
+    }
+  } else if (total != known) {
+    if (!total.is_constant()) static_cast<void>(l.constant(total));
+    if (!known.is_constant()) static_cast<void>(l.constant(known));
+    l.expect(false, "shape: expected dimensions of {} elements, found {}", total.to_string(), to_string(to));
+  }
+  l.set(0, l.reshape(x, to));
+}
+
+void lower_flatten(Lowering& l) {
+  const Operand x = l.in(0);
+  const int axis = l.axis(l.integer("axis", 1), l.rank(x) + 1);
+  const std::int64_t given = l.integer("axis", 1);
+  const int at = given < 0 ? static_cast<int>(given) + l.rank(x) : axis;
+  const Dims dims = l.dims(x);
+  l.set(0, l.reshape(x, {product({dims.begin(), dims.begin() + at}), product({dims.begin() + at, dims.end()})}));
+}
+
+namespace {
+
+std::optional<Ints> axes_of(Lowering& l, std::int64_t operand_since) {
+  if (l.version() >= operand_since) return l.has(1) ? std::optional(l.ints_in(l.in(1))) : std::nullopt;
+  return l.has_attribute("axes") ? std::optional(l.integers("axes")) : std::nullopt;
+}
+
+}  // namespace
+
+void lower_squeeze(Lowering& l) {
+  const Operand x = l.in(0);
+  const std::optional<Ints> axes = axes_of(l, 13);
+  if (axes) return l.set(0, l.squeeze(x, *axes));
+  Ints ones;
+  for (int a = 0; a < l.rank(x); ++a)
+    if (l.size(x, a) == 1) ones.push_back(a);
+  l.set(0, l.squeeze(x, ones));
+}
+
+void lower_unsqueeze(Lowering& l) {
+  const std::optional<Ints> axes = axes_of(l, 13);
+  l.expect(axes.has_value(), "axes: expected some, found none");
+  l.set(0, l.unsqueeze(l.in(0), *axes));
+}
+
+void lower_expand(Lowering& l) { l.set(0, l.expand(l.in(0), l.dims_in(l.in(1)))); }
+
+}  // namespace cermet::onnx
