@@ -1,7 +1,6 @@
-#include "op/float_order.hpp"
+#include "op/element_order.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
-#include "op/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -17,11 +16,20 @@ std::vector<TensorType> infer(const Problem& p) {
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const std::int64_t length = x.shape.back();
+  const bool smallest = call.attributes.flag("smallest"), last = call.attributes.flag("select_last_index");
+  const auto is_nan = [&](std::int64_t at) { return is_floating(x.dtype) && std::isnan(load(x, at)); };
   for (std::int64_t row = 0; row < y.elements(); ++row) {
     std::int64_t best = 0;
+    const auto key = [&](std::int64_t i) { return order_key(x, row * length + i); };
+    const auto wins = [&](std::int64_t i) {
+      const bool nan = is_nan(row * length + i), other = is_nan(row * length + best);
+      if (nan || other) return nan && (last || !other);
+      if (key(i) == key(best)) return last;
+      return smallest ? key(i) < key(best) : key(i) > key(best);
+    };
     for (std::int64_t i = 1; i < length; ++i)
-      if (order_key(static_cast<float>(load(x, row * length + i))) > order_key(static_cast<float>(load(x, row * length + best)))) best = i;
-    store(y, row, static_cast<double>(best));
+      if (wins(i)) best = i;
+    store_integer(y, row, best);
   }
 }
 
@@ -38,6 +46,26 @@ std::vector<Case> cases() {
   list.push_back({"zeros_tie", {CaseOperand{{DType::f32, {2, 20}}, values({-1, -0.0, 0.0, -2})}}});
   list.push_back({"i64", {CaseOperand{{DType::f32, {2, 3, 9}}}}, {{"out_dtype", "i64"}}});
   list.push_back({"one_row", {CaseOperand{{DType::f32, {300}}}}});
+  for (bool smallest : {false, true})
+    for (bool last : {false, true}) {
+      const Attributes attributes{{"smallest", smallest}, {"select_last_index", last}};
+      const auto add = [&](std::string_view name, CaseOperand x) {
+        list.push_back({fmt::format("{}{}_{}", smallest ? "smallest" : "largest", last ? "_last" : "", name), {std::move(x)}, attributes});
+      };
+      for (DType t :
+           {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+        add(name_of(t), {{t, {3, 129}}, is_integer(t) ? integers(-20, 20) : normal()});
+        add(fmt::format("{}_ties", name_of(t)), {{t, {4, 37}}, integers(0, 3), 3});
+      }
+      add("nan", {{DType::f32, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
+      add("double_nan", {{DType::f64, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
+      add("zeros", {{DType::f16, {2, 20}}, values({0.0, -0.0})});
+      add("close_doubles", {{DType::f64, {1, 4}}, values({1, 1 + 0x1p-50, 1 - 0x1p-50, 1})});
+      add("wide_integers", {{DType::i64, {1, 5}}, values({-9223372036854775808.0, 9e18, 0, 9e18, -9223372036854775808.0})});
+      add("wide_unsigned", {{DType::u64, {1, 4}}, values({1e19, 1.8e19, 0, 9e18})});
+      add("long", {{DType::f32, {2, 20000}}, integers(-30, 30)});
+      add("one", {{DType::u8, {3, 1}}, integers(0, 9)});
+    }
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 9}}}}});
   return list;
 }
@@ -47,13 +75,16 @@ std::vector<Case> cases() {
 OpSpec define_argmax() {
   return {
       .category = "Sampling",
-      .summary = "Index of the largest element of each row",
+      .summary = "Index of the largest or smallest element of each row",
       .semantics =
-          "y[..] = the i that maximizes x[.., i]; of equal elements the lowest i. NaN counts as larger than everything, as in PyTorch; the two zeros are "
-          "equal.",
-      .inputs = {{"x", dtypes::real, "[.., V]", "rows; V at least 1", Mapping::many_to_many}},
+          "y[..] = the i that maximizes (`smallest`: minimizes) x[.., i]; of equal elements the lowest i, or the highest with select_last_index. A NaN wins "
+          "over "
+          "every number, as in PyTorch; the two zeros are equal.",
+      .inputs = {{"x", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., V]", "rows; V at least 1", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::index, "[..]", "indices"}},
-      .attributes = {{"out_dtype", std::string(), "element type of y: i32 or i64; i32 where empty"}},
+      .attributes = {{"out_dtype", std::string(), "element type of y: i32 or i64; i32 where empty"},
+                     {"smallest", false, "find the smallest element instead"},
+                     {"select_last_index", false, "of equal elements, the last"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },

@@ -52,7 +52,7 @@ std::vector<Case> cases() {
                         {CaseOperand{{t, std::move(dims)}, is_integer(t) ? integers(-1000, 1000) : std::move(fill), padding}},
                         {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}});
       };
-      for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64}) {
+      for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64}) {
         add(std::string(name_of(t)) + "_last", t, {3, 129}, -1);
         add(std::string(name_of(t)) + "_first", t, {9, 33}, 0);
       }
@@ -79,9 +79,10 @@ OpSpec define_cumsum() {
       .semantics =
           "y[i] = x[0] + .. + x[i] along the axis; `exclusive` leaves x[i] out, so that the first result is 0; `reverse` runs from the end. Floating: "
           "accumulated in "
-          "float32 in that order, each result rounded once from the unrounded sum. Integers: the exact sum, clamped to the type's range.",
-      .inputs = {{"x", dtypes::real | dtypes::index, "[..]", "elements", Mapping::many_to_many}},
-      .outputs = {{"y", dtypes::real | dtypes::index, "[..]", "running sums"}},
+          "float32 (f64: in its own type) in that order, each result rounded once from the unrounded sum. Integers: the exact sum, clamped to the type's "
+          "range.",
+      .inputs = {{"x", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "elements", Mapping::many_to_many}},
+      .outputs = {{"y", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "running sums"}},
       .attributes = {{"axis", -1, "axis along which to add; negative counts from the end"},
                      {"exclusive", false, "leave the element itself out"},
                      {"reverse", false, "add from the end"}},

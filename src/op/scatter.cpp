@@ -1,8 +1,7 @@
 #include "op/axes.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
-#include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/scatter_updates.hpp"
 
 namespace cermet {
 namespace {
@@ -19,63 +18,27 @@ std::vector<TensorType> infer(const Problem& p) {
   }
   expect_dims(p, 2, p.input(1).dims, "those of indices");
   expect_dtype(p, 2, x.dtype, "that of x");
-  const bool reduces = p.attributes.text("reduction") != "none";
-  const DTypeSet numbers = dtypes::real | dtypes::index;
-  if (reduces && !numbers.contains(x.dtype)) bad_operand(p, 0, numbers.to_string() + " for a reduction", name_of(x.dtype));
+  expect_reducible(p);
   return {x};
 }
 
-/// One element of the result and all updates of it, in order.
-struct Target {
-  double value = 0, magnitude = 0;
-  std::int64_t whole = 0;
-  bool touched = false;
-};
-
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &indices = call.inputs[1], &updates = call.inputs[2], &y = call.outputs[0];
+  const TensorView &x = call.inputs[0], &indices = call.inputs[1];
   const int axis = wrap_axis(call.attributes.integer("axis"), x.shape.rank());
-  const std::string& reduction = call.attributes.text("reduction");
-  const bool integral = is_integer(x.dtype);
-  for (std::int64_t i = 0; i < x.elements(); ++i) copy_element(x, i, y, i);
-  std::vector<Target> targets(static_cast<std::size_t>(reduction == "none" ? 0 : x.elements()));
+  ScatterUpdates updates(call);
   for (std::int64_t i = 0; i < indices.elements(); ++i) {
     Shape at = coordinates(indices.shape, i);
     at[axis] = checked_signed_index("scatter", "1 (indices)", load_index(indices, i), x.shape[axis]);
-    const std::int64_t j = dense_index(x.shape, at);
-    if (reduction == "none") {
-      copy_element(updates, i, y, j);
-      continue;
-    }
-    Target& target = targets[static_cast<std::size_t>(j)];
-    if (!target.touched) target = {load(x, j), std::abs(load(x, j)), integral ? load_integer(x, j) : 0, true};
-    if (integral) {
-      IntegerReducer step = integer_reducer(reduction_from_name(reduction), x.dtype);
-      step.add(target.whole);
-      step.add(load_integer(updates, i));
-      target.whole = step.result();
-    } else {
-      RealReducer step(reduction_from_name(reduction));
-      step.add(target.value);
-      step.add(load(updates, i));
-      target.value = step.result();
-      target.magnitude = reduction == "sum" ? target.magnitude + std::abs(load(updates, i)) : std::abs(target.value);
-    }
+    updates.add(dense_index(x.shape, at), i);
   }
-  for (std::int64_t j = 0; j < static_cast<std::int64_t>(targets.size()); ++j) {
-    const Target& target = targets[static_cast<std::size_t>(j)];
-    if (!target.touched) continue;
-    if (integral) store_integer(y, j, target.whole);
-    else store(y, j, target.value);
-    note_magnitude(call, 0, j, target.magnitude);
-  }
+  updates.finish();
 }
 
 std::vector<Case> cases() {
   std::vector<Case> list;
   const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t axis, std::string reduction = "none", std::int64_t padding = 0) {
     const std::int64_t size = x[static_cast<std::size_t>(axis)].constant();
-    const Fill fill = dtypes::real.contains(t) ? normal() : integers(0, 1);
+    const Fill fill = dtypes::real.contains(t) ? normal() : t == DType::boolean ? integers(0, 1) : integers(0, 20);
     list.push_back({std::move(name),
                     {CaseOperand{{t, std::move(x)}, fill, padding}, CaseOperand{{DType::i32, indices}, integers(-size, size - 1), padding},
                      CaseOperand{{t, indices}, fill, padding}},
@@ -85,7 +48,7 @@ std::vector<Case> cases() {
     add(fmt::format("{}_last", name_of(t)), t, {5, 33}, {4, 20}, 1);
     add(fmt::format("{}_first", name_of(t)), t, {9, 33}, {12, 33}, 0);
   }
-  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64})
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::u16, DType::i32, DType::i64, DType::u64, DType::boolean})
     for (const char* reduction : {"sum", "prod", "max", "min"}) {
       add(fmt::format("{}_{}_last", name_of(t), reduction), t, {3, 9}, {3, 40}, 1, reduction);
       add(fmt::format("{}_{}_first", name_of(t), reduction), t, {7, 37}, {30, 35}, 0, reduction);
@@ -118,7 +81,8 @@ OpSpec define_scatter() {
           "the last "
           "write wins) or is combined with it. This is ONNX's ScatterElements. Floating reductions accumulate in float32 and round once at the end; integers "
           "are "
-          "clamped to the type's range after every step. A negative index counts from the end; one outside [-D, D) is an error that names it.",
+          "clamped to the type's range after every step; of booleans, sum and max are `or`, prod and min `and`. A negative index counts from the end; one "
+          "outside [-D, D) is an error that names it.",
       .inputs = {{"x", dtypes::any, "[.., D, ..]", "elements to start from", Mapping::barrier},
                  {"indices", dtypes::index, "[.., I, ..]", "position along the axis; other dimensions at most those of x", Mapping::barrier},
                  {"updates", dtypes::any, "[.., I, ..]", "elements to write", Mapping::barrier}},

@@ -1,11 +1,9 @@
-#include "op/topk.hpp"
-
 #include <algorithm>
 #include <numeric>
 
+#include "op/element_order.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
-#include "op/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -28,9 +26,7 @@ void reference(const ReferenceCall& call) {
   const std::int64_t n = x.shape.back(), k = call.attributes.integer("k");
   const bool largest = call.attributes.flag("largest");
   for (std::int64_t r = 0; k > 0 && r < values.elements() / k; ++r) {
-    const auto key = [&](std::int64_t i) {
-      return is_integer(x.dtype) ? order_key(load_integer(x, r * n + i)) : order_key(static_cast<float>(load(x, r * n + i)));
-    };
+    const auto key = [&](std::int64_t i) { return order_key(x, r * n + i); };
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return largest ? key(a) > key(b) : key(a) < key(b); });
@@ -47,7 +43,8 @@ std::vector<Case> cases() {
     const auto add = [&](const std::string& name, CaseOperand x, std::int64_t k, std::string ids = "i32") {
       list.push_back({(largest ? "largest_" : "smallest_") + name, {std::move(x)}, {{"k", k}, {"largest", largest}, {"index_dtype", std::move(ids)}}});
     };
-    for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64})
+    for (DType t :
+         {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64})
       for (std::int64_t k : {1, 8, 129})
         add(fmt::format("{}_k{}", name_of(t), k), {{t, {5, 129}}, is_integer(t) ? integers(-50, 50) : normal()}, k, k == 8 ? "i64" : "i32");
     add("ties", {{DType::f32, {4, 60}}, integers(0, 3)}, 20);
@@ -56,14 +53,10 @@ std::vector<Case> cases() {
     add("infinite", {{DType::f32, {1, 6}}, values({-INFINITY, 3, INFINITY, -INFINITY, INFINITY, 0})}, 4);
     add("nan", {{DType::f32, {2, 5}}, values({1, NAN, 2, NAN, 3})}, 3);
     add("wide_integers", {{DType::i64, {1, 4}}, values({-9223372036854775808.0, 9e18, 0, -1})}, 3);
-    add("strided",
-        {{
-             DType::f32,
-             {4, 20},
-         },
-         normal(),
-         3},
-        6);
+    add("wide_unsigned", {{DType::u64, {1, 4}}, values({1e19, 1.8e19, 0, 9e18})}, 3);
+    add("bytes", {{DType::u8, {2, 6}}, values({0, 255, 127, 128, 255, 1})}, 4);
+    add("double_specials", {{DType::f64, {1, 7}}, values({-INFINITY, 1, NAN, -0.0, 0.0, 1 + 0x1p-50, INFINITY})}, 7);
+    add("strided", {{DType::f32, {4, 20}}, normal(), 3}, 6);
     add("vector", {{DType::f32, {200}}}, 10);
     add("none", {{DType::f32, {3, 7}}}, 0);
     add("no_rows", {{DType::f32, {0, 7}}}, 2);
@@ -82,8 +75,8 @@ OpSpec define_topk() {
           "values[.., j] is the j-th largest (or smallest) element of the row, bit for bit, and ids[.., j] its position. Equal elements, -0 and +0 among them, "
           "come "
           "in rising order of position. NaN counts as larger than everything.",
-      .inputs = {{"x", dtypes::real | dtypes::index, "[.., N]", "rows", Mapping::barrier}},
-      .outputs = {{"values", dtypes::real | dtypes::index, "[.., k]", "chosen elements, best first"},
+      .inputs = {{"x", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., N]", "rows", Mapping::barrier}},
+      .outputs = {{"values", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., k]", "chosen elements, best first"},
                   {"ids", dtypes::index, "[.., k]", "their positions in the row"}},
       .attributes = {{"k", 1, "how many to choose"},
                      {"largest", true, "choose the largest; else the smallest"},

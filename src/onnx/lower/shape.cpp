@@ -75,7 +75,7 @@ void lower_flatten(Lowering& l) {
 
 namespace {
 
-std::optional<Ints> axes_of(Lowering& l, std::int64_t operand_since) {
+std::optional<Ints> squeezed_axes(Lowering& l, std::int64_t operand_since) {
   if (l.version() >= operand_since) return l.has(1) ? std::optional(l.ints_in(l.in(1))) : std::nullopt;
   return l.has_attribute("axes") ? std::optional(l.integers("axes")) : std::nullopt;
 }
@@ -84,7 +84,7 @@ std::optional<Ints> axes_of(Lowering& l, std::int64_t operand_since) {
 
 void lower_squeeze(Lowering& l) {
   const Operand x = l.in(0);
-  const std::optional<Ints> axes = axes_of(l, 13);
+  const std::optional<Ints> axes = squeezed_axes(l, 13);
   if (axes) return l.set(0, l.squeeze(x, *axes));
   Ints ones;
   for (int a = 0; a < l.rank(x); ++a)
@@ -93,7 +93,7 @@ void lower_squeeze(Lowering& l) {
 }
 
 void lower_unsqueeze(Lowering& l) {
-  const std::optional<Ints> axes = axes_of(l, 13);
+  const std::optional<Ints> axes = squeezed_axes(l, 13);
   l.expect(axes.has_value(), "axes: expected some, found none");
   l.set(0, l.unsqueeze(l.in(0), *axes));
 }

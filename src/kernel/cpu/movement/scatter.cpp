@@ -1,14 +1,11 @@
 #include <algorithm>
-#include <cmath>
 
-#include "format/element.hpp"
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
+#include "kernel/cpu/movement/combine.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
-#include "op/reduction.hpp"
-#include "op/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -60,34 +57,15 @@ void for_updates(const LaunchArgs& args, int axis, const Unit& unit, Body&& body
     }
 }
 
-template <class T>
-T combined(Reduction kind, T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    switch (kind) {
-      case Reduction::prod: return a * b;
-      case Reduction::max: return a > b || a != a ? a : b;
-      case Reduction::min: return a < b || a != a ? a : b;
-      default: return a + b;
-    }
-  } else {
-    IntegerReducer step(kind, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
-    step.add(a);
-    step.add(b);
-    return static_cast<T>(step.result());
-  }
-}
-
-/// Updates go straight into y: no reduction, or one whose type accumulates exactly as the result is stored.
-template <class T>
-void scatter_directly(const LaunchArgs& args, const Scatter& scatter) {
+/// Updates go straight into y: meet(target, update) replaces it, or combines the two in a type that accumulates exactly as the result is stored.
+template <class T, class Meet>
+void scatter_directly(const LaunchArgs& args, int axis, Meet&& meet) {
   const TensorView &updates = args.inputs[2], &y = args.outputs[0];
-  const std::int64_t step = y.strides[scatter.axis];
-  for_units(args, scatter.axis, [&](const Unit& unit, int) {
-    for_updates(args, scatter.axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
+  const std::int64_t step = y.strides[axis];
+  for_units(args, axis, [&](const Unit& unit, int) {
+    for_updates(args, axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
       T& target = y.as<T>()[unit.y + position * step + c];
-      const T update = updates.as<const T>()[from];
-      if constexpr (std::is_signed_v<T>) target = scatter.reduction ? combined(*scatter.reduction, target, update) : update;
-      else target = update;  // moved by element size
+      target = meet(target, updates.as<const T>()[from]);
     });
   });
 }
@@ -107,10 +85,7 @@ void scatter_widened(const LaunchArgs& args, const Scatter& scatter) {
       sum = combined(*scatter.reduction, sum, format::to_float(updates.as<const T>()[from]));
     });
     for (std::int64_t d = 0; d < size; ++d)
-      for (std::int64_t c = 0; c < unit.columns; ++c) {
-        if constexpr (std::is_same_v<T, format::bf16>) target[d * step + c] = format::to_bf16(sums[d * block_columns + c]);
-        else target[d * step + c] = format::to_f16(sums[d * block_columns + c]);
-      }
+      for (std::int64_t c = 0; c < unit.columns; ++c) store_float(target[d * step + c], sums[d * block_columns + c]);
   });
 }
 
@@ -118,14 +93,15 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data != y.data) strided_copy(x.shape, x.data, x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
   if (args.inputs[1].elements() == 0) return;
-  if (!scatter.reduction) return by_element_size(size_of(x.dtype), [&](auto zero) { scatter_directly<decltype(zero)>(args, scatter); });
-  switch (x.dtype) {
-    case DType::f32: return scatter_directly<float>(args, scatter);
-    case DType::bf16: return scatter_widened<format::bf16>(args, scatter);
-    case DType::f16: return scatter_widened<format::f16>(args, scatter);
-    case DType::i32: return scatter_directly<std::int32_t>(args, scatter);
-    default: return scatter_directly<std::int64_t>(args, scatter);
-  }
+  if (!scatter.reduction)
+    return by_element_size(size_of(x.dtype), [&](auto zero) {
+      scatter_directly<decltype(zero)>(args, scatter.axis, [](decltype(zero), decltype(zero) update) { return update; });
+    });
+  if (x.dtype == DType::bf16) return scatter_widened<format::bf16>(args, scatter);
+  if (x.dtype == DType::f16) return scatter_widened<format::f16>(args, scatter);
+  by_accumulating_dtype(x.dtype, [&](auto zero) {
+    scatter_directly<decltype(zero)>(args, scatter.axis, [kind = *scatter.reduction](auto a, auto b) { return combined(kind, a, b); });
+  });
 }
 
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
@@ -137,12 +113,11 @@ extern const Kernel movement_scatter{
     .op = OpKind::scatter,
     .summary = "copies, then applies the updates of disjoint columns in index order; columns spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      const std::string& name = p.attributes.text("reduction");
-      const Scatter scatter{axis_of(p), name == "none" ? std::nullopt : std::optional(reduction_from_name(name))};
+      const Scatter scatter{axis_of(p), update_reduction(p)};
       return [scatter](const LaunchArgs& args) { launch(args, scatter); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
-      const bool widened = p.attributes.text("reduction") != "none" && size_of(p.input(0).dtype) == 2;
+      const bool widened = update_reduction(p).has_value() && dtypes::real.contains(p.input(0).dtype) && size_of(p.input(0).dtype) == 2;
       return widened ? p.size(0, axis_of(p)) * block_columns * static_cast<std::int64_t>(sizeof(float)) * threads : 0;
     },
 };

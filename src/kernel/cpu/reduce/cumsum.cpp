@@ -105,8 +105,21 @@ HWY_EXPORT(scan_reals);
 
 namespace {
 
+/// What a line of numbers that no vector holds is added up in.
+struct DoubleSum {
+  double value = 0;
+  void add(double x) { value += x; }
+  double result() const { return value; }
+};
+
 template <class T>
-void scan_integers(const LaunchArgs& args, const Cumsum& scan) {
+auto make_sum(DType dtype) {
+  if constexpr (std::is_same_v<T, double>) return DoubleSum{};
+  else return integer_reducer(Reduction::sum, dtype);
+}
+
+template <class T>
+void scan_numbers(const LaunchArgs& args, const Cumsum& scan) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const StridedAxes<2> outer = other_axes(x, y, scan.axis);
   const std::int64_t steps = x.shape[scan.axis], columns = scan.axis == x.shape.rank() - 1 ? 1 : x.shape.back();
@@ -114,11 +127,12 @@ void scan_integers(const LaunchArgs& args, const Cumsum& scan) {
   args.pool->parallel_for(outer.shape.elements() * columns, 64, [&](std::int64_t begin, std::int64_t end) {
     Walk<2> walk(outer, begin / columns);
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      IntegerReducer sum = integer_reducer(Reduction::sum, x.dtype);
+      auto sum = make_sum<T>(x.dtype);
       const T* from = x.as<const T>() + walk.offset[0] + unit % columns;
       T* to = y.as<T>() + walk.offset[1] + unit % columns;
       for (std::int64_t s = 0; s < steps; ++s) {
-        const std::int64_t at = scan.at(s, steps), before = sum.result();
+        const std::int64_t at = scan.at(s, steps);
+        const auto before = sum.result();
         sum.add(from[at * x_step]);
         to[at * y_step] = static_cast<T>(scan.exclusive ? before : sum.result());
       }
@@ -130,8 +144,9 @@ void scan_integers(const LaunchArgs& args, const Cumsum& scan) {
 void cumsum(const LaunchArgs& args, const Cumsum& scan) {
   const TensorView& x = args.inputs[0];
   if (x.elements() == 0) return;
-  if (x.dtype == DType::i32) return scan_integers<std::int32_t>(args, scan);
-  if (x.dtype == DType::i64) return scan_integers<std::int64_t>(args, scan);
+  if (x.dtype == DType::i32) return scan_numbers<std::int32_t>(args, scan);
+  if (x.dtype == DType::i64) return scan_numbers<std::int64_t>(args, scan);
+  if (x.dtype == DType::f64) return scan_numbers<double>(args, scan);
   HWY_DYNAMIC_DISPATCH(scan_reals)(args, scan);
 }
 

@@ -1,9 +1,10 @@
-#include "op/topk.hpp"
+#include "op/order_key.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/by_any_dtype.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cpu {
@@ -16,16 +17,10 @@ struct Entry {
 /// Ranks a above b: the larger key, then the lower position.
 bool better(const Entry& a, const Entry& b) { return a.key != b.key ? a.key > b.key : a.position < b.position; }
 
-std::int64_t key_of(float x) { return order_key(x); }
-std::int64_t key_of(format::bf16 x) { return order_key(format::to_float(x)); }
-std::int64_t key_of(format::f16 x) { return order_key(format::to_float(x)); }
-std::int64_t key_of(std::int32_t x) { return x; }
-std::int64_t key_of(std::int64_t x) { return x; }
-
 /// The k best of a row, best first. The heap's top is the worst of those kept, so that most elements cost one comparison.
 template <class T>
 void select(const T* x, std::int64_t n, bool largest, Entry* heap, std::int64_t k) {
-  const auto entry = [&](std::int64_t i) { return Entry{largest ? key_of(x[i]) : ~key_of(x[i]), i}; };  // ~ reverses the order without overflow
+  const auto entry = [&](std::int64_t i) { return Entry{largest ? order_key(x[i]) : ~order_key(x[i]), i}; };  // ~ reverses the order without overflow
   for (std::int64_t i = 0; i < k; ++i) heap[i] = entry(i);
   std::make_heap(heap, heap + k, better);
   for (std::int64_t i = k; i < n; ++i) {
@@ -59,14 +54,7 @@ void topk_rows(const LaunchArgs& args, std::int64_t k, bool largest) {
 }
 
 void topk(const LaunchArgs& args, std::int64_t k, bool largest) {
-  if (k == 0) return;
-  switch (args.inputs[0].dtype) {
-    case DType::f32: return topk_rows<float>(args, k, largest);
-    case DType::bf16: return topk_rows<format::bf16>(args, k, largest);
-    case DType::f16: return topk_rows<format::f16>(args, k, largest);
-    case DType::i32: return topk_rows<std::int32_t>(args, k, largest);
-    default: return topk_rows<std::int64_t>(args, k, largest);
-  }
+  if (k > 0) by_number_dtype(args.inputs[0].dtype, [&](auto zero) { topk_rows<decltype(zero)>(args, k, largest); });
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <limits>
 
+#include "kernel/cpu/by_any_dtype.hpp"
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/sampling/argmax.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/order_key.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -56,14 +58,44 @@ std::int64_t argmax_of_row(const std::byte* row, DType dtype, std::int64_t lengt
 
 namespace {
 
-void launch(const LaunchArgs& args) {
+struct Choice {
+  bool smallest, last;
+};
+
+/// Any type, either end, either of equal elements: one pass, one element after the other.
+template <class T>
+std::int64_t choose(const T* x, std::int64_t length, const Choice& choice) {
+  constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+  const auto key = [&](std::int64_t i) {
+    const std::int64_t k = order_key(x[i]);
+    if (!choice.smallest) return k;
+    if constexpr (!std::is_integral_v<T>)
+      if (k == highest) return k;  // NaN wins over the smallest, too
+    return ~k;
+  };
+  std::int64_t best = 0, best_key = key(0);
+  for (std::int64_t i = 1; i < length; ++i) {
+    const std::int64_t k = key(i);
+    if (k < best_key || (k == best_key && !choice.last)) continue;
+    best = i;
+    best_key = k;
+  }
+  return best;
+}
+
+std::int64_t choose(const std::byte* row, DType dtype, std::int64_t length, const Choice& choice) {
+  if (!choice.smallest && !choice.last && dtypes::real.contains(dtype)) return argmax_of_row(row, dtype, length);
+  return by_number_dtype(dtype, [&](auto zero) { return choose(reinterpret_cast<const decltype(zero)*>(row), length, choice); });
+}
+
+void launch(const LaunchArgs& args, const Choice& choice) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y, 0);
   if (from.count() == 0) return;
   if (from.length() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
   args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      const std::int64_t index = argmax_of_row(from.row(r), x.dtype, from.length());
+      const std::int64_t index = choose(from.row(r), x.dtype, from.length(), choice);
       if (y.dtype == DType::i64) *reinterpret_cast<std::int64_t*>(to.row(r)) = index;
       else *reinterpret_cast<std::int32_t*>(to.row(r)) = static_cast<std::int32_t>(index);
     }
@@ -75,8 +107,11 @@ void launch(const LaunchArgs& args) {
 extern const Kernel rowwise_argmax{
     .name = "rowwise.argmax",
     .op = OpKind::argmax,
-    .summary = "one pass for the maximum, one to find its first place; rows spread over threads",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .summary = "floating maxima: a pass of vectors for the maximum, one for its first place; else one pass of elements; rows spread over threads",
+    .bind = [](const Problem& p) -> Launcher {
+      const Choice choice{p.attributes.flag("smallest"), p.attributes.flag("select_last_index")};
+      return [choice](const LaunchArgs& args) { launch(args, choice); };
+    },
 };
 
 }  // namespace cermet::cpu

@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
+#include "kernel/cuda/movement/update_step.hpp"
 #include "op/axes.hpp"
 
 namespace cermet::cuda {
@@ -20,7 +21,9 @@ struct Scatter {
   std::optional<bool> by_places;  ///< as a configuration says
 };
 
-bool is_16_bit_reduction(const Problem& p) { return p.attributes.text("reduction") != "none" && size_of(p.input(0).dtype) == 2; }
+bool is_16_bit_reduction(const Problem& p) {
+  return p.attributes.text("reduction") != "none" && (p.input(0).dtype == DType::bf16 || p.input(0).dtype == DType::f16);
+}
 
 /// Axes with the indexed one, of `size` places, or without it (size 0).
 void set_axes(scatter::Params& params, const LaunchArgs& args, int axis, std::int64_t size) {
@@ -60,16 +63,6 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   args.queue->run(by_places ? places : columns, div_up(params.axes.count, scatter::threads), params);
 }
 
-/// Elements that are only moved are distinguished by their size alone.
-DType moved_type(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1: return DType::u8;
-    case 2: return DType::u16;
-    case 4: return DType::u32;
-    default: return DType::u64;
-  }
-}
-
 }  // namespace
 
 extern const Kernel movement_scatter;
@@ -84,11 +77,11 @@ const Kernel movement_scatter{
       return [scatter](const LaunchArgs& args) { launch(args, scatter); };
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
-      const std::string& reduction = p.attributes.text("reduction");
+      const UpdateStep step = update_step(p);
       const auto program = [&](const char* task) {
         return Program{.header = "kernel/cuda/device/movement/scatter.cuh",
                        .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{{.type = {}, .reduction = cermet::scatter::Reduction::{}}}>", task,
-                                           device_name(reduction == "none" ? moved_type(p.input(0).dtype) : p.input(0).dtype), reduction),
+                                           device_name(step.dtype), step.reduction),
                        .threads = scatter::threads};
       };
       std::vector<Program> list{copy_program(), program("Places")};

@@ -11,7 +11,7 @@ namespace {
 
 struct Scan {
   int axis;
-  bool last, exclusive, reverse;
+  bool by_line, exclusive, reverse;  ///< by_line: a block for each
 };
 
 void launch(const LaunchArgs& args, const Scan& scan) {
@@ -21,12 +21,13 @@ void launch(const LaunchArgs& args, const Scan& scan) {
   for (int a = 0; a < x.shape.rank(); ++a)
     if (a != scan.axis) lines.append(x.shape[a], {x.strides[a], y.strides[a]});
   const scan::Params params{x.data, y.data, x.shape[scan.axis], x.strides[scan.axis], y.strides[scan.axis], scan.exclusive, scan.reverse, lines.make()};
-  args.queue->run(0, scan.last ? lines.count() : div_up(lines.count(), scan::threads), params);
+  args.queue->run(0, scan.by_line ? lines.count() : div_up(lines.count(), scan::threads), params);
 }
 
 Scan scan_of(const Problem& p) {
   const int rank = p.input(0).rank(), axis = wrap_axis(p.attributes.integer("axis"), rank);
-  return {axis, axis + 1 == rank, p.attributes.flag("exclusive"), p.attributes.flag("reverse")};
+  // A float64 sum has no better type to be added up in: it keeps the order of the definition.
+  return {axis, axis + 1 == rank && p.input(0).dtype != DType::f64, p.attributes.flag("exclusive"), p.attributes.flag("reverse")};
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ const Kernel scan_cumsum{.name = "scan.cumsum",
                          .bind = [](const Problem& p) -> Launcher { return [scan = scan_of(p)](const LaunchArgs& args) { launch(args, scan); }; },
                          .programs = [](const Problem& p) -> std::vector<Program> {
                            return {{.header = "kernel/cuda/device/reduce/scan.cuh",
-                                    .task = fmt::format("cermet::scan::{}<cermet::scan::Config{{.type = {}}}>", scan_of(p).last ? "Lines" : "Columns",
+                                    .task = fmt::format("cermet::scan::{}<cermet::scan::Config{{.type = {}}}>", scan_of(p).by_line ? "Lines" : "Columns",
                                                         device_name(p.input(0).dtype)),
                                     .threads = scan::threads,
                                     .shared_bytes = 256}};

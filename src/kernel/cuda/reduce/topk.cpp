@@ -49,7 +49,7 @@ const Kernel reduce_topk{
     },
     .bind = [](const Problem&) -> Launcher { return launch; },
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
-      const std::int64_t sorted = sorted_of(p), rank_bytes = p.input(0).dtype == DType::i64 ? 16 : 8;
+      const std::int64_t sorted = sorted_of(p), rank_bytes = size_of(p.input(0).dtype) == 8 ? 16 : 8;
       return {{.header = "kernel/cuda/device/reduce/topk.cuh",
                .task = fmt::format("cermet::topk::Task<cermet::topk::Config{{.type = {}, .k = {}, .sorted = {}, .largest = {}, .threads = {}}}>",
                                    device_name(p.input(0).dtype), p.attributes.integer("k"), sorted, device_name(p.attributes.flag("largest")),

@@ -38,26 +38,28 @@ void launch(const LaunchArgs& args, int cluster) {
 }  // namespace
 
 extern const Kernel sampling_argmax;
-const Kernel sampling_argmax{.name = "sampling.argmax",
-                             .op = OpKind::argmax,
-                             .summary = "a block for each row, a cluster of 8 where rows are long",
-                             .declines = [](const Problem& p) -> Decline {
-                               if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
-                               return std::nullopt;
-                             },
-                             .bind = [](const Problem& p, const Config& config) -> Launcher {
-                               return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
-                             },
-                             .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
-                               const RowShares shares = shares_of(p, config);
-                               return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
-                                        .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .threads = {}, .cluster = {}}}>",
-                                                            device_name(p.input(0).dtype), shares.threads, shares.cluster),
-                                        .threads = shares.threads,
-                                        .shared_bytes = 512,
-                                        .cluster = shares.cluster}};
-                             },
-                             .configs = [](const Problem& p) { return row_configs(*p.target, true); },
-                             .cost = cost};
+const Kernel sampling_argmax{
+    .name = "sampling.argmax",
+    .op = OpKind::argmax,
+    .summary = "a block for each row, a cluster of 8 where rows are long",
+    .declines = [](const Problem& p) -> Decline {
+      if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p, const Config& config) -> Launcher {
+      return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
+    },
+    .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
+      const RowShares shares = shares_of(p, config);
+      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
+               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}}}>",
+                                   device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")),
+                                   device_name(p.attributes.flag("select_last_index")), shares.threads, shares.cluster),
+               .threads = shares.threads,
+               .shared_bytes = 512,
+               .cluster = shares.cluster}};
+    },
+    .configs = [](const Problem& p) { return row_configs(*p.target, true); },
+    .cost = cost};
 
 }  // namespace cermet::cuda

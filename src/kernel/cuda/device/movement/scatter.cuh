@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
+#include "kernel/cuda/device/movement/combine.cuh"
 #include "kernel/cuda/device/movement/scatter.hpp"
-#include "kernel/cuda/device/reduce/integers.cuh"
 
 namespace cermet::scatter {
 
@@ -13,35 +13,8 @@ struct Config {
   Reduction reduction;
 };
 
-/// What a place holds while updates meet it: float32 for floating types, the integer itself otherwise.
 template <Config C>
-struct Place {
-  using T = Element<C.type>;
-  static constexpr bool integral = C.type == DType::i32 || C.type == DType::i64;
-
-  static __device__ __forceinline__ float combined(float a, float b) {
-    if constexpr (C.reduction == Reduction::prod) return a * b;
-    if constexpr (C.reduction == Reduction::max) return a > b || a != a ? a : b;
-    if constexpr (C.reduction == Reduction::min) return a < b || a != a ? a : b;
-    return a + b;
-  }
-  /// Clamped to the type after every step.
-  static __device__ __forceinline__ int64_t combined(int64_t a, int64_t b) {
-    if constexpr (C.reduction == Reduction::prod) return Wide::product(a, b).clamped(reduce::lowest<T>, reduce::highest<T>);
-    if constexpr (C.reduction == Reduction::max) return max_of(a, b);
-    if constexpr (C.reduction == Reduction::min) return min_of(a, b);
-    return (Wide::of(a) + Wide::of(b)).clamped(reduce::lowest<T>, reduce::highest<T>);
-  }
-  static __device__ __forceinline__ auto widened(T x) {
-    if constexpr (integral) return static_cast<int64_t>(x);
-    else return to_float(x);
-  }
-  template <class Wider>
-  static __device__ __forceinline__ T narrowed(Wider x) {
-    if constexpr (integral) return static_cast<T>(x);
-    else return from_float<T>(x);
-  }
-};
+using Place = Combine<C.type, C.reduction>;
 
 __device__ __forceinline__ int64_t wrapped(const Params& p, int64_t at) {
   const int64_t index = load_index(p.indices, p.wide_indices, at);

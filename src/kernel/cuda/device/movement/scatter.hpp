@@ -2,12 +2,11 @@
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.hpp"
+#include "kernel/cuda/device/movement/combine.hpp"
 
 namespace cermet::scatter {
 
 inline constexpr int threads = 256;
-
-enum class Reduction : uint8_t { none, sum, prod, max, min };
 
 struct Params {
   void* y;

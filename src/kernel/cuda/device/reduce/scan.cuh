@@ -9,7 +9,7 @@
 
 namespace cermet::scan {
 
-/// What sums are held in: float32, 64 bits for int32, 128 bits for int64.
+/// What sums are held in: float32, float64 for itself, 64 bits for int32, 128 bits for int64.
 template <class T>
 struct Real {
   float value = 0;
@@ -37,6 +37,12 @@ struct Int64 {
     return value.clamped(-most - 1, most);
   }
 };
+struct Real64 {
+  double value = 0;
+  static __device__ __forceinline__ Real64 of(double x) { return {x}; }
+  friend __device__ __forceinline__ Real64 operator+(Real64 a, Real64 b) { return {a.value + b.value}; }
+  __device__ __forceinline__ double stored() const { return value; }
+};
 template <class T>
 struct SumOf {
   using type = Real<T>;
@@ -44,6 +50,10 @@ struct SumOf {
 template <>
 struct SumOf<int32_t> {
   using type = Int32;
+};
+template <>
+struct SumOf<double> {
+  using type = Real64;
 };
 template <>
 struct SumOf<int64_t> {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
+#include "kernel/cuda/device/reduce/order.cuh"
 #include "kernel/cuda/device/reduce/topk.hpp"
-#include "op/float_order.hpp"
 
 namespace cermet::topk {
 
@@ -45,27 +45,21 @@ struct Rank64 {
   __device__ __forceinline__ Rank64 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, key, mask), __shfl_xor_sync(0xffffffffu, low, mask)}; }
 };
 
-template <class T>
+template <class Key>
 struct RankOf {
   using type = Rank32;
-  static __device__ __forceinline__ uint32_t key(T x) { return order_key(to_float(x)); }
 };
 template <>
-struct RankOf<int32_t> {
-  using type = Rank32;
-  static __device__ __forceinline__ uint32_t key(int32_t x) { return static_cast<uint32_t>(x) ^ 0x80000000u; }
-};
-template <>
-struct RankOf<int64_t> {
+struct RankOf<uint64_t> {
   using type = Rank64;
-  static __device__ __forceinline__ uint64_t key(int64_t x) { return static_cast<uint64_t>(x) ^ 0x8000000000000000ull; }
 };
 
 template <Config C>
 struct Task {
   using Params = topk::Params;
   using T = Element<C.type>;
-  using Rank = typename RankOf<T>::type;
+  using Order = OrderOf<T>;
+  using Rank = typename RankOf<typename Order::Key>::type;
   static constexpr int warps = C.threads / 32;
 
   struct Shared {
@@ -76,7 +70,7 @@ struct Task {
   };
 
   static __device__ __forceinline__ Rank rank_of(const T* x, int64_t i) {
-    const auto key = RankOf<T>::key(x[i]);
+    const auto key = Order::key(x[i]);
     return Rank::of(C.largest ? key : static_cast<decltype(key)>(~key), static_cast<uint32_t>(i));
   }
 
