@@ -1,0 +1,206 @@
+// Attention, as one operator where flash_attention computes exactly that, else from products and a softmax.
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "onnx/lowering.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+/// Operands and attributes of an attention, heads split: q [B, Hq, Sq, D], k [B, Hkv, Sk, D], v [B, Hkv, Sk, Dv].
+struct AttentionCall {
+  Operand q, k, v;
+  Operand mask, past_key, past_value, lengths;  ///< may be none
+  bool packed;                                  ///< operands and result are [B, S, H * D]
+  std::int64_t heads, kv_heads;
+  bool causal;
+  std::int64_t left, right;  ///< of the window; -1: no bound
+  double scale, softcap;
+  DType compute;  ///< of scores and softmax
+};
+
+Operand split_heads(Lowering& l, Operand x, std::int64_t heads) {
+  const Dims d = l.dims(x);
+  const auto size = heads > 0 ? exact_quotient(d[2], heads) : std::nullopt;
+  l.expect(size.has_value(), "number of heads: expected a divisor of {}, found {}", d[2].to_string(), heads);
+  return l.transpose(l.reshape(x, {d[0], d[1], heads, *size}), {0, 2, 1, 3});
+}
+
+/// [B, H, S, D] with each head `times` times.
+Operand repeat_heads(Lowering& l, Operand x, std::int64_t times) {
+  if (times == 1) return x;
+  const Dims d = l.dims(x);
+  return l.reshape(l.expand(l.unsqueeze(x, {2}), {d[0], d[1], times, d[2], d[3]}), {d[0], d[1] * times, d[2], d[3]});
+}
+
+Operand positions(Lowering& l, std::int64_t count, const Dims& dims) {
+  Ints values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), 0);
+  return l.reshape(l.ints(values), dims);
+}
+
+AttentionCall attention_call(Lowering& l) {
+  AttentionCall c{};
+  c.q = l.in(0);
+  c.packed = l.rank(c.q) == 3;
+  c.k = l.in(1);
+  c.v = l.in(2);
+  for (const Operand x : {c.q, c.k, c.v})
+    l.expect(l.rank(x) == (c.packed ? 3 : 4), "expected Q, K and V of 3 or of 4 dimensions, found {}", l.type(x).to_string());
+  if (c.packed) {
+    c.heads = l.integer("q_num_heads", 0);
+    c.kv_heads = l.integer("kv_num_heads", 0);
+    c.q = split_heads(l, c.q, c.heads);
+    c.k = split_heads(l, c.k, c.kv_heads);
+    c.v = split_heads(l, c.v, c.kv_heads);
+  } else {
+    c.heads = l.size(c.q, 1);
+    c.kv_heads = l.size(c.k, 1);
+  }
+  l.expect(c.kv_heads > 0 && c.heads % c.kv_heads == 0, "heads of Q: expected a multiple of {} heads of K, found {}", c.kv_heads, c.heads);
+  c.mask = l.in_or_none(3);
+  c.past_key = l.in_or_none(4);
+  c.past_value = l.in_or_none(5);
+  c.lengths = l.in_or_none(6);
+  l.expect(static_cast<bool>(c.past_key) == static_cast<bool>(c.past_value), "expected past_key and past_value together, found one");
+  l.expect(!c.past_key || !c.lengths, "expected nonpad_kv_seqlen without past_key, found both");
+  c.causal = l.integer("is_causal", 0) != 0;
+  c.left = l.integer("left_window_size", -1);
+  c.right = l.integer("right_window_size", -1);
+  l.expect(c.left >= -1 && c.right >= -1, "window sizes: expected -1 or more, found {} and {}", c.left, c.right);
+  c.scale = l.has_attribute("scale") ? l.number("scale", 0) : 1 / std::sqrt(static_cast<double>(l.size(c.q, 3)));
+  c.softcap = l.number("softcap", 0);
+  const bool twice = l.dtype(c.q) == DType::f64 || (l.has_attribute("softmax_precision") && l.dtype_of_code(l.integer("softmax_precision", 0)) == DType::f64);
+  c.compute = twice ? DType::f64 : DType::f32;
+  return c;
+}
+
+/// flash_attention lines the last query up with the last key.
+bool is_flash(const Lowering& l, const AttentionCall& c, const Dim& past) {
+  const DType t = l.dtype(c.q);
+  const bool types = dtypes::real.contains(t) && l.dtype(c.k) == t && l.dtype(c.v) == t && c.compute == DType::f32;
+  if (!types || c.mask || c.lengths || l.wants(3) || c.scale == 0 || c.softcap < 0) return false;
+  const bool positional = c.causal || c.left >= 0 || c.right >= 0;
+  if (positional && l.dim(c.q, 2) + past != l.dim(c.k, 2)) return false;
+  if (c.left >= 0 && !c.causal && c.left != c.right) return false;
+  if (c.left < 0 && c.right >= 0 && !c.causal) return false;
+  const Dim batch = l.dim(c.q, 0);
+  return batch == Dim(1) || (batch.is_constant() && l.dim(c.q, 2).is_constant() && l.dim(c.k, 2).is_constant());
+}
+
+/// [B, H, S, D] as [B * S, H, D].
+Operand tokens(Lowering& l, Operand x) {
+  const Dims d = l.dims(x);
+  return l.reshape(l.transpose(x, {0, 2, 1, 3}), {d[0] * d[2], d[1], d[3]});
+}
+
+Operand flash(Lowering& l, const AttentionCall& c) {
+  const std::int64_t batch = l.size(c.q, 0);
+  std::vector<Operand> operands{tokens(l, c.q), tokens(l, c.k), tokens(l, c.v), {}, {}, {}, {}};
+  if (batch == 1) {
+    operands.resize(3);
+  } else {
+    Ints queries, keys;
+    for (std::int64_t b = 0; b <= batch; ++b) {
+      queries.push_back(b * l.size(c.q, 2));
+      keys.push_back(b * l.size(c.k, 2));
+    }
+    operands[5] = l.ints(queries);
+    operands[6] = l.ints(keys);
+  }
+  const Operand y = l.op(OpKind::flash_attention, std::move(operands),
+                         {{"scale", c.scale}, {"causal", c.causal}, {"softcap", c.softcap}, {"window", c.left >= 0 ? c.left + 1 : std::int64_t{0}}});
+  const Dims d = l.dims(c.q);
+  return l.transpose(l.reshape(y, {d[0], d[2], d[1], l.dim(c.v, 3)}), {0, 2, 1, 3});
+}
+
+/// What is added to the scores, [Sq or 1, Sk] or more dimensions: 0 or the mask, -infinity for what a query does not see; none where there is nothing.
+Operand attention_bias(Lowering& l, const AttentionCall& c, std::int64_t past) {
+  Operand seen, added;
+  const auto restrict_to = [&](Operand condition) { seen = seen ? l.binary(OpKind::logical_and, seen, condition) : condition; };
+  if (c.mask) {
+    Operand mask = c.mask;
+    if (l.dim(mask, -1) != l.dim(c.k, 2)) {
+      const std::int64_t missing = l.size(c.k, 2) - l.size(mask, -1);
+      l.expect(missing >= 0, "attn_mask: expected at most {} keys, found {}", l.size(c.k, 2), l.size(mask, -1));
+      Ints pads(static_cast<std::size_t>(2 * l.rank(mask)));
+      pads.back() = missing;
+      mask = l.op(OpKind::pad, {mask}, {{"pads", pads}, {"value", l.dtype(mask) == DType::boolean ? 0.0 : minus_infinity}});
+    }
+    if (l.dtype(mask) == DType::boolean) restrict_to(mask);
+    else added = l.cast(mask, c.compute);
+  }
+  if (c.causal || c.left >= 0 || c.right >= 0) {
+    const std::int64_t queries = l.size(c.q, 2), keys = l.size(c.k, 2);
+    Operand first = l.ints({past});
+    if (c.lengths) first = l.binary(OpKind::sub, l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1}), static_cast<double>(queries));
+    const Operand at = l.binary(OpKind::add, positions(l, queries, {queries, 1}), first), key = positions(l, keys, {1, keys});
+    if (c.causal) restrict_to(l.binary(OpKind::less_equal, key, at));
+    if (c.left >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, at, key), static_cast<double>(c.left)));
+    if (c.right >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, key, at), static_cast<double>(c.right)));
+  }
+  if (c.lengths) {
+    const std::int64_t keys = l.size(c.k, 2);
+    restrict_to(l.binary(OpKind::less, positions(l, keys, {keys}), l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1})));
+  }
+  if (!seen) return added;
+  return l.op(OpKind::where, {seen, added ? added : l.scalar(c.compute, 0), l.scalar(c.compute, minus_infinity)});
+}
+
+Operand composed(Lowering& l, const AttentionCall& c, std::int64_t past) {
+  const std::int64_t mode = l.integer("qk_matmul_output_mode", 0);
+  const std::string compute(name_of(c.compute));
+  const DType t = l.dtype(c.q);
+  const auto show = [&](std::int64_t stage, Operand x) {
+    if (stage == mode && l.wants(3)) l.set(3, l.cast(x, t));
+  };
+  const Operand k = repeat_heads(l, c.k, c.heads / c.kv_heads), v = repeat_heads(l, c.v, c.heads / c.kv_heads);
+  Operand scores = l.op(OpKind::matmul, {c.q, k}, {{"transpose_b", true}, {"out_dtype", compute}});
+  scores = l.binary(OpKind::mul, scores, c.scale);
+  show(0, scores);
+  if (c.softcap > 0) scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, c.softcap)), c.softcap);
+  show(1, scores);
+  const Operand bias = attention_bias(l, c, past);
+  if (bias) scores = l.binary(OpKind::add, scores, bias);
+  show(2, scores);
+  Operand p = l.op(OpKind::softmax, {scores});
+  if (bias) {  // a query that sees no key: zeros
+    const Operand none = l.binary(OpKind::equal, l.reduce(OpKind::reduce_max, bias, {-1}, true), minus_infinity);
+    p = l.op(OpKind::where, {none, l.scalar(c.compute, 0), p});
+  }
+  show(3, p);
+  return l.op(OpKind::matmul, {l.cast(p, t), v}, {{"out_dtype", std::string(name_of(t))}});
+}
+
+}  // namespace
+
+void lower_attention(Lowering& l) {
+  AttentionCall c = attention_call(l);
+  Dim past = 0;
+  if (c.past_key) {
+    past = l.dim(c.past_key, 2);
+    c.k = l.concat({c.past_key, c.k}, 2);
+    c.v = l.concat({c.past_value, c.v}, 2);
+  }
+  l.set(1, c.k);
+  l.set(2, c.v);
+  const bool positional = c.causal || c.left >= 0 || c.right >= 0;
+  Operand y = is_flash(l, c, past) ? flash(l, c) : composed(l, c, positional ? l.constant(past) : 0);
+  if (c.packed) {
+    y = l.transpose(y, {0, 2, 1, 3});
+    y = l.reshape(y, {l.dim(y, 0), l.dim(y, 1), l.dim(y, 2) * l.dim(y, 3)});
+  }
+  l.set(0, y);
+}
+
+void lower_flex_attention(Lowering& l) {
+  if (l.has_attribute("score_mod") || l.has_attribute("prob_mod")) l.unsupported("attributes score_mod and prob_mod are not supported");
+  AttentionCall c = attention_call(l);
+  l.expect(!c.packed, "expected operands of 4 dimensions, found 3");
+  l.set(0, is_flash(l, c, 0) ? flash(l, c) : composed(l, c, 0));
+}
+
+}  // namespace cermet::onnx

@@ -1,0 +1,130 @@
+// Spectra and windows.
+#include <cmath>
+#include <numbers>
+
+#include "onnx/lowering.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr std::int64_t largest_table = std::int64_t{1} << 26;  ///< elements of a transform's matrix
+
+/// Where the result is complex, columns 2 k and 2 k + 1 give its real and imaginary part; where the operand is, so do rows.
+Operand transform_matrix(Lowering& l, std::int64_t from, bool from_complex, std::int64_t to, bool to_complex, std::int64_t length, bool inverse) {
+  const std::int64_t rows = from * (from_complex ? 2 : 1), columns = to * (to_complex ? 2 : 1);
+  if (rows * columns > largest_table) l.unsupported("transforms of {} elements to {} are not supported", from, to);
+  Floats table(static_cast<std::size_t>(rows * columns));
+  const bool halved = inverse && !to_complex;  // the operand is one side of a spectrum that is symmetric
+  for (std::int64_t j = 0; j < from; ++j)
+    for (std::int64_t k = 0; k < to; ++k) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>((j * k) % length) / static_cast<double>(length) * (inverse ? 1 : -1);
+      const double weight = (inverse ? 1 / static_cast<double>(length) : 1) * (halved && j > 0 && 2 * j != length ? 2 : 1);
+      const double re = weight * std::cos(angle), im = weight * std::sin(angle);
+      const auto put = [&](std::int64_t part, std::int64_t result, double value) {
+        table[static_cast<std::size_t>((j * (from_complex ? 2 : 1) + part) * columns + k * (to_complex ? 2 : 1) + result)] = value;
+      };
+      put(0, 0, re);
+      if (to_complex) put(0, 1, im);
+      if (from_complex) put(1, 0, -im);
+      if (from_complex && to_complex) put(1, 1, re);
+    }
+  return l.reshape(l.vector(DType::f32, table), {rows, columns});
+}
+
+/// x [.., n, .., 1 or 2]: real or complex numbers, transformed along an axis.
+Operand transformed(Lowering& l, Operand x, int axis, std::int64_t length, bool inverse, bool one_sided) {
+  const int rank = l.rank(x);
+  const bool is_complex = l.size(x, -1) == 2;
+  l.expect(length > 0, "dft_length: expected a positive number, found {}", length);
+  x = l.move_axis(x, axis, rank - 2);
+  const std::int64_t given = l.size(x, -2), from = std::min(given, inverse && one_sided ? length / 2 + 1 : length);
+  if (from < given) x = l.slice(x, rank - 2, 0, from);  // what is missing is zeros
+  const bool to_complex = !(inverse && one_sided);
+  const std::int64_t to = one_sided && !inverse ? length / 2 + 1 : length;
+  Dims dims = l.dims(x), flat(dims.begin(), dims.end() - 2);
+  flat.push_back(from * (is_complex ? 2 : 1));
+  const Operand y = l.op(OpKind::matmul, {l.reshape(x, flat), transform_matrix(l, from, is_complex, to, to_complex, length, inverse)});
+  dims[dims.size() - 2] = to;
+  dims.back() = to_complex ? 2 : 1;
+  return l.move_axis(l.reshape(y, dims), rank - 2, axis);
+}
+
+DType made_dtype(Lowering& l) { return l.dtype_of_code(l.integer("output_datatype", 1)); }
+
+/// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n one less where the window is symmetric.
+void set_cosine_window(Lowering& l, double a0, double a1, double a2) {
+  const auto size = static_cast<std::int64_t>(l.number_in(l.in(0)));
+  const double n = static_cast<double>(size) - (l.integer("periodic", 1) != 0 ? 0 : 1);
+  Floats window;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / n;
+    window.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+  }
+  l.set(0, size > 0 ? l.vector(made_dtype(l), window) : l.filled({0}, made_dtype(l), 0));
+}
+
+}  // namespace
+
+void lower_dft(Lowering& l) {
+  const Operand x = l.in(0);
+  const int rank = l.rank(x);
+  const std::int64_t given = l.version() < 20 ? l.integer("axis", 1) : l.has(2) ? l.ints_in(l.in(2)).at(0) : -2;
+  const int axis = l.axis(given, rank);
+  l.expect(axis < rank - 1, "axis: expected another than the last, which has real and imaginary parts, found {}", given);
+  const bool inverse = l.integer("inverse", 0) != 0, one_sided = l.integer("onesided", 0) != 0;
+  const std::int64_t length = l.has(1) ? l.ints_in(l.in(1)).at(0) : inverse && one_sided ? 2 * (l.size(x, axis) - 1) : l.size(x, axis);
+  l.set(0, transformed(l, x, axis, length, inverse, one_sided));
+}
+
+void lower_stft(Lowering& l) {
+  const Operand x = l.in(0);  // [B, L, 1 or 2]
+  l.expect(l.rank(x) == 3, "expected [batch, length, 1 or 2], found {}", l.type(x).to_string());
+  const std::int64_t step = l.ints_in(l.in(1)).at(0);
+  const std::int64_t frame = l.has(3) ? l.ints_in(l.in(3)).at(0) : l.has(2) ? l.size(l.in(2), 0) : l.size(x, 1);
+  l.expect(step > 0 && frame > 0 && frame <= l.size(x, 1), "expected a positive step and frames of 1 to {} elements, found {} and {}", l.size(x, 1), step,
+           frame);
+  const std::int64_t frames = 1 + (l.size(x, 1) - frame) / step;
+  Ints at;
+  for (std::int64_t f = 0; f < frames; ++f)
+    for (std::int64_t i = 0; i < frame; ++i) at.push_back(f * step + i);
+  Operand y = l.op(OpKind::gather, {x, l.reshape(l.ints(at), {frames, frame})}, {{"axis", std::int64_t{1}}});  // [B, F, W, 1 or 2]
+  if (l.has(2)) {
+    l.expect(l.size(l.in(2), 0) == frame, "window: expected {} elements, found {}", frame, l.type(l.in(2)).to_string());
+    y = l.binary(OpKind::mul, y, l.unsqueeze(l.in(2), {1}));
+  }
+  l.set(0, transformed(l, y, 2, frame, false, l.integer("onesided", 1) != 0));
+}
+
+void lower_hann_window(Lowering& l) { set_cosine_window(l, 0.5, 0.5, 0); }
+void lower_hamming_window(Lowering& l) { set_cosine_window(l, 25.0 / 46, 21.0 / 46, 0); }
+void lower_blackman_window(Lowering& l) { set_cosine_window(l, 0.42, 0.5, 0.08); }
+
+/// Triangles over the bins of a spectrum, their corners evenly spaced in mel.
+void lower_mel_weight_matrix(Lowering& l) {
+  const auto bins = static_cast<std::int64_t>(l.number_in(l.in(0))), length = static_cast<std::int64_t>(l.number_in(l.in(1)));
+  const double rate = l.number_in(l.in(2)), lowest = l.number_in(l.in(3)), highest = l.number_in(l.in(4));
+  const std::int64_t rows = length / 2 + 1;
+  l.expect(bins >= 0 && length >= 0 && rate > 0 && bins * rows <= largest_table, "expected sizes of a matrix and a positive rate, found {}, {} and {}", bins,
+           length, rate);
+  const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  const double step = (mel(highest) - mel(lowest)) / static_cast<double>(bins + 2);
+  Ints corner;
+  for (std::int64_t i = 0; i < bins + 2; ++i) {
+    const double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + mel(lowest)) / 2595) - 1);
+    corner.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)));
+    l.expect(corner.back() >= 0 && corner.back() < rows, "frequencies: expected bins below {}, found {}", rows, corner.back());
+  }
+  Floats matrix(static_cast<std::size_t>(rows * bins));
+  for (std::int64_t b = 0; b < bins; ++b) {
+    const auto i = static_cast<std::size_t>(b);
+    const std::int64_t left = corner[i], middle = corner[i + 1], right = corner[i + 2];
+    const auto at = [&](std::int64_t row) -> double& { return matrix[static_cast<std::size_t>(row * bins + b)]; };
+    if (middle == left) at(middle) = 1;
+    else
+      for (std::int64_t j = left; j <= middle; ++j) at(j) = static_cast<double>(j - left) / static_cast<double>(middle - left);
+    for (std::int64_t j = middle; j < right; ++j) at(j) = static_cast<double>(right - j) / static_cast<double>(right - middle);
+  }
+  l.set(0, bins == 0 ? l.filled({rows, 0}, made_dtype(l), 0) : l.reshape(l.vector(made_dtype(l), matrix), {rows, bins}));
+}
+
+}  // namespace cermet::onnx

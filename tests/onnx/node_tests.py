@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Runs the node tests of the onnx package through `cermet run`, and compares with their expected results as the package's own runner does.
+
+    tests/onnx/node_tests.py --cermet build/bin/cermet [--device cuda] [--filter REGEX] [--jobs 2]
+
+Tests that fail are listed with the reason in expected_failures.txt; the run fails where a test outside the list fails, or one of the list passes.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import onnx
+
+HERE = pathlib.Path(__file__).resolve().parent
+T = onnx.TensorProto
+ELEMENTS = {T.BOOL, T.UINT8, T.INT8, T.UINT16, T.INT16, T.UINT32, T.INT32, T.UINT64, T.INT64, T.FLOAT16, T.BFLOAT16, T.FLOAT, T.DOUBLE, T.FLOAT8E4M3FN,
+            T.FLOAT8E5M2}
+RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
+
+
+def load_cases():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+        return sorted(collect_testcases(None), key=lambda case: case.name)
+
+
+def graphs_of(graph):
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from graphs_of(attribute.g)
+
+
+def value_problem(value):
+    kind = value.type.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind != "tensor_type":
+        return kind.removesuffix("_type")
+    element = value.type.tensor_type.elem_type
+    return None if element in ELEMENTS or element == T.UNDEFINED else T.DataType.Name(element).lower()
+
+
+def why_skipped(case):
+    """A kind of test that the import leaves out, by its types and domains; None for the others."""
+    for graph in graphs_of(case.model.graph):
+        for value in [*graph.input, *graph.output]:
+            if problem := value_problem(value):
+                return f"type {problem}"
+        for node in graph.node:
+            if node.domain not in ("", "ai.onnx", "ai.onnx.preview"):
+                return f"domain {node.domain}"
+            if node.op_type in RANDOM:
+                return "random numbers"
+            if node.op_type.startswith(("Sequence", "Optional", "SplitToSequence", "ConcatFromSequence")):
+                return "type sequence"
+    if "training" in case.name and not case.name.endswith("zero_ratio") and "zero_ratio_mask" not in case.name:
+        return "training"
+    return None
+
+
+def operator_of(case, by_name):
+    base = by_name.get(re.sub(r"_expanded.*$", "", case.name), case)
+    nodes = [node for node in base.model.graph.node if node.op_type != "Constant"]
+    return nodes[0].op_type if nodes else "Constant"
+
+
+def file_name(name):
+    return re.sub(r"[/\0]", "_", name) + ".npy"
+
+
+def compare(found, expected, rtol, atol, name):
+    expected = np.asarray(expected)
+    if found.dtype != expected.dtype and found.dtype.kind == "V" and found.dtype.itemsize == expected.dtype.itemsize:
+        found = found.view(expected.dtype)  # bf16 and fp8 have no name in .npy files
+    if found.shape != expected.shape:
+        return f"{name}: expected shape {list(expected.shape)}, found {list(found.shape)}"
+    if found.dtype != expected.dtype:
+        return f"{name}: expected {expected.dtype}, found {found.dtype}"
+    if found.dtype.name == "bfloat16" or found.dtype.name.startswith("float8"):
+        if found.dtype.name == "bfloat16":
+            rtol = max(rtol, 2**-6)
+        found, expected = found.astype(np.float32), expected.astype(np.float32)
+    try:
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        lines = [line for line in str(error).splitlines() if "ismatch" in line or "ifference" in line]
+        return f"{name}: " + "; ".join(line.strip() for line in lines[:3])
+    return None
+
+
+def run_case(case, options):
+    """None where the test passes, else what went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        model = folder / "model.onnx"
+        model.write_bytes(case.model.SerializeToString())
+        for inputs, outputs in case.data_sets:
+            command = [options.cermet, "run", str(model), "--device", options.device, "--output", str(folder / "out")]
+            for index, (value, array) in enumerate(zip(case.model.graph.input, inputs)):
+                path = folder / f"{index}.npy"
+                np.save(path, np.asarray(array))
+                command += ["--input", f"{value.name}={path}"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
+            except subprocess.TimeoutExpired:
+                return f"no result within {options.timeout} s"
+            if done.returncode != 0:
+                lines = done.stderr.strip().splitlines()
+                return lines[-1] if lines else f"exit status {done.returncode}"
+            for value, array in zip(case.model.graph.output, outputs):
+                path = folder / "out" / file_name(value.name)
+                if not path.exists():
+                    return f"{value.name}: no result"
+                if problem := compare(np.load(path), array, case.rtol, case.atol, value.name):
+                    return problem
+    return None
+
+
+def read_expected(path):
+    """TEST  # REASON, one a line."""
+    expected = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        name, _, reason = line.partition("#")
+        if name.strip():
+            expected[name.strip()] = reason.strip()
+    return expected
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cermet", default=str(HERE.parents[1] / "build/bin/cermet"))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--filter", default="", help="regular expression that is searched in the tests' names")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for one test")
+    parser.add_argument("--expected", type=pathlib.Path, default=HERE / "expected_failures.txt")
+    parser.add_argument("--write-expected", action="store_true", help="list what fails now; reasons of tests that were listed stay")
+    parser.add_argument("--operators", action="store_true", help="counts by operator for all of them, not only those with failures")
+    options = parser.parse_args()
+
+    cases = load_cases()
+    by_name = {case.name: case for case in cases}
+    chosen = [case for case in cases if re.search(options.filter, case.name)]
+    skipped = {case.name: reason for case in chosen if (reason := why_skipped(case))}
+    to_run = [case for case in chosen if case.name not in skipped]
+    expected = read_expected(options.expected)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        problems = dict(zip([case.name for case in to_run], pool.map(lambda case: run_case(case, options), to_run)))
+    failed = {name: problem for name, problem in problems.items() if problem}
+
+    counts = collections.defaultdict(lambda: [0, 0])
+    for case in to_run:
+        counts[operator_of(case, by_name)][case.name in failed] += 1
+    for operator, (passed, missed) in sorted(counts.items()):
+        if missed or options.operators:
+            print(f"{operator:28} {passed:4} passed {missed:4} failed")
+    for reason, count in sorted(collections.Counter(skipped.values()).items()):
+        print(f"skipped: {reason:24} {count:4}")
+    for name, problem in failed.items():
+        print(f"{'expected' if name in expected else 'FAILED'}: {name}: {problem}")
+    wrong = [name for name in failed if name not in expected]
+    passed_now = [name for name in problems if name in expected and name not in failed]
+    for name in passed_now:
+        print(f"PASSED, though listed in {options.expected.name}: {name}")
+    print(f"{len(problems) - len(failed)} of {len(problems)} tests passed, {len(failed) - len(wrong)} failed as expected, {len(wrong)} otherwise; "
+          f"{len(skipped)} skipped")
+    if options.write_expected:
+        kept = {name: reason for name, reason in expected.items() if name not in problems or name in failed}
+        kept |= {name: problem for name, problem in failed.items() if name not in kept}
+        options.expected.write_text("".join(f"{name}  # {reason}\n" for name, reason in sorted(kept.items())))
+        return 0
+    return 1 if wrong or passed_now or not problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
