@@ -76,17 +76,25 @@ class Conversion {
     return places == Dim(1) || type.dims[1] == Dim(1);
   }
 
+  /// A name that the graph itself does not use.
+  std::string name_beside(ValueId value, std::string_view suffix) {
+    std::string name = fmt::format("{}.{}", to_.value(value).name, suffix);
+    while (from_.find(name) || to_.find(name)) name = fmt::format("{}.{}{}", to_.value(value).name, suffix, ++count_);
+    return name;
+  }
+
   ValueId reordered(ValueId value, const TensorType& shape_of, bool is_last) {
+    const std::string name = name_beside(value, is_last ? "channels_last" : "channels_first");
     const int rank = shape_of.rank();
-    if (!is_alike(shape_of)) return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}});
+    if (!is_alike(shape_of)) return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}}, name);
     const Dims dims = is_last ? moved_entries(shape_of.dims, rank) : shape_of.dims;
     Ints shape;
     for (std::size_t a = 0; a < dims.size(); ++a) {
       if (!dims[a].is_constant() && to_.type(value).dims[a] != dims[a])
-        return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}});
+        return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}}, name);
       shape.push_back(to_.type(value).dims[a] == dims[a] ? 0 : dims[a].constant());
     }
-    return to_.apply(OpKind::reshape, {value}, {{"shape", std::move(shape)}});
+    return to_.apply(OpKind::reshape, {value}, {{"shape", std::move(shape)}}, name);
   }
 
   /// The value as the graph had it.
@@ -108,7 +116,7 @@ class Conversion {
 
   ValueId constant_last(ValueId value, const TensorType& type) {
     ConstantExpression expression{OpKind::transpose, {value}, {{"permutation", to_last(type.rank())}}, 0};
-    return to_.add_constant(fmt::format("{}.channels_last", to_.value(value).name), std::move(expression));
+    return to_.add_constant(name_beside(value, "channels_last"), std::move(expression));
   }
 
   void copied(const Node& node) {
@@ -196,9 +204,11 @@ class Conversion {
     Ints shape(static_cast<std::size_t>(rank - type(id).rank()), 1);
     for (const Dim& d : type(id).dims) shape.push_back(d.is_constant() ? d.constant() : -1);
     const Attributes attributes{{"shape", std::move(shape)}};
-    if (!is_constant(id)) return to_.apply(OpKind::transpose, {to_.apply(OpKind::reshape, {first(id)}, attributes)}, {{"permutation", to_last(rank)}});
-    const ValueId full =
-        to_.add_constant(fmt::format("{}.full{}", to_.value(first(id)).name, count_++), ConstantExpression{OpKind::reshape, {first(id)}, attributes, 0});
+    if (!is_constant(id)) {
+      const ValueId full = to_.apply(OpKind::reshape, {first(id)}, attributes, name_beside(first(id), "full"));
+      return to_.apply(OpKind::transpose, {full}, {{"permutation", to_last(rank)}}, name_beside(full, "channels_last"));
+    }
+    const ValueId full = to_.add_constant(name_beside(first(id), "full"), ConstantExpression{OpKind::reshape, {first(id)}, attributes, 0});
     return constant_last(full, to_.type(full));
   }
 
