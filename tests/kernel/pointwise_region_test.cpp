@@ -1,6 +1,7 @@
 // Regions of elementwise operators on the CPU: one pass gives what the operators give one after another.
 #include <gtest/gtest.h>
 
+#include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
 
@@ -8,8 +9,6 @@ namespace cermet {
 namespace {
 
 using Value = RegionBuilder::Value;
-
-TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
 
 TEST(PointwiseRegion, ChainsWithResultsOnTheWay) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})

@@ -1,13 +1,11 @@
 // Products, row kernels and attention in one linked launch: bodies of unlike width, two instances of one body, and instances that need the results of others.
 #include "tests/kernel_cuda/linked_launch.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 
 #include <deque>
 
 namespace cermet {
 namespace {
-
-CaseOperand real(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal()}; }
-CaseOperand weight(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal(), 0, true}; }
 
 /// Twelve sequences of one query each, so that the blocks of decoding attention share spans.
 Case paged_attention() {
