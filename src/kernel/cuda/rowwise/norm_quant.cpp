@@ -1,6 +1,7 @@
 // Host half of rms_norm_quant and add_rms_norm_quant.
 #include "kernel/cuda/device/rowwise/norm_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "op/norm_quant.hpp"
@@ -66,7 +67,7 @@ Launcher bind(const Problem& p, const Config& config) {
     norm_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(x.shape.back());
+    params.length = narrow(x.shape.back(), "row kernel", "columns");
     params.weight = args.has(op.operands.weight) ? args.inputs[op.operands.weight].data : nullptr;
     params.smooth = args.has(op.operands.smooth) ? args.inputs[op.operands.smooth].data : nullptr;
     params.eps = eps;

@@ -1,6 +1,7 @@
 // Host half of dynamic_quant.
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
@@ -62,7 +63,7 @@ Launcher bind(const Problem& p, const Config& config) {
     dynamic_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(x.shape.back());
+    params.length = narrow(x.shape.back(), "row kernel", "columns");
     if (args.has(smooth_operand)) {
       params.smooth = args.inputs[smooth_operand].data;
       params.smooth_step = args.inputs[smooth_operand].strides[0];

@@ -1,6 +1,7 @@
 // Host half of silu_and_mul_quant and dequant_swiglu_quant.
 #include "kernel/cuda/device/rowwise/gated_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 
@@ -75,7 +76,7 @@ Launcher bind(const Problem& p, const Config& config) {
     gated_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(q.shape.back());
+    params.length = narrow(q.shape.back(), "row kernel", "columns");
     params.weight_scale = data(op.weight_scale);
     params.bias = data(op.bias);
     params.smooth = data(op.smooth);

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 using Extent = TileProgram::Extent;
 constexpr std::size_t most_operands = row_region::most_operands;
+static_assert(most_operands <= RowWalk::most_operands);
 constexpr std::size_t most_reductions = 3;  // device/rowwise/reduce_row.cuh
 
 /// A region as the programs and the launches of its kernel need it.
@@ -170,7 +172,7 @@ class Bound {
   std::int32_t length_of(const TensorView& view) const {
     std::int64_t length = 1;
     for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
-    return static_cast<std::int32_t>(length);
+    return narrow(length, "row kernel", "columns");
   }
 
   RowRegion made_;

@@ -1,6 +1,7 @@
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
 
@@ -41,6 +42,7 @@ RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_
   outer_ = size_at(2);
   for (int axis = 3; axis < sizes_.rank(); ++axis) launches_ *= sizes_[axis];
   if (rows() == 0) launches_ = 0;
+  narrow(rows(), "row kernel", "rows of a launch");
   if (sizes_.rank() > 1) dims_ = {static_cast<std::uint32_t>(inner_), static_cast<std::uint32_t>(middle_)};
 }
 

@@ -30,7 +30,7 @@ class RowWalk {
   /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
   explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
 
-  std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch
+  std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch; a task can count them
   std::int64_t launches() const { return launches_; }
   RowDims dims() const { return dims_; }
   bool uniform() const { return dims_.inner == 0; }
