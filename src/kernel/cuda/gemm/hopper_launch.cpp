@@ -43,10 +43,11 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   view.m = axes.m();
   view.batches = axes.batches();
   // A single row has no step, but a copy wants one.
-  view.x_stride = steps[X][last] != 0 ? steps[X][last] : k_;
+  view.x_stride = view.m > 1 ? steps[X][last] : k_;
   view.y_stride = steps[Y][last];
   view.scale_stride = steps[SCALE][last];
   view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
+  if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
   if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.w_batch = steps[W][0];
   if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
@@ -64,7 +65,7 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 && view.y_stride * out % 16 == 0 &&
               view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 && view.w_batch % view.w_stride == 0;
   if (const TensorView* up = product_.given(args, product_.at.w_up))
-    fits = fits && aligned(up->data) && up->strides[0] * bytes_of(b_) % 16 == 0;
+    fits = fits && aligned(up->data) && (n_ == 1 || up->strides[0] != 0) && up->strides[0] * bytes_of(b_) % 16 == 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     const EpilogueExtra& extra = product_.extras()[i];
     const epilogue::Operand& operand = view.extra[i];
