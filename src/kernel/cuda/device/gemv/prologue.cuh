@@ -69,7 +69,7 @@ struct RowLoader {
     }
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp.
+  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them.
   static __device__ __forceinline__ void load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);

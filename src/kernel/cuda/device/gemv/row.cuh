@@ -30,7 +30,7 @@ struct RowBody : RowSums<C, E> {
 
   struct Place {
     S32* partial;    ///< [2][sums][batch][slots]
-    float* scratch;  ///< two for each warp
+    float* scratch;  ///< [warps]
     char* ring;
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
