@@ -73,12 +73,12 @@ struct RowRegion {
 std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
   const RowRegion made(region, needs_of, config);
   const std::string prelude = row_source(made.program, made.quantization);
-  const RowPrograms geometries(made.needs);
+  const RowGeometries geometries(made.needs);
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list()) {
     const std::string text = g.text();  // ".shape = {..}"
-    Program program = row_program("kernel/cuda/device/rowwise/region.cuh",
-                                  fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
+    Program program = geometry_program("kernel/cuda/device/rowwise/region.cuh",
+                                       fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
     program.prelude = prelude;
     list.push_back(std::move(program));
   }
@@ -176,7 +176,7 @@ class Bound {
   }
 
   RowRegion made_;
-  RowPrograms programs_;
+  RowGeometries programs_;
   std::vector<Operand> operands_;
   std::vector<std::size_t> quantized_;  ///< results of the region
   int rank_;

@@ -120,7 +120,7 @@ std::string RowGeometry::text() const {
                      lanes, threads, width, cluster, early, keep, uniform);
 }
 
-RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
+RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
   const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
   if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
     if (needs.columns <= needs.most_columns) {
@@ -138,17 +138,17 @@ RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
   list_.push_back({.lanes = threads, .threads = threads});
 }
 
-std::size_t RowPrograms::choose(const RowWalk& walk, bool aligned, const Target& target) const {
+std::size_t RowGeometries::choose(const RowWalk& walk, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
   return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
 }
 
-std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {
+std::int64_t RowGeometries::items(std::size_t program, std::int64_t rows) const {
   const RowGeometry& g = list_[program];
   return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
 }
 
-Program row_program(std::string header, std::string task, const RowGeometry& geometry) {
+Program geometry_program(std::string header, std::string task, const RowGeometry& geometry) {
   return {.header = std::move(header),
           .task = std::move(task),
           .threads = geometry.threads,
