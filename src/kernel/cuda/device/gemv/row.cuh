@@ -133,7 +133,7 @@ struct RowBody : RowSums<C, E> {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up);
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, 0, S.held, sums, partial, [&](int r, int j) {
-          const int column = min_of(s.first + row + r * S.side + pass.team, s.end - 1);
+          const int column = min_of(s.first + row + r * S.side + pass.warp_n, s.end - 1);
           return load_piece<W>(matrix + column * stride, ((j * S.along + pass.a) * 32 + pass.lane) * 16, S.row_bytes);
         });
       });
@@ -157,7 +157,7 @@ struct RowBody : RowSums<C, E> {
             const int offset = (j - chunk * per_chunk) * S.along * piece_bytes;
             Piece w{};
             if (S.row_bytes % (piece_bytes * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)
-              w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.team) * S.chunk + offset);
+              w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.warp_n) * S.chunk + offset);
             return w;
           });
           pipeline.release();
