@@ -1,7 +1,6 @@
 #include "op/topk.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked.hpp"
 #include "kernel/kernel.hpp"
