@@ -1,7 +1,6 @@
 // What cases cannot express about attention: that different operators agree, and which operands are rejected.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <random>
 
 #include "op/reference.hpp"
