@@ -147,6 +147,7 @@ class Conversion {
     const int rank = type(node.inputs[0]).rank();
     if (is_windowed(node.op)) return windowed(node, rank);
     if (is_elementwise(node)) return elementwise(node);
+    if (node.op == OpKind::transpose) return transposed(node);
     if (!std::ranges::any_of(node.inputs, [&](ValueId id) { return has_last(id); })) return false;
     switch (node.op) {
       case OpKind::transpose: return transposed(node);
@@ -212,12 +213,15 @@ class Conversion {
     return constant_last(full, to_.type(full));
   }
 
-  /// To channels last by the graph's own will: nothing is to be done.
+  /// To channels last, or back, by the graph's own will: nothing is to be done.
   bool transposed(const Node& node) {
     const AttributeValue* permutation = node.attributes.find("permutation");
     const int rank = type(node.inputs[0]).rank();
-    if (!permutation || std::get<Ints>(*permutation) != to_last(rank)) return false;
-    first_[node.outputs[0].at()] = last(node.inputs[0]);
+    if (!permutation || rank < 3) return false;
+    const Ints& order = std::get<Ints>(*permutation);
+    if (order == to_last(rank) && has_last(node.inputs[0])) first_[node.outputs[0].at()] = last(node.inputs[0]);
+    else if (order == to_first(rank) && !has_last(node.inputs[0])) last_[node.outputs[0].at()] = first(node.inputs[0]);
+    else return false;
     return true;
   }
 

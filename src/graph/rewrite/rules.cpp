@@ -58,6 +58,13 @@ bool adds_bias(const Match& m) {
 }
 Attributes with_attributes_of_product(const Match& m) { return m.attributes(0); }
 
+/// The reshapes join leading dimensions to rows, and part them again.
+bool keeps_rows(const Match& m) {
+  const Dims &x = m.type("x").dims, &a = m.type("a").dims, &y = m.type("y").dims, &z = m.type("z").dims;
+  if (x.empty() || a.empty() || y.empty() || z.size() != x.size()) return false;
+  return x.back() == a.back() && y.back() == z.back() && std::equal(x.begin(), x.end() - 1, z.begin());
+}
+
 bool is_dual(const Match& m) {
   return is_f32(m, "gate") && is_f32(m, "up") && is_f32(m, "a") && m.type("w_gate") == m.type("w_up") && m.has("b_gate") == m.has("b_up");
 }
@@ -130,6 +137,8 @@ std::vector<Rule> make_rules() {
       text_rule("gate-quantize", strict, "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)", is_unrounded,
                 gated_static),
       text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias, with_attributes_of_product),
+      text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
+                [](const Match& m) { return m.attributes(1); }),
       text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",

@@ -73,6 +73,11 @@ void lower_cast_like(Lowering& l) { l.set(0, l.cast(l.in(0), l.dtype(l.in(1))));
 void lower_pow(Lowering& l) {
   const Operand a = l.in(0), b = l.in(1);
   const DType to = l.dtype(a);
+  if (dtypes::real.contains(to) && l.is_known(b) && l.rank(b) == 0) {  // what exporters write for squares and cubes
+    const double exponent = l.number_in(b);
+    if (exponent == 2) return l.set(0, l.unary(OpKind::square, a));
+    if (exponent == 3) return l.set(0, l.binary(OpKind::mul, l.unary(OpKind::square, a), a));
+  }
   if (is_floating(to)) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
   if (!is_floating(l.dtype(b))) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
   l.set(0, l.cast(l.binary(OpKind::pow, l.cast(a, l.dtype(b)), b), to));
