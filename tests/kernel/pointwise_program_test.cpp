@@ -39,12 +39,29 @@ TEST(PointwiseProgram, QuantizedValuesAreAlwaysRounded) {
             "x0: $0 f32 element; x1: $1 f32 scalar; x2: $2 f32 row; s0 = div(x0, x1); s1 = cast(s0) as i8; s2 = mul(s1, x2); y0: i8 = s0; y1: f16 = s2");
 }
 
+TEST(PointwiseProgram, ZeroPointsAreAddedAfterRounding) {
+  RegionBuilder b;
+  const auto q = b.operand({DType::u8, {2, 8}}), step = b.operand({DType::f32, {2, 1}}), zero = b.operand({DType::u8, {2, 1}});
+  const auto scale = b.operand({DType::f32, {}}), point = b.operand({DType::i8, {}});
+  const auto y = b.add(OpKind::dequantize, {q, step, zero}, {{"granularity", "broadcast"}});
+  b.result(b.add(OpKind::quantize, {b.add(OpKind::relu, {y}), scale, {}, point}));
+  EXPECT_EQ(region_text(b.build()),
+            "x0: $0 u8 element; x1: $2 u8 row; x2: $1 f32 row; x3: $3 f32 scalar; x4: $4 i8 scalar; s0 = sub(x0, x1); s1 = mul(s0, x2); s2 = relu(s1); "
+            "s3 = div(s2, x3); s4 = round(s3); s5 = add(s4, x4); y0: i8 = s5");
+}
+
 TEST(PointwiseProgram, Declines) {
-  {
+  for (const DType type : {DType::i64, DType::u8, DType::f64}) {
     RegionBuilder b;
-    const auto x = b.operand({DType::i64, {8}});
+    const auto x = b.operand({type, {8}});
     b.result(b.add(OpKind::neg, {b.add(OpKind::abs, {x})}));
-    EXPECT_EQ(region_text(b.build()), "declined: abs: operand 0 is i64, which neither float32 nor a 32-bit integer holds");
+    EXPECT_EQ(region_text(b.build()), fmt::format("declined: abs: its operands are {}, which steps do not compute in", name_of(type)));
+  }
+  for (const Attributes& attributes : {Attributes{{"out_dtype", "u8"}}, Attributes{{"out_dtype", "f8_e4m3"}, {"saturate", false}}}) {
+    RegionBuilder b;
+    const auto x = b.operand({DType::f32, {8}}), step = b.operand({DType::f32, {}});
+    b.result(b.add(OpKind::quantize, {b.add(OpKind::abs, {x}), step}, attributes));
+    EXPECT_EQ(region_text(b.build()), attributes.find("saturate") ? "declined: quantize: it does not saturate" : "declined: quantize: its result is u8");
   }
   {
     RegionBuilder b;

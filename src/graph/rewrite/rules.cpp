@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
+#include "op/quantization.hpp"
 
 namespace cermet {
 namespace {
@@ -23,7 +24,13 @@ constexpr std::string_view cache_attributes[] = {"layout"};
 
 /// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows are quantized by themselves.
 bool quantizes_rows(const Match& m) { return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor"; }
-bool is_unrounded(const Match& m) { return is_f32(m, "y"); }
+/// quantize as the operators that do it know it: one scale or one for each column, to formats that they write.
+bool quantizes_columns(const Match& m) {
+  const Attributes quantize = m.attributes(m.nodes.size() - 1);
+  const bool by_column = m.type("scale").rank() <= 1 && (!m.has("offset") || m.type("offset").rank() <= 1);
+  return by_column && quantize.flag("saturate") && code_types.contains(m.type("q").dtype);
+}
+bool is_unrounded(const Match& m) { return is_f32(m, "y") && quantizes_columns(m); }
 /// Of add_rms_norm, beside that: it normalizes the sum before its rounding for storage, as the quantizing one does.
 bool adds_and_quantizes_rows(const Match& m) { return quantizes_rows(m) && !m.attributes(0).flag("round_sum"); }
 bool adds_unrounded(const Match& m) { return is_unrounded(m) && !m.attributes(0).flag("round_sum"); }
