@@ -107,7 +107,7 @@ struct Task {
       const float i = act(0, sum(0) + seen(0, before)), f = p.coupled ? 1 - i : act(0, sum(2) + seen(2, before));
       const float c = f * before + i * act(1, sum(3));
       s.c[j] = c;
-      return act(0, sum(1) + seen(1, c)) * act(2, c);
+      return act(0, sum(1) + seen(1, c)) * activate(s.functions[2], 0, c);
     }
   }
 
