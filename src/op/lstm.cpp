@@ -19,7 +19,7 @@ void run_cell(RecurrentStep& s) {
     const Tracked f = coupled ? Tracked{1, 0} - i : s.activate(0, s.sum(forget, j) + peephole(s, 2, j, c));
     c = f * c + i * s.activate(1, s.sum(cell, j));
     const Tracked o = s.activate(0, s.sum(out, j) + peephole(s, 1, j, c));
-    next[static_cast<std::size_t>(j)] = o * s.activate(2, c);
+    next[static_cast<std::size_t>(j)] = o * activated(s.activations[2], c);
   }
   s.h = std::move(next);
 }
@@ -52,7 +52,8 @@ OpSpec define_lstm() {
           "Rows of w and r are the gates i, o, f, c of H rows each. For every time step: i = f(x Wi' + h Ri' + Pi * c + bi), f likewise with Pf (1 - i with "
           "input_forget), C = f * c + i * g(x Wc' + h Rc' + bc), o = f(x Wo' + h Ro' + Po * C + bo), H = o * h(C), where b is the sum of both biases, "
           "peepholes P "
-          "have the order i, o, f, and the functions f, g, h of a direction are Sigmoid, Tanh, Tanh unless `activations` says otherwise. This is ONNX's LSTM "
+          "have the order i, o, f, and the functions f, g, h of a direction are Sigmoid, Tanh, Tanh unless `activations` says otherwise. `clip` limits what f "
+          "and g take, not the cell that h takes, as in ONNX Runtime. This is ONNX's LSTM "
           "with "
           "layout 0. A sequence shorter than T gives zeros behind its end, its y_h and y_c are those of its last step (of its initial state where it has "
           "none), and "

@@ -24,7 +24,7 @@ std::vector<AttributeSpec> recurrent_attributes() {
           {"activations", Strings{}, "functions of each direction, as ONNX names them; the default ones where empty"},
           {"activation_alpha", Floats{}, "first parameters, in the order of the functions that have one; ONNX's defaults behind the last"},
           {"activation_beta", Floats{}, "second parameters, likewise"},
-          {"clip", 0.0, "limit of every function's operand, on both sides; 0 is none"}};
+          {"clip", 0.0, "limit of the sums that f and g take, on both sides; 0 is none"}};
 }
 
 std::vector<Case> recurrent_cases(OpKind op) {

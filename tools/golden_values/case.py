@@ -98,7 +98,7 @@ def attribute(value):
         return repr(value)
     if isinstance(value, str):
         return f'"{value}"'
-    return str(list(value)) if isinstance(value, (list, tuple)) else str(value)
+    return f'[{", ".join(map(attribute, value))}]' if isinstance(value, (list, tuple)) else str(value)
 
 
 def documented_defaults():
@@ -107,7 +107,7 @@ def documented_defaults():
     for line in pathlib.Path('docs/reference/operators.md').read_text().split('\n'):
         if line.startswith('### '):
             op = line[4:]
-        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints) \| `(.*?)` \|', line):
+        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints|floats|strings) \| `(.*?)` \|', line):
             defaults[op, match[1]] = match[2]
     return defaults
 

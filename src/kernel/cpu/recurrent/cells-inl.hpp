@@ -50,7 +50,7 @@ inline void lstm_cell(const CellRow& row, const float* peepholes, bool coupled) 
     const auto c = hn::MulAdd(f, before, hn::Mul(i, activate(row.functions[1], row.clip, row.sum(3, k, n))));
     const auto o = activate(row.functions[0], row.clip, seen(row.sum(1, k, n), 1, c, k, n));
     store_n(c, row.c + k, n);
-    store_n(hn::Mul(o, activate(row.functions[2], row.clip, c)), row.h + k, n);
+    store_n(hn::Mul(o, activate(row.functions[2], 0, c)), row.h + k, n);
   });
 }
 
