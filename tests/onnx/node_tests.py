@@ -80,6 +80,10 @@ def array_of(value):
     return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
+def save(path, array):
+    np.save(path, array.view("V1") if array.dtype.name.startswith("float8") else array)  # e5m2 would be saved as 'f1', which nothing reads
+
+
 def file_name(name):
     return re.sub(r"[/\0]", "_", name) + ".npy"
 
@@ -114,7 +118,7 @@ def run_case(case, options):
             command = [options.cermet, "run", str(model), "--device", options.device, "--output", str(folder / "out")]
             for index, (value, array) in enumerate(zip(case.model.graph.input, inputs)):
                 path = folder / f"{index}.npy"
-                np.save(path, array_of(array))
+                save(path, array_of(array))
                 command += ["--input", f"{value.name}={path}"]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
