@@ -1,6 +1,7 @@
 // Turns a model into graphs, part by part: a part ends where elements must be read before the rest is known (a data-dependent shape, a branch).
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,7 +57,7 @@ struct Frame {
 
 /// Where an import stands. A copy goes on from there with other elements.
 struct ImportState {
-  std::vector<Slot> slots;
+  std::deque<Slot> slots;  ///< references to one stay good while others are added
   std::vector<Frame> frames;
   std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
 };

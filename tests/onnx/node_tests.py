@@ -18,6 +18,7 @@ import warnings
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 T = onnx.TensorProto
@@ -75,12 +76,20 @@ def operator_of(case, by_name):
     return nodes[0].op_type if nodes else "Constant"
 
 
+def array_of(value):
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
+def save(path, array):
+    np.save(path, array.view("V1") if array.dtype.name.startswith("float8") else array)  # e5m2 would be saved as 'f1', which nothing reads
+
+
 def file_name(name):
     return re.sub(r"[/\0]", "_", name) + ".npy"
 
 
 def compare(found, expected, rtol, atol, name):
-    expected = np.asarray(expected)
+    expected = array_of(expected)
     if found.dtype != expected.dtype and found.dtype.kind == "V" and found.dtype.itemsize == expected.dtype.itemsize:
         found = found.view(expected.dtype)  # bf16 and fp8 have no name in .npy files
     if found.shape != expected.shape:
@@ -109,7 +118,7 @@ def run_case(case, options):
             command = [options.cermet, "run", str(model), "--device", options.device, "--output", str(folder / "out")]
             for index, (value, array) in enumerate(zip(case.model.graph.input, inputs)):
                 path = folder / f"{index}.npy"
-                np.save(path, np.asarray(array))
+                save(path, array_of(array))
                 command += ["--input", f"{value.name}={path}"]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)

@@ -42,6 +42,19 @@ void lower_compress(Lowering& l) {
   l.set(0, l.op(OpKind::gather, {x, l.squeeze(picked, {0})}, {{"axis", std::int64_t{axis}}}));
 }
 
+/// The operator's results have the operand's size; its last one is the number of groups.
+void lower_unique(Lowering& l) {
+  const Operand x = l.in(0);
+  const bool along = l.has_attribute("axis");
+  const int axis = along ? l.axis(l.integer("axis", 0), l.rank(x)) : 0;
+  const std::vector<Operand> found = l.ops(OpKind::unique, {x}, {{"axis", along ? Ints{axis} : Ints{}}, {"sorted", l.integer("sorted", 1) != 0}});
+  const std::int64_t count = l.ints_in(found[4]).at(0);
+  l.set(0, l.slice(found[0], axis, 0, count));
+  l.set(1, l.slice(found[1], 0, 0, count));
+  l.set(2, found[2]);
+  l.set(3, l.slice(found[3], 0, 0, count));
+}
+
 void lower_range(Lowering& l) {
   const DType t = l.dtype(l.in(0));
   if (is_integer(t)) {

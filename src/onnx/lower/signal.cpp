@@ -7,46 +7,32 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr std::int64_t largest_table = std::int64_t{1} << 26;  ///< elements of a transform's matrix
+constexpr std::int64_t largest_table = std::int64_t{1} << 26;  ///< elements
 
-/// Where the result is complex, columns 2 k and 2 k + 1 give its real and imaginary part; where the operand is, so do rows.
-Operand transform_matrix(Lowering& l, std::int64_t from, bool from_complex, std::int64_t to, bool to_complex, std::int64_t length, bool inverse) {
-  const std::int64_t rows = from * (from_complex ? 2 : 1), columns = to * (to_complex ? 2 : 1);
-  if (rows * columns > largest_table) l.unsupported("transforms of {} elements to {} are not supported", from, to);
-  Floats table(static_cast<std::size_t>(rows * columns));
-  const bool halved = inverse && !to_complex;  // the operand is one side of a spectrum that is symmetric
-  for (std::int64_t j = 0; j < from; ++j)
-    for (std::int64_t k = 0; k < to; ++k) {
-      const double angle = 2 * std::numbers::pi * static_cast<double>((j * k) % length) / static_cast<double>(length) * (inverse ? 1 : -1);
-      const double weight = (inverse ? 1 / static_cast<double>(length) : 1) * (halved && j > 0 && 2 * j != length ? 2 : 1);
-      const double re = weight * std::cos(angle), im = weight * std::sin(angle);
-      const auto put = [&](std::int64_t part, std::int64_t result, double value) {
-        table[static_cast<std::size_t>((j * (from_complex ? 2 : 1) + part) * columns + k * (to_complex ? 2 : 1) + result)] = value;
-      };
-      put(0, 0, re);
-      if (to_complex) put(0, 1, im);
-      if (from_complex) put(1, 0, -im);
-      if (from_complex && to_complex) put(1, 1, re);
-    }
-  return l.reshape(l.vector(DType::f32, table), {rows, columns});
+/// All of a spectrum of real numbers, whose element k is the conjugate of element n - k, from its first half.
+Operand whole_spectrum(Lowering& l, Operand x, int axis, std::int64_t n) {
+  const std::int64_t half = n / 2 + 1, given = l.size(x, axis);
+  if (given > half) x = l.slice(x, axis, 0, half);
+  if (given < half) {
+    Ints pads(2 * static_cast<std::size_t>(l.rank(x)));
+    pads[static_cast<std::size_t>(l.rank(x) + axis)] = half - given;
+    x = l.op(OpKind::pad, {x}, {{"pads", pads}});
+  }
+  Ints mirrored;
+  for (std::int64_t k = half; k < n; ++k) mirrored.push_back(n - k);
+  if (mirrored.empty()) return x;
+  const Operand rest = l.op(OpKind::gather, {x, l.ints(mirrored)}, {{"axis", std::int64_t{axis}}});
+  return l.concat({x, l.size(x, -1) == 2 ? l.binary(OpKind::mul, rest, l.vector(l.dtype(x), {1, -1})) : rest}, axis);
 }
 
 /// x [.., n, .., 1 or 2]: real or complex numbers, transformed along an axis.
 Operand transformed(Lowering& l, Operand x, int axis, std::int64_t length, bool inverse, bool one_sided) {
-  const int rank = l.rank(x);
-  const bool is_complex = l.size(x, -1) == 2;
   l.expect(length > 0, "dft_length: expected a positive number, found {}", length);
-  x = l.move_axis(x, axis, rank - 2);
-  const std::int64_t given = l.size(x, -2), from = std::min(given, inverse && one_sided ? length / 2 + 1 : length);
-  if (from < given) x = l.slice(x, rank - 2, 0, from);  // what is missing is zeros
-  const bool to_complex = !(inverse && one_sided);
-  const std::int64_t to = one_sided && !inverse ? length / 2 + 1 : length;
-  Dims dims = l.dims(x), flat(dims.begin(), dims.end() - 2);
-  flat.push_back(from * (is_complex ? 2 : 1));
-  const Operand y = l.op(OpKind::matmul, {l.reshape(x, flat), transform_matrix(l, from, is_complex, to, to_complex, length, inverse)});
-  dims[dims.size() - 2] = to;
-  dims.back() = to_complex ? 2 : 1;
-  return l.move_axis(l.reshape(y, dims), rank - 2, axis);
+  const bool from_half = inverse && one_sided;
+  if (from_half) x = whole_spectrum(l, x, axis, length);
+  const Attributes attributes{{"axis", std::int64_t{axis}}, {"length", length}, {"inverse", inverse}, {"onesided", one_sided && !inverse}};
+  const Operand y = l.op(OpKind::dft, {x}, attributes);
+  return from_half ? l.slice(y, l.rank(y) - 1, 0, 1) : y;
 }
 
 DType made_dtype(Lowering& l) { return l.dtype_of_code(l.integer("output_datatype", 1)); }
@@ -94,6 +80,8 @@ void lower_stft(Lowering& l) {
   }
   l.set(0, transformed(l, y, 2, frame, false, l.integer("onesided", 1) != 0));
 }
+
+void lower_det(Lowering& l) { l.set(0, l.op(OpKind::det, {l.in(0)})); }
 
 void lower_hann_window(Lowering& l) { set_cosine_window(l, 0.5, 0.5, 0); }
 void lower_hamming_window(Lowering& l) { set_cosine_window(l, 25.0 / 46, 21.0 / 46, 0); }
