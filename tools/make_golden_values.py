@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 FAMILIES = ['pointwise', 'products', 'scaled', 'norms', 'gated', 'codes', 'casts', 'movement', 'reductions', 'collectives', 'cache', 'attention', 'experts',
-            'sampling']
+            'sampling', 'convolution']
 OUT = pathlib.Path('tests/op/golden')
 
 

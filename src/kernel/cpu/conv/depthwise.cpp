@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/conv/clamp-inl.hpp"
 #include "kernel/cpu/conv/depthwise.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
-#include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -65,7 +65,7 @@ HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, std::int64_t fir
     Floats sum = sums.at[i];
     if (s.bias) sum = hn::Add(sum, bias);
     if (s.residual) sum = hn::Add(sum, load(s.residual + i * s.residual_step + first));
-    store(hn::Min(high, hn::Max(low, sum)), s.y + i * s.y_step + first);  // a NaN stays: it comes second
+    store(clamp(sum, low, high), s.y + i * s.y_step + first);
   }
 }
 
