@@ -155,7 +155,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
                       .panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns,
                       .group_channels = weight.shape[1]};
   // Items of some panels of a region, so that there are a few for each thread.
-  const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
