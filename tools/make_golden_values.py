@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 FAMILIES = ['pointwise', 'products', 'scaled', 'norms', 'gated', 'codes', 'casts', 'movement', 'reductions', 'collectives', 'cache', 'attention', 'experts',
-            'sampling', 'indexing', 'recurrent', 'transforms']
+            'sampling', 'indexing', 'recurrent', 'transforms', 'convolution']
 OUT = pathlib.Path('tests/op/golden')
 
 

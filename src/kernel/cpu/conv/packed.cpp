@@ -19,6 +19,9 @@ constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
 constexpr int group_blocks = 8;
 /// Reduction steps of a slice of a panel, 128 KiB.
 constexpr std::int64_t slice_steps = 1024;
+/// Blocks that meet panel after panel, of weights that stay in the second-level cache.
+constexpr int few_blocks = 2;
+constexpr std::int64_t cached_floats = (256 << 10) / float_bytes;
 
 struct Plan {
   ConvGeometry geometry;
@@ -82,37 +85,50 @@ struct Launch {
   /// All sums of some blocks and the columns of a panel, and their store.
   void multiply(const Block* blocks, int count, std::int64_t step, const PanelPart& part) const {
     alignas(64) Tile tiles[group_blocks];
-    for (int b = 0; b < count; ++b) std::fill_n(tiles[b], blocks[b].rows * panel_columns, 0.0f);
-    const bool clamps = store.clamps() && part.last - part.first == panel_columns;
+    const bool clamps = store.clamps() && part.first == part.panel * panel_columns;
     const float* panel = weight + part.panel * panel_floats;
     for (std::int64_t begin = 0, end = 0; begin < run_count || begin == 0; begin = end) {
       std::int64_t steps = 0;
       while (end < run_count && (steps == 0 || steps + runs[end].length <= slice_steps)) steps += runs[end++].length;
-      const bool last = end == run_count;
+      const bool stores = clamps && end == run_count;
       for (int b = 0; b < count; ++b) {
-        const TapRows rows{blocks[b].first + part.group * group_channels, step, runs + begin, end - begin};
-        const TapStore at = last && clamps ? store.store_at(blocks[b].place, part.first) : TapStore{};
-        products.multiply[blocks[b].rows - 1](rows, panel, tiles[b], last && clamps ? &at : nullptr);
+        const TapRows rows{blocks[b].first + part.group * group_channels, step, runs + begin, end - begin, part.last - part.panel * panel_columns, begin == 0};
+        const TapStore at = stores ? store.store_at(blocks[b].place, part.first) : TapStore{};
+        products.multiply[blocks[b].rows - 1](rows, panel, tiles[b], stores ? &at : nullptr);
       }
       panel += steps * panel_columns;
-      if (last) break;
+      if (end == run_count) break;
     }
     if (clamps) return;
     for (int b = 0; b < count; ++b) store(tiles[b], part.panel * panel_columns, {blocks[b].place, blocks[b].rows, part.first, part.last - part.first});
   }
 
-  /// Columns of one panel for all windows of a region.
-  void run(const WindowRegion& region, const WindowSource& source, const PanelPart& part) const {
+  /// Calls body(blocks, count) for the blocks of a region, `most` at a time.
+  template <class Body>
+  void for_blocks(const WindowRegion& region, const WindowSource& source, int most, Body&& body) const {
     const std::int64_t per_row = div_up(region.columns, products.block_rows);
     Block blocks[group_blocks];
     int count = 0;
     for (std::int64_t i = 0; i < region.rows * per_row; ++i) {
       const std::int64_t row = i / per_row, column = region.columns * (i % per_row) / per_row, next = region.columns * (i % per_row + 1) / per_row;
       blocks[count++] = {source.first + row * source.row_step + column * source.column_step, windows.place_of(region, row, column), next - column};
-      if (count < group_blocks && i + 1 < region.rows * per_row) continue;
-      multiply(blocks, count, source.column_step, part);
+      if (count < most && i + 1 < region.rows * per_row) continue;
+      body(blocks, count);
       count = 0;
     }
+  }
+
+  /// Panels [first, last) of a region. Those that stay in the cache together meet some blocks one after the other, so that rows of y are written whole.
+  void run(const WindowRegion& region, const WindowSource& source, const PanelParts& panels, std::int64_t first, std::int64_t last) const {
+    const auto multiply_part = [&](const Block* blocks, int count, std::int64_t p) {
+      if (const PanelPart part = panels.part(p); part.first < part.last) multiply(blocks, count, source.column_step, part);
+    };
+    if ((last - first) * panel_floats <= cached_floats)
+      return for_blocks(region, source, few_blocks, [&](const Block* blocks, int count) {
+        for (std::int64_t p = first; p < last; ++p) multiply_part(blocks, count, p);
+      });
+    for (std::int64_t p = first; p < last; ++p)
+      for_blocks(region, source, group_blocks, [&](const Block* blocks, int count) { multiply_part(blocks, count, p); });
   }
 };
 
@@ -139,7 +155,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
                       .panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns,
                       .group_channels = weight.shape[1]};
   // Items of some panels of a region, so that there are a few for each thread.
-  const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
@@ -151,8 +167,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
       if (held != index) windows.copy(region, copy);
       held = index;
       const WindowSource source = windows.source(region, copy);
-      for (std::int64_t p = panels.count() * piece / pieces; p < panels.count() * (piece + 1) / pieces; ++p)
-        if (const PanelPart part = panels.part(p); part.first < part.last) launch.run(region, source, part);
+      launch.run(region, source, panels, panels.count() * piece / pieces, panels.count() * (piece + 1) / pieces);
     }
   });
 }

@@ -6,12 +6,13 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/conv/taps.cpp"
 #include <hwy/foreach_target.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "kernel/cpu/conv/clamp-inl.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
-#include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -44,6 +45,31 @@ struct RowPointers {
   }
 };
 
+/// The first `count` elements; no others are read or written.
+HWY_INLINE Floats load_first(const float* p, std::size_t count) {
+  if constexpr (HWY_MEM_OPS_MIGHT_FAULT != 0) return load_n(p, count);
+  return hn::MaskedLoad(hn::FirstN(FloatTag(), count), FloatTag(), p);
+}
+HWY_INLINE void store_first(Floats v, float* p, std::size_t count) {
+  if constexpr (HWY_MEM_OPS_MIGHT_FAULT != 0) return store_n(v, p, count);
+  hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
+}
+
+/// Stores `columns` columns of sums that are in a tile already: registers would have to have addresses.
+HWY_NOINLINE void store_some(const float* tile, int rows, const TapStore& s, std::int64_t columns) {
+  const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
+  for (std::int64_t c = 0; c < columns; c += lane_count) {
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(lane_count, columns - c));
+    const Floats bias = s.bias ? load_first(s.bias + c, count) : hn::Zero(FloatTag());
+    for (int r = 0; r < rows; ++r) {
+      Floats sum = load(tile + r * panel_columns + c);
+      if (s.bias) sum = hn::Add(sum, bias);
+      if (s.residual) sum = hn::Add(sum, load_first(s.residual + r * s.residual_step + c, count));
+      store_first(clamp(sum, low, high), s.y + r * s.y_step + c, count);
+    }
+  }
+}
+
 template <int R, int V>
 HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s) {
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
@@ -55,20 +81,19 @@ HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s) {
       Floats sum = sums[r][v];
       if (s.bias) sum = hn::Add(sum, bias);
       if (s.residual) sum = hn::Add(sum, load(s.residual + r * s.residual_step + v * lane_count));
-      // Bounds come first: a NaN stays.
-      store(hn::Min(high, hn::Max(low, sum)), s.y + r * s.y_step + v * lane_count);
+      store(clamp(sum, low, high), s.y + r * s.y_step + v * lane_count);
     }
   }
 }
 
 /// The product for V vectors of columns.
 template <int R, int V>
-HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to) {
+HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to, std::int64_t columns) {
   Floats sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[r][v] = load(tile + r * panel_columns + v * lane_count);
+    for (int v = 0; v < V; ++v) sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
   for (const TapRun* run = rows.runs; run < rows.runs + rows.run_count; ++run) {
     RowPointers<R> x(rows.first + run->offset, rows.step);
     for (std::int64_t k = run->length; k > 0; --k) {
@@ -85,27 +110,29 @@ HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float*
       panel += panel_columns;
     }
   }
-  if (store_to) return store_sums<R, V>(sums, *store_to);
+  if (store_to && columns >= V * lane_count) return store_sums<R, V>(sums, *store_to);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) store(sums[r][v], tile + r * panel_columns + v * lane_count);
+  if (store_to) store_some(tile, R, *store_to, columns);
 }
 
 template <int R>
 void multiply_panel(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to) {
   constexpr int vectors = static_cast<int>(panel_columns) / lane_count, V = R * vectors <= 2 * block_rows ? vectors : 2;
-  for (int v = 0; v < vectors; v += V) {
+  if (rows.columns <= lane_count) return multiply_columns<R, 1>(rows, panel, tile, store_to, rows.columns);
+  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V) {
     const int column = v * lane_count;
     if (!store_to) {
-      multiply_columns<R, V>(rows, panel + column, tile + column, nullptr);
+      multiply_columns<R, V>(rows, panel + column, tile + column, nullptr, 0);
       continue;
     }
     TapStore part = *store_to;
     part.y += column;
     if (part.bias) part.bias += column;
     if (part.residual) part.residual += column;
-    multiply_columns<R, V>(rows, panel + column, tile + column, &part);
+    multiply_columns<R, V>(rows, panel + column, tile + column, &part, rows.columns - column);
   }
 }
 

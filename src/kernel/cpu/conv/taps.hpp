@@ -17,6 +17,8 @@ struct TapRows {
   std::int64_t step;  ///< elements from one window to the next
   const TapRun* runs;
   std::int64_t run_count;
+  std::int64_t columns = 32;  ///< of the panel that are wanted
+  bool begins = false;        ///< sums start at 0 instead of what the tile holds
 };
 
 /// What follows a whole sum where it is stored: y = clamp(sum + bias + residual).

@@ -16,7 +16,12 @@ constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
 /// A weight by output channel, input channel and tap.
 class Weight {
  public:
-  explicit Weight(const TensorView& view) : view_(view), at_(conv_tensor(view, false)) {}
+  /// `swapped`: stored by input channel, then output channel.
+  explicit Weight(const TensorView& view, bool swapped = false) : view_(view), at_(conv_tensor(view, false)) {
+    if (!swapped) return;
+    std::swap(at_.dims[0], at_.dims[1]);
+    std::swap(at_.strides[0], at_.strides[1]);
+  }
   std::int64_t outputs() const { return at_.dims[0]; }
   std::int64_t inputs() const { return at_.dims[1]; }
   std::int64_t taps() const { return at_.positions(); }
@@ -33,14 +38,18 @@ class Weight {
   ConvTensor at_;
 };
 
+/// `outputs`: the axis of output channels.
+template <std::size_t outputs>
 std::int64_t panels_size(const TensorType& weight) {
-  std::int64_t length = 1;
-  for (int axis = 1; axis < weight.rank(); ++axis) length *= weight.dims[static_cast<std::size_t>(axis)].constant();
-  return panel_count(weight.dims[0].constant()) * panel_columns * length * float_bytes;
+  std::int64_t floats = panel_columns;
+  for (std::size_t axis = 0; axis < weight.dims.size(); ++axis)
+    floats *= axis == outputs ? panel_count(weight.dims[axis].constant()) : weight.dims[axis].constant();
+  return floats * float_bytes;
 }
 
+template <bool swapped>
 void pack_panels(const TensorView& view, std::byte* destination, ThreadPool& pool) {
-  const Weight weight(view);
+  const Weight weight(view, swapped);
   const std::int64_t panel_floats = weight.taps() * weight.inputs() * panel_columns;
   pool.parallel_for(panel_count(weight.outputs()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -65,7 +74,8 @@ void pack_channels(const TensorView& view, std::byte* destination, ThreadPool&) 
 
 }  // namespace
 
-constexpr WeightLayout conv_panels{"conv.panels", panels_size, pack_panels};
-constexpr WeightLayout conv_channels{"conv.channels", panels_size, pack_channels};
+constexpr WeightLayout conv_panels{"conv.panels", panels_size<0>, pack_panels<false>};
+constexpr WeightLayout conv_channels{"conv.channels", panels_size<0>, pack_channels};
+constexpr WeightLayout transposed_panels{"conv.transposed_panels", panels_size<1>, pack_panels<true>};
 
 }  // namespace cermet::cpu

@@ -78,7 +78,7 @@ void Windows::cut(int block_columns, int threads, std::int64_t panels) {
   const std::int64_t most = copy_floats(g_, in_.channels(), block_columns);
   while (part_rows_ > 1 && copied_floats(part_rows_, part_columns_) > most) part_rows_ = div_up(part_rows_, 2);
   while (part_columns_ > block_columns && copied_floats(part_rows_, part_columns_) > most) part_columns_ = round_up(div_up(part_columns_, 2), block_columns);
-  const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+  const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const auto count = [&] {
     row_parts_ = div_up(rows_, part_rows_), column_parts_ = div_up(columns_, part_columns_);
     return region_count();
