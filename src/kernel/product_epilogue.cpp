@@ -23,6 +23,7 @@ struct ProductOperands {
       case OpKind::scaled_mm: row_scale = 2, column_scale = 3, bias = 4, zero_point = 5, residual = 6, out_scale = 7; break;
       case OpKind::grouped_linear: bias = 3, row_scale = 4, column_scale = 5; break;
       case OpKind::conv: bias = 2, residual = 3; break;
+      case OpKind::conv_transpose: bias = 2; break;
       default: CERMET_ASSERT(op == OpKind::matmul);
     }
   }
