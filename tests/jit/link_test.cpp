@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/jit/embedding_program.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/error_text.hpp"
@@ -12,13 +13,7 @@
 namespace cermet::jit {
 namespace {
 
-cuda::Program program_of(const std::string& task, int threads = 256) {
-  return {.header = "kernel/cuda/device/movement/embedding.cuh", .task = task, .threads = threads};
-}
-
 const Target hopper{.name = "a Hopper", .compute_capability = 90, .shared_bytes = 227 << 10};
-
-std::string text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
 
 struct Link : testing::Test {
   test::ScratchFolder scratch;
