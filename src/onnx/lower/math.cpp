@@ -25,6 +25,18 @@ UNARY(relu, relu)
 UNARY(softplus, softplus)
 UNARY(softsign, softsign)
 UNARY(logical_not, logical_not)
+UNARY(sign, sign)
+UNARY(tan, tan)
+UNARY(asin, asin)
+UNARY(acos, acos)
+UNARY(atan, atan)
+UNARY(sinh, sinh)
+UNARY(cosh, cosh)
+UNARY(asinh, asinh)
+UNARY(acosh, acosh)
+UNARY(atanh, atanh)
+UNARY(is_nan, is_nan)
+UNARY(bitwise_not, bitwise_not)
 #undef UNARY
 
 #define BINARY(name, kind) \
@@ -41,6 +53,9 @@ BINARY(less_or_equal, less_equal)
 BINARY(logical_and, logical_and)
 BINARY(logical_or, logical_or)
 BINARY(logical_xor, logical_xor)
+BINARY(bitwise_and, bitwise_and)
+BINARY(bitwise_or, bitwise_or)
+BINARY(bitwise_xor, bitwise_xor)
 #undef BINARY
 
 namespace {
@@ -57,6 +72,20 @@ void lower_max(Lowering& l) { l.set(0, folded(l, OpKind::max)); }
 void lower_min(Lowering& l) { l.set(0, folded(l, OpKind::min)); }
 void lower_sum(Lowering& l) { l.set(0, folded(l, OpKind::add)); }
 void lower_mean(Lowering& l) { l.set(0, l.binary(OpKind::div, folded(l, OpKind::add), static_cast<double>(l.inputs()))); }
+
+void lower_mod(Lowering& l) { l.set(0, l.binary(l.integer("fmod", 0) != 0 ? OpKind::fmod : OpKind::mod, l.in(0), l.in(1))); }
+
+void lower_bit_shift(Lowering& l) {
+  const std::string direction = l.text("direction", "");
+  l.expect(direction == "LEFT" || direction == "RIGHT", "attribute direction: expected LEFT or RIGHT, found '{}'", direction);
+  l.set(0, l.binary(direction == "LEFT" ? OpKind::shift_left : OpKind::shift_right, l.in(0), l.in(1)));
+}
+
+void lower_is_inf(Lowering& l) {
+  l.set(0,
+        l.op(OpKind::is_inf, {l.in(0)},
+             {{"detect_negative", l.integer("detect_negative", 1) != 0 ? 1.0 : 0.0}, {"detect_positive", l.integer("detect_positive", 1) != 0 ? 1.0 : 0.0}}));
+}
 
 void lower_identity(Lowering& l) { l.set(0, l.in(0)); }
 
