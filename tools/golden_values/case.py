@@ -106,7 +106,7 @@ def documented_defaults():
     for line in pathlib.Path('docs/reference/operators.md').read_text().split('\n'):
         if line.startswith('### '):
             op = line[4:]
-        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints) \| `(.*?)` \|', line):
+        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints|floats) \| `(.*?)` \|', line):
             defaults[op, match[1]] = match[2]
     return defaults
 
