@@ -54,6 +54,9 @@ void add_shapes(CaseList& c) {
   c.both("wide_kernel", f32, {1, 3, 4, 30}, {4, 3, 1, 9}, {{"pads", Ints{0, 4, 0, 4}}});
   c.both("many_channels", f32, {1, 130, 6, 5}, {70, 130, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, true, true);
   c.both("many_tiles", f32, {2, 16, 19, 17}, {48, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}});
+  c.both("tiles_of_four", f32, {1, 48, 17, 19}, {45, 48, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"activation", "relu"}}, true, true);
+  c.both("tiles_of_four_cut", f32, {4, 32, 8, 9}, {40, 32, 3, 3}, {{"pads", Ints{0, 2, 1, 0}}}, false);
+  c.both("tiles_of_four_strided", f32, {1, 32, 13, 16}, {64, 32, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, true, true, 3);
   c.both("long_reduction", f32, {1, 300, 3, 3}, {33, 300, 3, 3}, {}, false);
   c.both("no_bias", f32, {1, 3, 5, 5}, {4, 3, 2, 2}, {}, false);
   c.both("residual_alone", f32, {2, 3, 5, 5}, {4, 3, 2, 2}, {{"activation", "relu"}}, false, true);
