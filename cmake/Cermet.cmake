@@ -17,11 +17,11 @@ endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/Precompiled.cmake)
 
-# cermet_batches(RESULT BATCH FILES...): units that include BATCH files of src/ each, which compiles them in two thirds of the time: what they have in
-# common is parsed and instantiated once. Names in anonymous namespaces must differ within a folder. Files with options of their own stay alone.
-# Paths are relative to src/, so that a cache of compilations serves every checkout (CMake's UNITY_BUILD writes absolute ones).
+# cermet_batches(RESULT BATCH ROOT FILES...): units that include BATCH files below ROOT each, which compiles them in two thirds of the time: what they have
+# in common is parsed and instantiated once. Names in anonymous namespaces must differ within a folder. Files with options of their own stay alone.
+# Paths are relative to ROOT, so that a cache of compilations serves every checkout (CMake's UNITY_BUILD writes absolute ones).
 option(CERMET_BATCHES "Compile the files of most folders several at a time" ON)
-function(cermet_batches result batch)
+function(cermet_batches result batch root)
   set(units)
   set(count 0)
   set(content)
@@ -31,7 +31,7 @@ function(cermet_batches result batch)
       list(APPEND units ${file})
       continue()
     elseif(file)
-      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/src ${file})
+      file(RELATIVE_PATH path ${root} ${file})
       string(APPEND content "#include \"${path}\"\n")
       math(EXPR count "${count} + 1")
     endif()
@@ -61,7 +61,7 @@ function(cermet_folder name path headers)
     return()
   endif()
   if(arg_BATCH)
-    cermet_batches(sources ${arg_BATCH} ${sources})
+    cermet_batches(sources ${arg_BATCH} ${PROJECT_SOURCE_DIR}/src ${sources})
   endif()
   add_library(cermet_${name} STATIC ${sources})
   target_link_libraries(cermet_${name} PRIVATE cermet_options PUBLIC ${arg_UNPARSED_ARGUMENTS})
@@ -69,15 +69,21 @@ function(cermet_folder name path headers)
   cermet_precompile(cermet_${name} ${headers})
 endfunction()
 
-# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long or python have that label.
+# cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long or python have that label. With
+# LONG_SUITES so have its suites whose names begin with Long: script/test-long runs them, and a smaller version of each runs with the others. With BATCH n the
+# files are compiled n at a time.
 function(cermet_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_SUITES" BATCH "")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   if(NOT sources)
     return()
   endif()
+  if(arg_BATCH)
+    cermet_batches(sources ${arg_BATCH} ${PROJECT_SOURCE_DIR} ${sources})
+  endif()
   string(REPLACE "/" "_" name ${folder})
   add_executable(test_${name} ${sources})
-  target_link_libraries(test_${name} PRIVATE cermet_options GTest::gtest_main ${ARGN})
+  target_link_libraries(test_${name} PRIVATE cermet_options GTest::gtest_main ${arg_UNPARSED_ARGUMENTS})
   target_compile_definitions(test_${name} PRIVATE CERMET_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CERMET_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   cermet_precompile(test_${name} test)
@@ -88,5 +94,11 @@ function(cermet_tests folder)
   else()
     set(properties TIMEOUT 300)
   endif()
-  gtest_discover_tests(test_${name} TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  if(arg_LONG_SUITES)
+    set(long_suites "Long*.*:*/Long*.*")
+    gtest_discover_tests(test_${name} TEST_FILTER "${long_suites}" TEST_LIST test_${name}_LONG_TESTS TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 1800 LABELS long)
+    set(filter TEST_FILTER "-${long_suites}")
+  endif()
+  gtest_discover_tests(test_${name} ${filter} TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <map>
 #include <string>
-#include <vector>
 
 int main(int, char** arguments) {
   cermet_model_options sizes = cermet_model_defaults();
@@ -13,19 +12,14 @@ int main(int, char** arguments) {
   options.max_new_tokens = 8;
 
   cermet::batch batch(model);
-  struct Answer {
-    std::string prompt;
-    std::vector<std::int32_t> ids;
-  };
-  std::map<std::int64_t, Answer> answers;
-  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)].prompt = prompt;
+  std::map<std::int64_t, std::string> answers;
+  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)] = prompt;
   for (std::size_t left = answers.size(); left > 0;) {
     left = batch.step();  // a new prompt may be submitted between any two steps
     for (auto request = answers.begin(); request != answers.end();) {
-      const auto [ids, done, result] = batch.poll(request->first);
-      auto& [prompt, answer] = request->second;
-      answer.insert(answer.end(), ids.begin(), ids.end());
-      if (done) std::printf("%s%s (%zu tokens)\n", prompt.c_str(), model.detokenize(answer).c_str(), result.new_tokens);
+      const auto [ids, text, done, result] = batch.poll(request->first);
+      request->second += text;  // what a server would send
+      if (done) std::printf("%s (%zu tokens)\n", request->second.c_str(), result.new_tokens);
       request = done ? answers.erase(request) : std::next(request);
     }
   }

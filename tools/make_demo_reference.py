@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 PROMPTS = ['The PostgreSQL server', 'NAME\n       open, openat', 'def main():', 'The kernel allocates', '.. function:: ']
 GREEDY_TOKENS = 48
-CHARACTERS, WINDOW = 260000, 512
+CHARACTERS, CHARACTERS_OF_START, WINDOW = 260000, 20000, 512  # the start is for a test of seconds
 
 
 def greedy(model, ids):
@@ -27,15 +27,16 @@ def greedy(model, ids):
     return ids[0, start:].tolist(), margins
 
 
-def perplexity(model, ids):
+def perplexity(model, tokenizer, text):
     """Over consecutive windows, the tail dropped; every token but a window's first is scored."""
+    ids = tokenizer.encode(text).ids
     total, count = 0.0, 0
     for begin in range(0, len(ids) - WINDOW + 1, WINDOW):
         window = torch.tensor([ids[begin:begin + WINDOW]])
         logits = model(window).logits[0, :-1].double()
         total += torch.nn.functional.cross_entropy(logits, window[0, 1:], reduction='sum').item()
         count += WINDOW - 1
-    return math.exp(total / count), count
+    return dict(file_chars=len(text), window=WINDOW, tokens=count, value=math.exp(total / count))
 
 
 def main():
@@ -47,17 +48,17 @@ def main():
     tokenizer = Tokenizer.from_file(os.path.join(arguments.model, 'tokenizer.json'))
     model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
     with open(arguments.text, encoding='utf-8', newline='') as file:
-        text = file.read()[:CHARACTERS]
+        text = file.read()
     prompts = []
     with torch.inference_mode():
         for prompt in PROMPTS:
             ids = tokenizer.encode(prompt).ids
             greedy_ids, margins = greedy(model, ids)
             prompts.append(dict(prompt=prompt, ids=ids, greedy_ids=greedy_ids, greedy_margins=margins, text=tokenizer.decode(greedy_ids)))
-        value, tokens = perplexity(model, tokenizer.encode(text).ids)
+        whole, start = (perplexity(model, tokenizer, text[:characters]) for characters in (CHARACTERS, CHARACTERS_OF_START))
     with open(arguments.out, 'w', encoding='utf-8') as file:
-        json.dump(dict(perplexity=dict(file_chars=len(text), window=WINDOW, tokens=tokens, value=value), prompts=prompts), file, indent=1)
-    print(f'perplexity {value:.4f} over {tokens} tokens; wrote {arguments.out}')
+        json.dump(dict(perplexity=whole, perplexity_of_start=start, prompts=prompts), file, indent=1)
+    print(f'perplexity {whole["value"]:.4f} over {whole["tokens"]} tokens; wrote {arguments.out}')
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 """Writes tests/op/golden/*.txt: operands and results of every operator, computed from its definition in docs/ without any code of this project.
 
-usage: python3 tools/make_golden_values.py [FAMILY..]        needs numpy and mpmath (written with 2.4 and 1.4); run it in the root of the repository
+usage: python3 tools/make_golden_values.py [FAMILY..]        needs numpy and mpmath (written with 2.4 and 1.4), pooling and images the onnx package (1.23); run it in the root of the repository
 
 The definitions are docs/semantics.md and docs/reference/operators.md; functions are computed with 60 digits (mpmath), sums exactly (math.fsum). A file holds
 calls, each followed by a line for every operand ("in", or "constant" where a kernel may pack it beforehand) and for every result
@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 FAMILIES = ['pointwise', 'products', 'scaled', 'norms', 'gated', 'codes', 'casts', 'movement', 'reductions', 'collectives', 'cache', 'attention', 'experts',
-            'sampling']
+            'sampling', 'indexing', 'recurrent', 'transforms', 'convolution', 'pooling', 'images']
 OUT = pathlib.Path('tests/op/golden')
 
 

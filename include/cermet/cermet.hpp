@@ -1,5 +1,5 @@
 // Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type cermet::error.
-// One file, because it and cermet.h are all that is installed.
+// One file, because it and the C headers are all that is installed.
 //
 //   cermet::tensor a({2, 3}, {1, 2, 3, 4, 5, 6}), b({3, 2}, {1, 0, 0, 1, 1, 1});
 //   auto f = cermet::get_op("matmul", {a, b});  // validates, infers, chooses a kernel
@@ -584,6 +584,7 @@ class batch {
   }
   struct progress {
     std::vector<std::int32_t> ids;  ///< new ones
+    std::string text;               ///< that they complete
     bool done = false;              ///< the request's number is no longer valid
     cermet_generation result{};     ///< once it is done
   };
@@ -593,8 +594,11 @@ class batch {
     std::int32_t done = 0;
     do {
       std::int32_t ids[64];
-      face::check(cermet_batch_poll(get(), request, ids, 64, &count, &done, &made.result));
+      const char* text = nullptr;
+      std::size_t length = 0;
+      face::check(cermet_batch_poll_text(get(), request, ids, 64, &count, &text, &length, &done, &made.result));
       made.ids.insert(made.ids.end(), ids, ids + count);
+      made.text.append(text, length);
     } while (count == 64 && !done);
     made.done = done != 0;
     return made;

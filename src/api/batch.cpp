@@ -14,6 +14,7 @@ namespace {
 /// Of a request that was submitted and whose end nobody has heard of.
 struct Progress {
   std::vector<std::int32_t> ids;
+  std::optional<StreamDecoder> decoder;     ///< of the tokens that were taken; none where the model has no tokenizer
   std::optional<cermet_generation> result;  ///< once it has ended
 };
 
@@ -23,6 +24,7 @@ struct Progress {
 struct cermet_batch {
   std::shared_ptr<cermet_model> model;
   std::unordered_map<std::size_t, cermet::api::Progress> requests;
+  std::string text;  ///< of the last poll
   cermet::BatchGenerator generator;
 
   explicit cermet_batch(std::shared_ptr<cermet_model> of)
@@ -66,7 +68,8 @@ cermet_status cermet_batch_submit(cermet_batch* batch, const int32_t* prompt, si
     api::require_pointer(request, "request");
     const cermet_generate_options given = api::filled(options, api::generate_defaults, "options");
     std::unordered_map<std::size_t, api::Progress> made(1);  // all memory is there before the generator has the request
-    made.try_emplace(0);
+    api::Progress& progress = made[0];
+    if (batch->model->tokenizer) progress.decoder.emplace(*batch->model->tokenizer);
     batch->requests.reserve(batch->requests.size() + 1);
     auto node = made.extract(made.begin());
     node.key() = batch->generator.add({{prompt, prompt + count}, api::generate_options(*batch->model, given)});
@@ -85,19 +88,37 @@ cermet_status cermet_batch_step(cermet_batch* batch, size_t* left) {
 }
 
 cermet_status cermet_batch_poll(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count, int32_t* done, cermet_generation* result) {
+  const char* text = nullptr;
+  size_t length = 0;
+  return cermet_batch_poll_text(batch, request, ids, capacity, count, &text, &length, done, result);
+}
+
+cermet_status cermet_batch_poll_text(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count, const char** text, size_t* length,
+                                     int32_t* done, cermet_generation* result) {
   return api::guarded([&] {
     api::require_pointer(batch, "batch");
     if (capacity > 0) api::require_pointer(ids, "ids");
     api::require_pointer(count, "count");
+    api::require_pointer(text, "text");
+    api::require_pointer(length, "length");
     api::require_pointer(done, "done");
     const auto found = batch->find(request);
     api::Progress& progress = found->second;
-    *count = std::min(capacity, progress.ids.size());
-    const auto end = progress.ids.begin() + static_cast<std::ptrdiff_t>(*count);
+    const std::size_t taken = std::min(capacity, progress.ids.size());
+    const bool ends = progress.result && taken == progress.ids.size();
+    batch->text.clear();
+    if (progress.decoder) {
+      for (std::size_t i = 0; i < taken; ++i) batch->text += progress.decoder->push(progress.ids[i]);
+      if (ends) batch->text += progress.decoder->finish();
+    }
+    *text = batch->text.data();
+    *length = batch->text.size();
+    *count = taken;
+    const auto end = progress.ids.begin() + static_cast<std::ptrdiff_t>(taken);
     std::copy(progress.ids.begin(), end, ids);
     progress.ids.erase(progress.ids.begin(), end);
-    *done = progress.result && progress.ids.empty();
-    if (!*done) return;
+    *done = ends;
+    if (!ends) return;
     if (result) *result = *progress.result;
     batch->requests.erase(found);
   });

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/checked.hpp"
 #include "base/env.hpp"
@@ -10,7 +11,16 @@
 namespace cermet {
 namespace {
 
-constexpr int spins_before_sleep = 20000;  // about 30 us: longer than the gap between two steps of a model
+constexpr int spins_before_sleep = 20000;  // 0.03 to 1 ms, by processor: longer than the gap between two steps of a model
+constexpr int spins_before_claim = 400;    // 1 to 20 us: a worker that spins has begun long before, one that must be woken or waits for a core has not
+
+/// `generation_` is the number of the region, above a bit for each worker whose call nobody has begun. Where cores are shared with other processes a worker
+/// may get none for milliseconds, and what it has not begun the caller does. Workers past the last bit are always waited for.
+constexpr int number_shift = 32;
+constexpr std::uint64_t call_bits = (std::uint64_t{1} << number_shift) - 1;
+
+std::uint64_t number_of(std::uint64_t generation) { return generation >> number_shift; }
+std::uint64_t bit_of(int worker) { return worker <= number_shift ? std::uint64_t{1} << (worker - 1) : 0; }
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -38,7 +48,7 @@ ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(mutex_);
     stopping_.store(true);
-    generation_.fetch_add(1);
+    generation_.store((number_of(generation_.load()) + 1) << number_shift);
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -54,19 +64,24 @@ void ThreadPool::call(int thread) {
 }
 
 void ThreadPool::work(int thread) {
-  std::uint64_t seen = 0;
+  const std::uint64_t bit = bit_of(thread);
+  std::uint64_t seen = 0, generation = 0;
   for (;;) {
     int spins = 0;
-    while (generation_.load(std::memory_order_acquire) == seen) {
+    while (number_of(generation = generation_.load(std::memory_order_acquire)) == seen) {
       if (++spins < spins_before_sleep) {
         pause_briefly();
         continue;
       }
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+      wake_.wait(lock, [&] { return number_of(generation_.load(std::memory_order_acquire)) != seen; });
     }
-    seen = generation_.load(std::memory_order_acquire);
+    seen = number_of(generation);
     if (stopping_.load()) return;
+    // Fails where the caller was first, in this region or one that is over.
+    while (number_of(generation) == seen && (generation & bit) && !generation_.compare_exchange_weak(generation, generation & ~bit)) {
+    }
+    if (number_of(generation) != seen || (generation & bit) != bit) continue;
     call(thread);
     running_.fetch_sub(1, std::memory_order_release);
   }
@@ -80,14 +95,28 @@ void ThreadPool::run(FunctionRef<void(int)> body) {
   running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
-    generation_.fetch_add(1, std::memory_order_release);
+    const std::size_t calls = std::min<std::size_t>(workers_.size(), number_shift);
+    generation_.store((number_of(generation_.load(std::memory_order_relaxed)) + 1) << number_shift | call_bits >> (number_shift - calls),
+                      std::memory_order_release);
   }
   wake_.notify_all();
   call(0);
-  // Workers may be descheduled on a busy machine: give the core away after a while.
   for (int spins = 0; running_.load(std::memory_order_acquire) > 0; ++spins) {
-    if (spins < spins_before_sleep) pause_briefly();
-    else std::this_thread::yield();
+    if (spins < spins_before_claim) {
+      pause_briefly();
+      continue;
+    }
+    std::uint64_t generation = generation_.load(std::memory_order_relaxed);
+    if (const std::uint64_t left = generation & call_bits; left != 0) {
+      const int worker = std::countr_zero(left) + 1;
+      if (!generation_.compare_exchange_strong(generation, generation & ~bit_of(worker))) continue;
+      call(worker);
+      running_.fetch_sub(1, std::memory_order_relaxed);
+    } else if (spins < spins_before_sleep) {
+      pause_briefly();
+    } else {
+      std::this_thread::yield();  // a worker has begun and lost its core
+    }
   }
   if (error_) std::rethrow_exception(error_);
 }

@@ -178,7 +178,7 @@ void bench(const Options& options, Console& console) {
     onnx.model = options.model.model;
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
-    return bench_onnx(onnx, static_cast<int>(options.repeat), options.steps, console);
+    return bench_onnx(onnx, static_cast<int>(options.repeat), options.steps, options.plan, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");

@@ -27,7 +27,7 @@ Json or_null(bool applies, const T& value) {
 }
 
 Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
-  const bool program = launch.is_linkable;
+  const bool program = launch.is_program;
   const auto seconds = launch.time ? std::optional(launch.time->seconds()) : std::nullopt;
   return {{"launch", index},
           {"step", launch.step},

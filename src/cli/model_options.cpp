@@ -10,7 +10,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "model/engine_options.hpp"
-#include "select/forced.hpp"
+#include "select/select.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -58,7 +58,11 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
 }
 
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
-  if (!options.config.empty()) force_configs({options.config, "--config"});
+  if (!options.config.empty()) {
+    ForcedConfigs configs(options.config, "--config");
+    require_known_kernels(configs);
+    force_configs(std::move(configs));
+  }
   EngineOptions engine_options;
   engine_options.device = options.device;
   engine_options.dtype = operand_type_named("--dtype", options.dtype);

@@ -154,8 +154,13 @@ void run_onnx(const OnnxOptions& options, Console& console) {
   console.flush();
 }
 
-void bench_onnx(const OnnxOptions& options, int repeat, bool steps, Console& console) {
+void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, Console& console) {
   OnnxModel model(options);
+  if (plan) {
+    model.run();
+    console.write(explain(steps_of(model.compiled())));
+    return console.flush();
+  }
   const auto time = [&] {
     const auto start = std::chrono::steady_clock::now();
     model.run();

@@ -41,7 +41,7 @@ class OnnxModel {
 void run_onnx(const OnnxOptions& options, Console& console);
 /// Prints inputs, results, operators with counts, and what is not supported.
 void inspect_onnx(const std::string& path, Console& console);
-/// Times runs of a model.
-void bench_onnx(const OnnxOptions& options, int repeat, bool steps, Console& console);
+/// Times runs of a model; with `plan`, prints what a run launches instead.
+void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, Console& console);
 
 }  // namespace cermet::cli

@@ -33,10 +33,14 @@ struct ByteRange {
 /// What a view covers.
 ByteRange byte_range(const TensorView& view);
 
+/// Whether a program whose blocks form clusters of this size can share a launch with others: all blocks of a launch form clusters of one size, and bodies of
+/// a linked one are made for blocks alone.
+constexpr bool is_linkable(std::int64_t cluster) { return cluster == 1; }
+
 /// One thing that a device, or the host's kernel, is asked to do. Its lists of bytes are spans of its plan.
 struct Launch {
   enum class Kind : std::uint8_t {
-    program,  ///< a task's program: the only kind that can be linked with others
+    program,  ///< a task's program: the only kind that can be linked with others, see is_linkable()
     fill,
     product,  ///< a matrix product of the vendor's library
     call,     ///< a function of the host
@@ -57,7 +61,7 @@ struct Launch {
   Span parameters;     ///< bytes, 64-byte aligned
   Span reads, writes;  ///< ranges; a range that is read and written is in both
 
-  bool is_linkable() const { return kind == Kind::program; }
+  bool is_linkable() const { return kind == Kind::program && cermet::is_linkable(shape.cluster); }
 };
 
 /// An ordered list of launches. Each may rely on what those before it did. Clearing keeps the memory, so that filling it once more allocates nothing.

@@ -4,12 +4,15 @@
 
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
+#include "op/operator.hpp"
 
 namespace cermet {
 namespace {
 
 /// A region may have this many nodes: each candidate costs time in proportion to its size.
 constexpr std::size_t most_nodes = 32;
+/// Readers that a product tries to take in: the longest activation that exporters write out has eight operators.
+constexpr int most_followers = 16;
 
 class Planner {
  public:
@@ -28,8 +31,12 @@ class Planner {
     std::vector<FusionGroup> groups;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
     for (FusionGroup& group : groups)
-      if (!joined_[static_cast<std::size_t>(group.anchor())] && kernels_.fuses(node(group.anchor()).op)) grow(group, groups);
+      if (!joined_[static_cast<std::size_t>(group.anchor())] && kernels_.fuses(node(group.anchor()).op)) {
+        grow(group, groups);
+        follow(group, groups);
+      }
     std::erase_if(groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]; });
+    std::ranges::stable_sort(groups, {}, [](const FusionGroup& group) { return group.nodes.back(); });
     return groups;
   }
 
@@ -62,6 +69,50 @@ class Planner {
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
       std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
     }
+  }
+
+  /// Takes in elementwise nodes that read the result of a product. Readers join in their order, so that none is left between the region's nodes; while a value
+  /// still has readers outside beside those that joined, the next ones may bring them in.
+  void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    if (is_elementwise(group.anchor())) return;
+    std::vector<std::int32_t> nodes = group.nodes;
+    FusionGroup best = group;
+    for (int tries = 0; tries < most_followers; ++tries) {
+      const std::int32_t reader = first_reader(nodes);
+      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !is_elementwise(reader) || !may_move(nodes, reader)) break;
+      nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
+      FusionGroup larger = joined(nodes, group.anchor(), singles);
+      if (larger.results.size() == 1 && kernels_.takes(larger.region)) best = std::move(larger);
+    }
+    if (best.nodes.size() == group.nodes.size()) return;
+    group = std::move(best);
+    for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
+  }
+
+  /// The first node outside that reads a result of one inside; -1 where there is none.
+  std::int32_t first_reader(const std::vector<std::int32_t>& nodes) const {
+    std::int32_t first = -1;
+    for (const std::int32_t n : nodes)
+      for (const ValueId id : node(n).outputs)
+        for (const Use& use : graph_.uses(id))
+          if (!std::ranges::binary_search(nodes, use.node) && (first < 0 || use.node < first)) first = use.node;
+    return first;
+  }
+
+  /// Whether what these nodes read and write stays as it is until node `to`.
+  bool may_move(const std::vector<std::int32_t>& nodes, std::int32_t to) const {
+    for (const std::int32_t n : nodes) {
+      for (std::size_t o = 0; o < node(n).outputs.size(); ++o)
+        if (overwritten_by(node(n), o)) return false;
+      for (const ValueId id : node(n).inputs)
+        if (id && writers_.overwrite_between(id, n, to)) return false;
+    }
+    return true;
+  }
+
+  bool is_elementwise(std::int32_t n) const {
+    const OpDefinition& op = definition(node(n).op);
+    return op.outputs.size() == 1 && std::ranges::all_of(op.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
   }
 
   /// The nodes that make a node's operands, the first operand's last.

@@ -1,4 +1,5 @@
-// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody else reads in between.
+// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody else reads in between, and forwards over
+// the elementwise nodes that read what a product gives.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct FusionQuestions {
 };
 
 /// Groups in an order in which they can run, with symbols at `maximum` and for a target (null: the CPU); each node of the graph is in exactly one, which runs
-/// where its anchor stood. Takes time in proportion to the graph's edges and to the time of the answers.
+/// where its last node stood. Takes time in proportion to the graph's edges and to the time of the answers.
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels);
 /// A group for every node.
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target = nullptr);

@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "jit/unit.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::jit {
 namespace {
@@ -16,15 +17,22 @@ void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
 
 }  // namespace
 
-LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::string& architecture, Report* report, const Options& options) {
+LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& target, Report* report, const Options& options) {
   require(!programs.empty(), "link: expected at least one task, found none");
-  require(architecture.starts_with("sm_"), "link: expected a native architecture (sm_CC), found '{}'", architecture);
+  require(target.compute_capability <= 90, "link: expected a device that runs native code, of compute capability 9.0 at most, found one of {}.{}",
+          target.compute_capability / 10, target.compute_capability % 10);
+  const std::string architecture = target.architecture();
+  const cuda::Program* largest = nullptr;
   LinkedImage linked;
   for (const cuda::Program& program : programs) {
-    require(program.cluster == 1, "link: expected tasks without clusters, found clusters of {} in {}", program.cluster, program.task);
+    require(is_linkable(program.cluster), "link: expected tasks without clusters, found clusters of {} in {}", program.cluster, program.task);
     linked.threads = std::max(linked.threads, program.threads);
     linked.shared_bytes = std::max(linked.shared_bytes, round_up(program.shared_bytes, 16));
+    if (!largest || program.shared_bytes > largest->shared_bytes) largest = &program;
   }
+  const std::int64_t shared_bytes = linked.shared_bytes + cermet::linked::work_bytes;
+  require(shared_bytes <= target.shared_bytes, "link: expected at most {} bytes of shared memory on {}, found {} of {} and {} of the dispatcher",
+          target.shared_bytes, target.name, linked.shared_bytes, largest->task, cermet::linked::work_bytes);
   const cuda::Toolchain& tools = options.toolchain ? *options.toolchain : toolchain();
   using Form = cuda::CompileRequest::Form;
   std::vector<Unit> units;
@@ -40,7 +48,7 @@ LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::strin
     names.push_back(std::move(body.name));
   }
   units.push_back(source_unit(tools, "dispatcher", dispatcher_source(names, linked.threads, linked.shared_bytes), architecture, Form::lto_ir));
-  linked.shared_bytes += cermet::linked::work_bytes;
+  linked.shared_bytes = shared_bytes;
   for (const Unit& unit : units) keys += unit.key + "\n";
 
   Report unused;
@@ -60,6 +68,7 @@ LinkedTable linked_table(std::span<const LinkedInstance> instances) {
     const LinkedInstance& instance = instances[i];
     require(instance.blocks > 0 && instance.blocks <= instance.items, "link: expected 1 to {} blocks for the items of instance {}, found {}", instance.items, i,
             instance.blocks);
+    require(instance.items <= cuda::most_narrow, "link: expected at most {} items of instance {}, found {}", cuda::most_narrow, i, instance.items);
     for (const linked::Need& need : instance.needs) {
       require(need.instance < i, "link: expected instance {} to need earlier ones, found instance {}", i, need.instance);
       const std::uint32_t available = instances[need.instance].items;

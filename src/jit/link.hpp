@@ -16,8 +16,9 @@ struct LinkedImage {
   int threads = 0;
 };
 
-/// Links programs without clusters. Needs a native architecture ("sm_90a"). Throws as `build` does.
-LinkedImage link_tasks(std::span<const cuda::Program> programs, const std::string& architecture, Report* report = nullptr, const Options& options = {});
+/// Links programs for a device that runs native code (compute capability 9.0 at most). Throws Error where one is not linkable (device/plan.hpp) or they need
+/// more shared memory than a thread block of the device has, and as `build` does.
+LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& target, Report* report = nullptr, const Options& options = {});
 
 /// A use of a body in a linked launch: `items` work items over `blocks` thread blocks.
 struct LinkedInstance {

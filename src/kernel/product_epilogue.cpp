@@ -22,6 +22,8 @@ struct ProductOperands {
       case OpKind::dual_linear: bias = 3, bias_up = 4; break;
       case OpKind::scaled_mm: row_scale = 2, column_scale = 3, bias = 4, zero_point = 5, residual = 6, out_scale = 7; break;
       case OpKind::grouped_linear: bias = 3, row_scale = 4, column_scale = 5; break;
+      case OpKind::conv: bias = 2, residual = 3; break;
+      case OpKind::conv_transpose: bias = 2; break;
       default: CERMET_ASSERT(op == OpKind::matmul);
     }
   }
@@ -86,16 +88,19 @@ class Builder {
     if (has(at_.bias) && !integer_bias) v = add(OpKind::add, v, anchor_extra(at_.bias, Extent::column));
     if (has(at_.residual)) v = add(OpKind::add, v, anchor_extra(at_.residual, Extent::element));
     if (has(at_.out_scale)) v = add(OpKind::div, v, anchor_extra(at_.out_scale, Extent::scalar));
-    return v;
+    return p_.op->kind == OpKind::conv ? activated(v) : v;
+  }
+
+  Source activated(Source v) {
+    const std::string_view activation = p_.attributes.text("activation");
+    return activation == "identity" ? v : add(find_operator(activation)->kind, v);
   }
 
   Source gated(Source gate) {
     Source up = input(DType::f32);
     if (has(at_.bias)) gate = add(OpKind::add, gate, anchor_extra(at_.bias, Extent::column));
     if (has(at_.bias_up)) up = add(OpKind::add, up, anchor_extra(at_.bias_up, Extent::column));
-    const std::string_view activation = p_.attributes.text("activation");
-    if (activation != "identity") gate = add(find_operator(activation)->kind, gate);
-    return add(OpKind::mul, gate, up);
+    return add(OpKind::mul, activated(gate), up);
   }
 
   void follow(std::size_t n) {

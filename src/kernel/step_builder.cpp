@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "op/quantization.hpp"
 
 namespace cermet {
 
@@ -34,6 +35,9 @@ namespace {
 
 /// Types of operands that float32 holds exactly.
 constexpr DTypeSet small_types{DType::f32, DType::bf16, DType::f16, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::boolean};
+
+/// Types whose arithmetic is that of float32 or of a 32-bit integer.
+constexpr DTypeSet step_types = dtypes::real | DTypeSet{DType::i32, DType::boolean};
 
 bool is_floating_point(DType t) { return dtypes::real.contains(t) || t == DType::f8_e4m3 || t == DType::f8_e5m2; }
 
@@ -111,8 +115,10 @@ void StepBuilder::follow(std::size_t node) {
 
 void StepBuilder::follow_elementwise(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
+  const DType type = p.input(0).dtype;
+  if (!step_types.contains(type)) return fail(node, fmt::format("its operands are {}, which steps do not compute in", cermet::name_of(type)));
   const Source a = operand(node, 0), b = p.inputs.size() > 1 ? operand(node, 1) : Source{};
-  const Source result = add(p.op->kind, a, b, p.input(0).dtype == DType::i32);
+  const Source result = add(p.op->kind, a, b, type == DType::i32);
   const std::vector<double> numbers = p.numbers();
   for (std::size_t i = 0; i < numbers.size(); ++i) program_.steps.back().parameters.at(i) = static_cast<float>(numbers[i]);
   set(node, 0, result);
@@ -148,9 +154,11 @@ Source StepBuilder::parameter(std::size_t node, std::size_t input) {
 }
 
 void StepBuilder::follow_quantize(std::size_t node) {
-  constexpr std::size_t scale = 1, offset = 2;
+  constexpr std::size_t scale = 1, offset = 2, zero_point = 3;
   const Problem& p = region_.nodes[node].problem;
   const bool dequantizes = p.op->kind == OpKind::dequantize;
+  if (!dequantizes && !code_types.contains(p.outputs[0].dtype)) return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
+  if (!dequantizes && !p.attributes.flag("saturate")) return fail(node, "it does not saturate");
   if (dequantizes && p.attributes.text("granularity") == "group") return fail(node, "its scales go by groups of columns");
   const bool divides = (p.attributes.text("mode") == "div") != dequantizes;
   const OpKind scaling = divides ? OpKind::div : OpKind::mul;
@@ -159,6 +167,7 @@ void StepBuilder::follow_quantize(std::size_t node) {
   if (dequantizes && p.has(offset)) v = add(OpKind::sub, v, real(parameter(node, offset)));
   v = add(scaling, v, parameter(node, scale));
   if (!dequantizes && p.has(offset)) v = add(OpKind::add, v, parameter(node, offset));
+  if (!dequantizes && p.has(zero_point)) v = add(OpKind::add, add(OpKind::round, v), parameter(node, zero_point));
   set(node, 0, v);
 }
 

@@ -1,6 +1,5 @@
 // From protobuf to a checked model.
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 
@@ -8,26 +7,30 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
-#include "io/posix_file.hpp"
+#include "onnx/file_stream.hpp"
 #include "onnx/proto_tensor.hpp"
+#include "onnx/raw_offsets.hpp"
 
 namespace cermet::onnx {
 namespace {
 
-constexpr int most_nested = 32;  ///< graphs within graphs
+constexpr int most_nested = 32;                       ///< graphs within graphs
+constexpr std::int64_t least_left_in_file = 1 << 16;  ///< bytes of a weight
 
 std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path) : files_(path) {}
+  /// `raw` says where the file has the elements of the graph's initializers.
+  Reader(const std::filesystem::path& path, std::shared_ptr<const PosixFile> file, std::vector<RawData> raw)
+      : files_(path), file_(std::move(file)), raw_(std::move(raw)) {}
 
   std::shared_ptr<const GraphDef> graph(::onnx::GraphProto& proto, int depth) {
     if (depth > most_nested) fail(Status::invalid_file, "graph '{}': expected at most {} graphs within each other, found more", proto.name(), most_nested);
     auto graph = std::make_shared<GraphDef>();
     graph->name = proto.name();
     if (proto.sparse_initializer_size() > 0) fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
-    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(take_tensor(tensor, files_));
+    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(initializer(tensor, depth));
     for (const auto& value : proto.input()) graph->inputs.push_back(value_info(value));
     for (const auto& value : proto.output()) graph->outputs.push_back(value_info(value));
     for (auto& node : *proto.mutable_node()) graph->nodes.push_back(this->node(node, depth));
@@ -44,6 +47,15 @@ class Reader {
   }
 
  private:
+  /// Large elements of the model's own weights are left in the file.
+  Tensor initializer(::onnx::TensorProto& proto, int depth) {
+    const std::size_t at = depth == 0 ? next_++ : raw_.size();
+    const auto bytes = static_cast<std::int64_t>(proto.raw_data().size());
+    const bool in_file = at < raw_.size() && raw_[at].offset >= 0 && raw_[at].bytes == bytes && bytes >= least_left_in_file;
+    Tensor tensor = take_tensor(proto, files_);
+    return in_file ? Tensor(tensor.name(), tensor.type(), file_, raw_[at].offset) : tensor;
+  }
+
   ValueInfo value_info(const ::onnx::ValueInfoProto& proto) {
     ValueInfo value{.name = proto.name(), .dtype = {}, .dims = {}};
     const std::string what = "value '" + value.name + "'";
@@ -107,6 +119,9 @@ class Reader {
   }
 
   ExternalFiles files_;
+  std::shared_ptr<const PosixFile> file_;
+  std::vector<RawData> raw_;
+  std::size_t next_ = 0;
 };
 
 /// Every name is made once, and read after it was made. Names of enclosing graphs are visible.
@@ -145,22 +160,25 @@ void check_names(const GraphDef& graph, const std::vector<const std::unordered_s
   }
 }
 
-void parse(const std::filesystem::path& path, ::onnx::ModelProto& proto) {
-  const PosixFile file = PosixFile::open_for_reading(path);
+void parse(const PosixFile& file, ::onnx::ModelProto& proto) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;  // protobuf's limit
-  const std::string content = read_file(file, most);
+  if (file.stamp().bytes > most)
+    fail(Status::invalid_file, "expected at most 2 GiB, as ONNX has it, found {} bytes; larger weights are in files beside it", file.stamp().bytes);
   google::protobuf::LogSilencer quiet;
-  google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(content.data()), static_cast<int>(content.size()));
+  FileStream stream(file);
+  google::protobuf::io::CopyingInputStreamAdaptor adaptor(&stream, 1 << 20);
+  google::protobuf::io::CodedInputStream input(&adaptor);
   input.SetRecursionLimit(200);
   if (!proto.ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage())
-    fail(Status::invalid_file, "{}: expected an ONNX model (protobuf), found bytes that are none at {}", path.string(), input.CurrentPosition());
+    fail(Status::invalid_file, "expected an ONNX model (protobuf), found bytes that are none at {}", input.CurrentPosition());
 }
 
 }  // namespace
 
 Model read_model(const std::filesystem::path& path) try {
+  const auto file = std::make_shared<const PosixFile>(PosixFile::open_for_reading(path));
   ::onnx::ModelProto proto;
-  parse(path, proto);
+  parse(*file, proto);
   if (!proto.has_graph()) fail(Status::invalid_file, "expected a model with a graph, found none");
   Model model;
   model.path = path;
@@ -168,7 +186,7 @@ Model read_model(const std::filesystem::path& path) try {
   model.ir_version = proto.ir_version();
   for (const auto& opset : proto.opset_import()) model.opsets[domain_of(opset.domain())] = opset.version();
   if (!model.opsets.contains("")) model.opsets[""] = 1;
-  Reader reader(path);
+  Reader reader(path, file, find_raw_data(*file));
   model.graph = reader.graph(*proto.mutable_graph(), 0);
   for (auto& function : *proto.mutable_functions()) model.functions.push_back(reader.function(function));
   check_names(*model.graph, {});

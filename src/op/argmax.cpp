@@ -52,19 +52,21 @@ std::vector<Case> cases() {
       const auto add = [&](std::string_view name, CaseOperand x) {
         list.push_back({fmt::format("{}{}_{}", smallest ? "smallest" : "largest", last ? "_last" : "", name), {std::move(x)}, attributes});
       };
+      // Each program costs a compilation for every architecture: the two flags meet all types together.
       for (DType t :
            {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+        if (smallest != last && t != DType::f32 && t != DType::i64) continue;
         add(name_of(t), {{t, {3, 129}}, is_integer(t) ? integers(-20, 20) : normal()});
         add(fmt::format("{}_ties", name_of(t)), {{t, {4, 37}}, integers(0, 3), 3});
       }
       add("nan", {{DType::f32, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
-      add("double_nan", {{DType::f64, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
-      add("zeros", {{DType::f16, {2, 20}}, values({0.0, -0.0})});
-      add("close_doubles", {{DType::f64, {1, 4}}, values({1, 1 + 0x1p-50, 1 - 0x1p-50, 1})});
+      if (smallest == last) add("double_nan", {{DType::f64, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
+      if (smallest == last) add("zeros", {{DType::f16, {2, 20}}, values({0.0, -0.0})});
+      if (smallest == last) add("close_doubles", {{DType::f64, {1, 4}}, values({1, 1 + 0x1p-50, 1 - 0x1p-50, 1})});
       add("wide_integers", {{DType::i64, {1, 5}}, values({-9223372036854775808.0, 9e18, 0, 9e18, -9223372036854775808.0})});
-      add("wide_unsigned", {{DType::u64, {1, 4}}, values({1e19, 1.8e19, 0, 9e18})});
+      if (smallest == last) add("wide_unsigned", {{DType::u64, {1, 4}}, values({1e19, 1.8e19, 0, 9e18})});
       add("long", {{DType::f32, {2, 20000}}, integers(-30, 30)});
-      add("one", {{DType::u8, {3, 1}}, integers(0, 9)});
+      if (smallest == last) add("one", {{DType::u8, {3, 1}}, integers(0, 9)});
     }
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 9}}}}});
   return list;

@@ -35,15 +35,25 @@ OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
 
 bool is_rounded(DType dtype) { return dtypes::real.contains(dtype); }
 
+/// Of float32, in which kernels compute, or of double: what one of their roundings is off by, relative.
+double unit_of_rounding(DType dtype) { return dtype == DType::f64 ? 0x1p-52 : 0x1p-24; }
+
 /// Distance between adjacent values of a type around `value`.
 double unit_in_last_place(DType dtype, double value) {
-  const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
-  const int smallest = dtype == DType::f16 ? -14 : -126;
+  const int mantissa = dtype == DType::f64 ? 52 : dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
+  const int smallest = dtype == DType::f64 ? -1022 : dtype == DType::f16 ? -14 : -126;
   if (value == 0) return std::ldexp(1.0, smallest - mantissa);
   return std::ldexp(1.0, std::max(std::ilogb(value), smallest) - mantissa);
 }
 
-double largest(DType dtype) { return dtype == DType::f16 ? 65504.0 : dtype == DType::bf16 ? 0x1.fep127 : 0x1.fffffep127; }
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return 65504.0;
+    case DType::bf16: return 0x1.fep127;
+    case DType::f64: return 0x1.fffffffffffffp1023;
+    default: return 0x1.fffffep127;
+  }
+}
 
 bool real_agrees(DType dtype, double expected, double found, double bound) {
   if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found);
@@ -127,10 +137,11 @@ std::string compare(const Problem& problem, const Expected& expected, const std:
       const double want = load(expected.outputs[o].view, i), got = load(found, i);
       double bound = op.integer_slack;
       bool agrees = true;
-      if (is_rounded(found.dtype)) {
+      if (is_rounded(found.dtype) || (found.dtype == DType::f64 && op.rounding_depth)) {
         const double recorded = expected.magnitude[o][static_cast<std::size_t>(i)];
         const double magnitude = recorded != 0 ? recorded : std::abs(want);
-        bound = 0.5 * unit_in_last_place(found.dtype, want) * (1 + 0x1p-10) + depth * 0x1p-24 * magnitude + unit_in_last_place(found.dtype, 0);
+        bound = 0.5 * unit_in_last_place(found.dtype, want) * (1 + 0x1p-10) + depth * unit_of_rounding(found.dtype) * magnitude +
+                unit_in_last_place(found.dtype, 0);
         agrees = real_agrees(found.dtype, want, got, bound);
       } else {
         agrees = codes_agree(expected.outputs[o].view, found, i, bound);

@@ -31,8 +31,8 @@ struct Expected {
 Expected run_reference(const CaseData& data);
 
 /// Compares one kernel's results with the reference: half a unit in the last place of the output for its one rounding, plus the
-/// error bound of float32 accumulation, rounding_depth * 2^-24 * magnitude. Integer and fp8 results may differ by integer_slack.
-/// Returns "" when all agree, else a line that names output, element, expected, found and bound.
+/// error bound of float32 accumulation, rounding_depth * 2^-24 * magnitude; of f64, whose references round as kernels do, rounding_depth * 2^-52 * magnitude.
+/// Integer and fp8 results may differ by integer_slack. Returns "" when all agree, else a line that names output, element, expected, found and bound.
 std::string compare(const Problem& problem, const Expected& expected, const std::vector<TensorView>& outputs);
 
 }  // namespace cermet

@@ -35,11 +35,13 @@ ConvGeometry geometry_of(const Attributes& attributes, const ConvGeometry::Axes&
   return g;
 }
 
-/// An attribute with a number for each entry: none at all, or `count` of at least `least`.
+/// An attribute with a number for each entry: none at all, or `count` of at least `least`, and small enough that offsets do not overflow.
 void check_list(const Problem& p, std::string_view name, std::size_t count, std::int64_t least) {
   const Ints& list = p.attributes.integers(name);
   if (!list.empty() && list.size() != count) bad_attribute(p, name, fmt::format("{} entries, or none", count));
-  if (std::ranges::any_of(list, [&](std::int64_t entry) { return entry < least; })) bad_attribute(p, name, fmt::format("entries of at least {}", least));
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  if (std::ranges::any_of(list, [&](std::int64_t entry) { return entry < least || entry > most; }))
+    bad_attribute(p, name, fmt::format("entries from {} to {}", least, most));
 }
 
 std::array<std::int64_t, 5> as_five(const Shape& list, bool channels_last, std::int64_t missing) {

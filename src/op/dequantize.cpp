@@ -7,6 +7,7 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t q_operand = 0, scale_operand = 1, offset_operand = 2;
+constexpr DTypeSet whole_codes{DType::i8, DType::u8, DType::i16, DType::u16};
 
 void check_parameter(const Problem& p, std::size_t operand) {
   const std::string& granularity = p.attributes.text("granularity");
@@ -14,6 +15,8 @@ void check_parameter(const Problem& p, std::size_t operand) {
   const Dims rows(q.begin(), q.end() - 1);
   if (granularity == "tensor") {
     if (p.input(operand).elements() != Dim(1)) bad_operand(p, operand, "one number (granularity tensor)", p.input(operand).to_string());
+  } else if (granularity == "broadcast") {
+    expect_broadcasts(p, operand);
   } else if (granularity == "channel") {
     expect_dims(p, operand, {q.back()}, "the last one of q");
   } else if (granularity == "token") {
@@ -28,16 +31,20 @@ void check_parameter(const Problem& p, std::size_t operand) {
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, q_operand, 1);
+  const bool narrow_offset = p.has(offset_operand) && whole_codes.contains(p.input(offset_operand).dtype);
+  if (p.attributes.text("granularity") == "group" && (!(code_types | DTypeSet{DType::i32}).contains(p.input(q_operand).dtype) || narrow_offset))
+    bad_attribute(p, "granularity", "\"broadcast\" for operands of these types");
   check_parameter(p, scale_operand);
   if (p.has(offset_operand)) check_parameter(p, offset_operand);
   return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::real), p.input(q_operand).dims}};
 }
 
 /// Dense index of the scale of element i of q.
-std::int64_t parameter_index(const ReferenceCall& call, std::int64_t i) {
+std::int64_t parameter_index(const ReferenceCall& call, std::size_t operand, std::int64_t i) {
   const std::string& granularity = call.attributes.text("granularity");
   const std::int64_t length = call.inputs[q_operand].shape.back();
   if (granularity == "tensor") return 0;
+  if (granularity == "broadcast") return broadcast_index(call.inputs[operand], call.inputs[q_operand].shape, i);
   if (granularity == "channel") return i % length;
   if (granularity == "token") return i / length;
   const std::int64_t group = call.attributes.integer("group_size");
@@ -48,8 +55,8 @@ void reference(const ReferenceCall& call) {
   const TensorView& q = call.inputs[q_operand];
   const bool multiply = call.attributes.text("mode") == "div";
   for (std::int64_t i = 0; i < q.elements(); ++i) {
-    const std::int64_t at = parameter_index(call, i);
-    const double code = load(q, i), scale = load(call.inputs[scale_operand], at), offset = call.has(offset_operand) ? load(call.inputs[offset_operand], at) : 0;
+    const auto parameter = [&](std::size_t operand) { return load(call.inputs[operand], parameter_index(call, operand, i)); };
+    const double code = load(q, i), scale = parameter(scale_operand), offset = call.has(offset_operand) ? parameter(offset_operand) : 0;
     store(call.outputs[0], i, multiply ? (code - offset) * scale : (code - offset) / scale);
     const double terms = std::abs(code) + std::abs(offset);
     note_magnitude(call, 0, i, multiply ? terms * std::abs(scale) : terms / std::abs(scale));
@@ -76,6 +83,26 @@ std::vector<Case> cases() {
       add("group", {4, 3});
     }
   }
+  for (DType t : {i8, u8, i16, u16, i32, f8_e4m3}) {
+    const std::string name(name_of(t));
+    const Fill fill = t == f8_e4m3 ? normal(30) : integers(t == u8 || t == u16 ? 0 : -100, t == u8 || t == i8 ? 200 : 20000);
+    const auto add = [&](std::string form, Dims dims, Dims parameters, std::optional<DType> zero_point, std::int64_t padding = 0) {
+      std::optional<CaseOperand> zero;
+      if (zero_point) zero = CaseOperand{{*zero_point, parameters}, integers(0, 100)};
+      list.push_back({"broadcast_" + name + form,
+                      {CaseOperand{{t, dims}, fill, padding}, CaseOperand{{f32, parameters}, uniform(0.01, 0.02)}, zero},
+                      {{"granularity", "broadcast"}}});
+    };
+    const DType own = t == f8_e4m3 ? f32 : t;
+    add("", {3, 300}, {}, {});
+    add("_axis", {2, 5, 33}, {5, 1}, own, 3);
+    add("_blocks", {2, 4, 3, 8}, {2, 1, 3, 8}, own);
+    add("_last", {4, 300}, {300}, own);
+  }
+  for (DType t : {u8, i16, u16})
+    list.push_back({"token_" + std::string(name_of(t)),
+                    {CaseOperand{{t, {3, 33}}, integers(0, 200), 7}, CaseOperand{{f32, {3}}, uniform(1, 2)}, CaseOperand{{t, {3}}, integers(0, 200)}},
+                    {{"out_dtype", "bf16"}}});
   for (std::string out : {"bf16", "f16", "f32"})
     for (std::string mode : {"div", "mul"})
       list.push_back({mode + "_to_" + out,
@@ -104,14 +131,15 @@ OpSpec define_dequantize() {
       .semantics =
           "mode div: y = (q - offset) * scale; mul: y = (q - offset) / scale, in float32, for values quantized in that mode. Scale and offset (a zero "
           "point, or the "
-          "offset that was added) are one number (granularity tensor), one per element of the last dimension (channel), one per row (token) or one per "
-          "group_size "
-          "elements of a row (group). int32 accumulators count as quantized values.",
-      .inputs = {{"q", code_types | DTypeSet{DType::i32}, "[.., K]", "quantized values"},
+          "offset that was added) are one number (granularity tensor), one per element of the last dimension (channel), one per row (token), one per "
+          "group_size elements "
+          "of a row (group), or broadcast to q as in NumPy (broadcast). int32 accumulators count as quantized values.",
+      .inputs = {{"q", code_types | whole_codes | DTypeSet{DType::i32}, "[.., K]", "quantized values"},
                  {"scale", {DType::f32}, "by granularity", "quantization step (div) or its reciprocal (mul)"},
-                 {"offset", {DType::f32, DType::i32}, "as scale", "zero point or offset of the quantized values", Mapping::one_to_one, true}},
+                 {"offset", whole_codes | DTypeSet{DType::f32, DType::i32}, "as scale", "zero point or offset of the quantized values", Mapping::one_to_one,
+                  true}},
       .outputs = {{"y", dtypes::real, "[.., K]", "values"}},
-      .attributes = {{"granularity", std::string("token"), "values that share a scale", {"tensor", "channel", "token", "group"}},
+      .attributes = {{"granularity", std::string("token"), "values that share a scale", {"tensor", "channel", "token", "group", "broadcast"}},
                      group_size_attribute(),
                      {"mode", std::string("div"), "how the values were quantized", {"div", "mul"}},
                      {"out_dtype", std::string("f32"), "element type of y", {"f32", "bf16", "f16"}}},

@@ -1,8 +1,13 @@
+#include <cstring>
+
 #include "op/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet {
 namespace {
+
+/// Types whose products are of one type: integers wrap, f64 is summed in double.
+constexpr DTypeSet unmixed{DType::f64, DType::i32, DType::u32, DType::i64, DType::u64};
 
 /// Rows, columns and reduction of both operands, transposition undone.
 struct MatmulDims {
@@ -25,7 +30,24 @@ std::vector<TensorType> infer(const Problem& p) {
   Dims y = broadcast_dims(leading, 0, 1);
   y.push_back(dims.m);
   y.push_back(dims.n);
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), y}};
+  const DType a = p.input(0).dtype, b = p.input(1).dtype;
+  if (unmixed.contains(a) || unmixed.contains(b)) {
+    expect_dtype(p, 1, a, "that of a");
+    if (!p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", fmt::format("nothing for operands of type {}", name_of(a)));
+  }
+  return {{dtype_attribute(p, "out_dtype", a, dtypes::real), y}};
+}
+
+/// Sum of products of integers, of which the low bits are stored.
+std::uint64_t whole_product(const std::byte* a, const std::byte* b, std::size_t bytes, std::int64_t length, std::int64_t a_step, std::int64_t b_step) {
+  const auto bits = [bytes](const std::byte* data, std::int64_t index) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, data + index * static_cast<std::int64_t>(bytes), bytes);
+    return value;
+  };
+  std::uint64_t sum = 0;
+  for (std::int64_t k = 0; k < length; ++k) sum += bits(a, k * a_step) * bits(b, k * b_step);
+  return sum;
 }
 
 void reference(const ReferenceCall& call) {
@@ -37,6 +59,12 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t n = 0; n < columns; ++n) {
         const std::byte *x = left.at(batch, r), *w = right.at(batch, n);
+        if (is_integer(y.dtype)) {
+          const std::uint64_t sum = whole_product(x, w, size_of(y.dtype), left.length, left.length_step, right.length_step);
+          const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
+          std::memcpy(y.as<std::byte>() + element_offset(y, (batch * rows + r) * columns + n) * bytes, &sum, static_cast<std::size_t>(bytes));
+          continue;
+        }
         const DotProduct dot = dot_product(x, a.dtype, w, b.dtype, left.length, left.length_step, right.length_step);
         store(y, (batch * rows + r) * columns + n, dot.sum);
         note_magnitude(call, 0, (batch * rows + r) * columns + n, dot.magnitude);
@@ -56,6 +84,16 @@ std::vector<Case> cases() {
                         {CaseOperand{{DType::f32, a}, normal(), 3}, CaseOperand{{DType::bf16, b}, normal(), 5}},
                         {{"transpose_a", ta}, {"transpose_b", tb}, {"out_dtype", "f32"}}});
       }
+  for (const DType t : {DType::f64, DType::i32, DType::u32, DType::i64, DType::u64}) {
+    const Fill fill = t == DType::f64 ? normal() : t == DType::u64 || t == DType::u32 ? integers(0, 4000000000) : integers(-2000000000, 2000000000);
+    const auto add = [&](std::string name, Dims a, Dims b, Attributes attributes = {}, std::int64_t padding = 0) {
+      list.push_back({fmt::format("{}_{}", name_of(t), name), {CaseOperand{{t, a}, fill, padding}, CaseOperand{{t, b}, fill, padding}}, std::move(attributes)});
+    };
+    add("both", {17, 65}, {65, 300});
+    add("transposed", {2, 33, 5}, {2, 41, 33}, {{"transpose_a", true}, {"transpose_b", true}}, 3);
+    add("broadcast", {4, 1, 5, 8}, {3, 8, 6});
+    add("no_reduction", {3, 0}, {0, 4});
+  }
   list.push_back({"broadcast_b", {CaseOperand{{DType::f32, {2, 3, 5, 8}}}, CaseOperand{{DType::f32, {8, 6}}}}});
   list.push_back({"broadcast_a", {CaseOperand{{DType::f32, {5, 8}}}, CaseOperand{{DType::f32, {3, 8, 6}}}}});
   list.push_back({"broadcast_both", {CaseOperand{{DType::f32, {4, 1, 5, 8}}}, CaseOperand{{DType::f32, {3, 8, 6}}}}});
@@ -81,11 +119,12 @@ OpSpec define_matmul() {
       .semantics =
           "y[.., m, n] = sum over k of a[.., m, k] * b[.., k, n]. transpose_a and transpose_b say that the last two dimensions are stored the other way round. "
           "Leading dimensions broadcast as in NumPy; operands of one dimension are not accepted. Element types may be mixed freely: values are widened "
-          "exactly, "
-          "products are summed in float32, and the result is rounded once to out_dtype. K = 0 gives zeros.",
-      .inputs = {{"a", dtypes::real, "[.., M, K]", "left matrices; [.., K, M] with transpose_a", Mapping::many_to_many},
-                 {"b", dtypes::real, "[.., K, N]", "right matrices; [.., N, K] with transpose_b", Mapping::many_to_many}},
-      .outputs = {{"y", dtypes::real, "[.., M, N]", "the products"}},
+          "exactly, products are summed in float32, and the result is rounded once to out_dtype. f64, summed in double, and integers, which wrap, are not "
+          "mixed with "
+          "others. K = 0 gives zeros.",
+      .inputs = {{"a", dtypes::real | unmixed, "[.., M, K]", "left matrices; [.., K, M] with transpose_a", Mapping::many_to_many},
+                 {"b", dtypes::real | unmixed, "[.., K, N]", "right matrices; [.., N, K] with transpose_b", Mapping::many_to_many}},
+      .outputs = {{"y", dtypes::real | unmixed, "[.., M, N]", "the products"}},
       .attributes = {{"transpose_a", false, "a is stored as [.., K, M]"},
                      {"transpose_b", false, "b is stored as [.., N, K]"},
                      {"out_dtype", std::string(), "element type of y; that of a where empty"}},

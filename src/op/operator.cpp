@@ -1,7 +1,5 @@
 #include "op/operator.hpp"
 
-#include <array>
-
 namespace cermet {
 
 #define X(name) OpSpec define_##name();

@@ -17,7 +17,8 @@ std::vector<TensorType> infer(const Problem& p) {
     const bool reduced = std::find(axes.begin(), axes.end(), a) != axes.end();
     if (!reduced || keepdims) dims.push_back(reduced ? Dim(1) : x.dims[static_cast<std::size_t>(a)]);
   }
-  if (is_integer(x.dtype) && !p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", "nothing for an integer operand");
+  if (!dtypes::real.contains(x.dtype) && !p.attributes.text("out_dtype").empty())
+    bad_attribute(p, "out_dtype", fmt::format("nothing for an operand of type {}", name_of(x.dtype)));
   return {{dtype_attribute(p, "out_dtype", x.dtype, dtypes::real), std::move(dims)}};
 }
 
@@ -38,13 +39,23 @@ void for_terms(const ReferenceCall& call, Body body) {
   }
 }
 
+/// Elements of integer types, exactly; u64 does not fit the functions that other references use.
+IntegerReducer::Wide load_whole(const TensorView& view, std::int64_t index) {
+  if (view.dtype == DType::u64) return view.as<const std::uint64_t>()[element_offset(view, index)];
+  return load_integer(view, index);
+}
+void store_whole(const TensorView& view, std::int64_t index, std::int64_t bits) {
+  if (view.dtype == DType::u64) view.as<std::uint64_t>()[element_offset(view, index)] = static_cast<std::uint64_t>(bits);
+  else store_integer(view, index, bits);
+}
+
 void reference(const ReferenceCall& call, Reduction kind) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const auto results = static_cast<std::size_t>(y.elements());
-  if (is_integer(x.dtype)) {
+  if (!is_floating(x.dtype)) {
     std::vector<IntegerReducer> reducers(results, integer_reducer(kind, x.dtype));
-    for_terms(call, [&](std::int64_t i, std::int64_t j) { reducers[static_cast<std::size_t>(i)].add(load_integer(x, j)); });
-    for (std::int64_t i = 0; i < y.elements(); ++i) store_integer(y, i, reducers[static_cast<std::size_t>(i)].result());
+    for_terms(call, [&](std::int64_t i, std::int64_t j) { reducers[static_cast<std::size_t>(i)].add(load_whole(x, j)); });
+    for (std::int64_t i = 0; i < y.elements(); ++i) store_whole(y, i, reducers[static_cast<std::size_t>(i)].result());
     return;
   }
   std::vector<RealReducer> reducers(results, RealReducer(kind));
@@ -61,12 +72,17 @@ double terms(const Problem& p) {
   return results == 0 ? 0 : static_cast<double>(p.input(0).elements().value(p.maximum)) / results;
 }
 
+DTypeSet types_of(Reduction kind) {
+  const DTypeSet numbers = dtypes::real | dtypes::integer | DTypeSet{DType::f64};
+  return kind == Reduction::max || kind == Reduction::min ? numbers | DTypeSet{DType::boolean} : numbers;
+}
+
 std::vector<Case> cases(Reduction kind) {
   std::vector<Case> list;
   const Fill fill = kind == Reduction::prod ? uniform(0.9, 1.1) : normal();
   const auto add = [&](std::string name, DType t, Dims dims, Attributes attributes, std::int64_t padding = 0) {
     const Fill integral = kind == Reduction::prod ? integers(-2, 2) : integers(-100, 100);
-    list.push_back({std::move(name), {CaseOperand{{t, std::move(dims)}, is_integer(t) ? integral : fill, padding}}, std::move(attributes)});
+    list.push_back({std::move(name), {CaseOperand{{t, std::move(dims)}, !is_floating(t) ? integral : fill, padding}}, std::move(attributes)});
   };
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64}) {
     const std::string name(name_of(t));
@@ -76,6 +92,17 @@ std::vector<Case> cases(Reduction kind) {
     add(name + "_middle", t, {3, 17, 5}, {{"axes", Ints{1}}, {"keepdims", true}});
     add(name + "_outer_and_last", t, {3, 4, 33}, {{"axes", Ints{0, 2}}});
   }
+  for (DType t : {DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64, DType::boolean}) {
+    if (!types_of(kind).contains(t)) continue;
+    const std::string name(name_of(t));
+    add(name + "_last", t, {5, 129}, {{"axes", Ints{-1}}});
+    add(name + "_middle", t, {3, 17, 5}, {{"axes", Ints{1}}, {"keepdims", true}});
+    add(name + "_outer_and_last", t, {3, 4, 33}, {{"axes", Ints{0, 2}}}, 3);
+    add(name + "_of_nothing", t, {0, 3}, {{"axes", Ints{0}}});
+  }
+  list.push_back(
+      {"saturates_u64", {CaseOperand{{DType::u64, {3, 3}}, values({0x1p64, 0x1p64, 2, 0x1p63, 1, 0, 0x1p63, 0x1p62, 0x1p62})}}, {{"axes", Ints{1}}}});
+  list.push_back({"saturates_i8", {CaseOperand{{DType::i8, {2, 3}}, values({100, 100, -3, -100, -100, 3})}}, {{"axes", Ints{1}}}});
   add("long_row", DType::f32, {2, 3000}, {{"axes", Ints{1}}});
   add("vector_of_many", DType::bf16, {20000}, {});
   add("tall_columns", DType::f32, {1500, 36}, {{"axes", Ints{0}}});
@@ -105,11 +132,11 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
       .category = "Reductions",
       .summary = summary,
       .semantics = semantics,
-      .inputs = {{"x", dtypes::real | dtypes::index, "[..]", "elements", Mapping::many_to_many}},
-      .outputs = {{"y", dtypes::real | dtypes::index, "[..]", "x without the reduced axes, or with 1 in their place"}},
+      .inputs = {{"x", types_of(kind), "[..]", "elements", Mapping::many_to_many}},
+      .outputs = {{"y", types_of(kind), "[..]", "x without the reduced axes, or with 1 in their place"}},
       .attributes = {{"axes", Ints{}, "axes to reduce; negative ones count from the end; empty: all"},
                      {"keepdims", false, "keep reduced axes as dimensions of 1"},
-                     {"out_dtype", std::string(), "element type of y for floating x; that of x where empty"}},
+                     {"out_dtype", std::string(), "element type of y for x of f32, bf16 and f16; that of x where empty"}},
       .infer = infer,
       .reference = [kind](const ReferenceCall& call) { reference(call, kind); },
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },
@@ -122,7 +149,8 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
 
 OpSpec define_reduce_sum() {
   return make(Reduction::sum, "Sum along axes",
-              "Floating: accumulated in float32 in a fixed order, one rounding. Integers: exact, clamped once to the type's range. The sum of nothing is 0.");
+              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, clamped once to the type's range. The sum of "
+              "nothing is 0.");
 }
 
 OpSpec define_reduce_mean() {
@@ -133,20 +161,20 @@ OpSpec define_reduce_mean() {
 }
 
 OpSpec define_reduce_prod() {
-  return make(
-      Reduction::prod, "Product along axes",
-      "Floating: accumulated in float32 in a fixed order, one rounding. Integers: in index order, clamped to the type's range after every factor. The product "
-      "of nothing is 1.");
+  return make(Reduction::prod, "Product along axes",
+              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: in index order, clamped to the type's range after "
+              "every factor. The product "
+              "of nothing is 1.");
 }
 
 OpSpec define_reduce_max() {
   return make(Reduction::max, "Largest element along axes",
-              "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type.");
+              "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type; of bool, false.");
 }
 
 OpSpec define_reduce_min() {
   return make(Reduction::min, "Smallest element along axes",
-              "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type.");
+              "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type; of bool, true.");
 }
 
 }  // namespace cermet

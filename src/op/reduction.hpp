@@ -55,25 +55,31 @@ class RealReducer {
 /// Reduces integers: sums are exact and clamped once to [low, high]; products are clamped after every factor; a mean is rounded half to even.
 class IntegerReducer {
  public:
-  IntegerReducer(Reduction kind, std::int64_t low, std::int64_t high) : kind_(kind), low_(low), high_(high) {
+  __extension__ using Wide = __int128;
+
+  IntegerReducer(Reduction kind, Wide low, Wide high) : kind_(kind), low_(low), high_(high) {
     if (kind == Reduction::prod) value_ = 1;
     if (kind == Reduction::max) value_ = low;
     if (kind == Reduction::min) value_ = high;
   }
-  void add(std::int64_t x) {
+  void add(Wide x) {
     ++count_;
     if (kind_ == Reduction::sum || kind_ == Reduction::mean) value_ += x;
-    else if (kind_ == Reduction::prod) value_ = std::clamp<Wide>(value_ * x, low_, high_);
+    else if (kind_ == Reduction::prod) value_ = product(value_, x);
     else value_ = kind_ == Reduction::max ? std::max<Wide>(value_, x) : std::min<Wide>(value_, x);
   }
-  /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value.
+  /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value. Those of u64 are given as their bits.
   std::int64_t result() const {
     const Wide value = kind_ == Reduction::mean && count_ > 0 ? rounded_quotient(value_, count_) : value_;
     return static_cast<std::int64_t>(std::clamp<Wide>(value, low_, high_));
   }
 
  private:
-  __extension__ using Wide = __int128;
+  Wide product(Wide a, Wide b) const {
+    Wide result;
+    if (__builtin_mul_overflow(a, b, &result)) return high_;  // two of u64, which are positive
+    return std::clamp<Wide>(result, low_, high_);
+  }
 
   static Wide rounded_quotient(Wide a, Wide b) {
     Wide quotient = a / b, rest = a % b;  // towards zero; the rest has the sign of a
@@ -87,12 +93,13 @@ class IntegerReducer {
   std::int64_t count_ = 0;
 };
 
-/// The range of a signed integer type that reductions take: i8, i32 or i64.
+/// With the range of an integer type, or of bool: 0 and 1.
 inline IntegerReducer integer_reducer(Reduction kind, DType dtype) {
-  if (dtype == DType::i8) return {kind, std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::max()};
-  if (dtype == DType::i32) return {kind, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
-  CERMET_ASSERT(dtype == DType::i64);
-  return {kind, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  CERMET_ASSERT(is_integer(dtype) || dtype == DType::boolean);
+  if (dtype == DType::boolean) return {kind, 0, 1};
+  const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+  const IntegerReducer::Wide values = static_cast<IntegerReducer::Wide>(1) << (8 * size_of(dtype));
+  return is_signed ? IntegerReducer(kind, -values / 2, values / 2 - 1) : IntegerReducer(kind, 0, values - 1);
 }
 
 }  // namespace cermet

@@ -53,8 +53,11 @@ std::vector<Case> cases() {
     add(fmt::format("{}_elements", name_of(t)), t, {5, 9}, {7, 2});
     add(fmt::format("{}_rows", name_of(t)), t, {5, 33}, {7, 1});
   }
-  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::u16, DType::i32, DType::i64, DType::u64, DType::boolean})
-    for (const char* reduction : {"sum", "prod", "max", "min"}) {
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u64, DType::u8, DType::i8, DType::u16, DType::f64, DType::boolean})
+    for (const char* reduction : {"sum", "max", "prod", "min"}) {
+      // Each program costs a compilation for every architecture.
+      const bool rare = t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::f64 || t == DType::boolean;
+      if (rare && (std::string_view(reduction) == "prod" || std::string_view(reduction) == "min")) continue;
       add(fmt::format("{}_{}_elements", name_of(t), reduction), t, {4, 5}, {30, 2}, reduction);
       add(fmt::format("{}_{}_rows", name_of(t), reduction), t, {7, 37}, {12, 1}, reduction);
     }

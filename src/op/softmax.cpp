@@ -13,7 +13,9 @@ double depth_of(std::int64_t length) { return static_cast<double>(length) / 4 + 
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), p.input(0).dims}};
+  const DType x = p.input(0).dtype;
+  if (x == DType::f64 && !p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", "nothing for an operand of type f64");
+  return {{dtype_attribute(p, "out_dtype", x, dtypes::real), p.input(0).dims}};
 }
 
 void reference(const ReferenceCall& call) {
@@ -45,6 +47,9 @@ std::vector<Case> cases() {
     const auto add = [&](const char* name, CaseOperand x, std::string out_dtype = "") {
       list.push_back({std::string(prefix) + name, {std::move(x)}, {{"log", logarithm}, {"out_dtype", std::move(out_dtype)}}});
     };
+    add("f64", {{DType::f64, {3, 129}}, normal(3)});
+    add("f64_strided", {{DType::f64, {2, 3, 7}}, normal(100), 3});
+    add("f64_special", {{DType::f64, {4, 3}}, values({1, -INFINITY, 2, NAN, 0, 1, INFINITY, 0, 1, -INFINITY, -INFINITY, -INFINITY})});
     add("wide_range", {{DType::f32, {3, 300}}, uniform(-120, 120)});
     add("large_values", {{DType::f32, {2, 33}}, normal(1, 3e38)});
     add("equal_values", {{DType::f32, {2, 100}}, constant(-7)});
@@ -73,8 +78,8 @@ OpSpec define_softmax() {
           "y = exp(x - max) / sum(exp(x - max)) along the last dimension; with `log`, y = x - max - log(sum(exp(x - max))). Sums in float32, one rounding at "
           "the "
           "end. An entry of -inf gets probability 0; a row that is all -inf, or holds +inf or NaN, gives NaN.",
-      .inputs = {{"x", dtypes::real, "[.., N]", "rows", Mapping::many_to_many}},
-      .outputs = {{"y", dtypes::real, "[.., N]", "rows that sum to 1"}},
+      .inputs = {{"x", dtypes::real | DTypeSet{DType::f64}, "[.., N]", "rows", Mapping::many_to_many}},
+      .outputs = {{"y", dtypes::real | DTypeSet{DType::f64}, "[.., N]", "rows that sum to 1"}},
       .attributes = {{"log", false, "give the natural logarithm of the result"}, {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,

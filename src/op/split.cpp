@@ -1,4 +1,3 @@
-#include <numeric>
 
 #include "op/axes.hpp"
 #include "op/infer.hpp"

@@ -36,9 +36,10 @@ std::vector<PlannedLaunch> planned_launches(Executable& executable, const Device
     const bool first = list.size() == 1 || list[list.size() - 2].step != launch.step;
     planned.step = launch.step;
     planned.program = program_of(launch, step);
+    planned.is_program = launch.kind == Launch::Kind::program;
     planned.is_linkable = launch.is_linkable();
     planned.is_fallback = launch.fallback;
-    if (launch.kind == Launch::Kind::program) {
+    if (planned.is_program) {
       planned.items = launch.items;
       planned.blocks = launch.shape.blocks;
       planned.threads = launch.shape.threads;
@@ -61,9 +62,9 @@ std::string plan_table(const std::vector<PlannedLaunch>& launches, std::span<con
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const PlannedLaunch& launch = launches[i];
     const StepInfo& step = steps[launch.step];
-    rows.push_back({std::to_string(i), or_dash(step.scope), step.kernel, or_dash(launch.program), count(launch.is_linkable, launch.items),
-                    count(launch.is_linkable, launch.blocks), count(launch.is_linkable, launch.threads), count(launch.is_linkable, launch.shared_bytes),
-                    count(launch.is_linkable, launch.parameter_bytes), std::to_string(launch.read_bytes), std::to_string(launch.written_bytes),
+    rows.push_back({std::to_string(i), or_dash(step.scope), step.kernel, or_dash(launch.program), count(launch.is_program, launch.items),
+                    count(launch.is_program, launch.blocks), count(launch.is_program, launch.threads), count(launch.is_program, launch.shared_bytes),
+                    count(launch.is_program, launch.parameter_bytes), std::to_string(launch.read_bytes), std::to_string(launch.written_bytes),
                     launch.work ? scaled_text(launch.work->operations) : "-", launch.time ? fmt::format("{:.2f}", 1e6 * launch.time->seconds()) : "-",
                     launch.follows.empty() ? "-" : fmt::format("{}", fmt::join(launch.follows, ","))});
   }

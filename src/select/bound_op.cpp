@@ -3,21 +3,19 @@
 namespace cermet {
 namespace {
 
-TensorType matrix_of(const TensorType& weight) {
-  CERMET_ASSERT(weight.rank() == 2 || weight.rank() == 3);
-  return weight.rank() == 2 ? weight : TensorType{weight.dtype, {weight.dims[1], weight.dims[2]}};
-}
+/// What a layout packs at a time: a matrix of a stack of rank 3, else all of the weight, which may be that of a convolution.
+TensorType unit_of(const TensorType& weight) { return weight.rank() != 3 ? weight : TensorType{weight.dtype, {weight.dims[1], weight.dims[2]}}; }
 
 }  // namespace
 
 std::int64_t packed_bytes(const WeightLayout& layout, const TensorType& weight) {
-  const std::int64_t matrix = layout.bytes(matrix_of(weight));
-  return weight.rank() == 2 ? matrix : round_up(matrix, AlignedBuffer::alignment) * weight.dims[0].constant();
+  const std::int64_t matrix = layout.bytes(unit_of(weight));
+  return weight.rank() != 3 ? matrix : round_up(matrix, AlignedBuffer::alignment) * weight.dims[0].constant();
 }
 
 void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte* destination, ThreadPool& pool) {
-  if (weight.shape.rank() == 2) return layout.pack(weight, destination, pool);
-  const std::int64_t step = round_up(layout.bytes(matrix_of(weight.type())), AlignedBuffer::alignment);
+  if (weight.shape.rank() != 3) return layout.pack(weight, destination, pool);
+  const std::int64_t step = round_up(layout.bytes(unit_of(weight.type())), AlignedBuffer::alignment);
   for (std::int64_t e = 0; e < weight.shape[0]; ++e) {
     std::byte* matrix = weight.as<std::byte>() + e * weight.strides[0] * static_cast<std::int64_t>(size_of(weight.dtype));
     layout.pack(TensorView(matrix, weight.dtype, {weight.shape[1], weight.shape[2]}, {weight.strides[1], weight.strides[2]}), destination + e * step, pool);

@@ -48,9 +48,9 @@ class BoundOp {
   std::vector<TensorView> operands_;  ///< reused between runs
 };
 
-/// Bytes of a packed weight: one matrix, or a stack of them at 64-byte steps.
+/// Bytes of a packed weight: a stack of matrices of rank 3 at 64-byte steps, or one weight of another rank.
 std::int64_t packed_bytes(const WeightLayout& layout, const TensorType& weight);
-/// Packs a rank-2 weight, or every matrix of a rank-3 weight.
+/// Packs a weight, or every matrix of one of rank 3.
 void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte* destination, ThreadPool& pool);
 
 }  // namespace cermet

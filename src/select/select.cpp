@@ -9,7 +9,7 @@
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
-#include "select/forced.hpp"
+#include "kernel/forced.hpp"
 #include "select/margin.hpp"
 
 namespace cermet {
@@ -18,6 +18,8 @@ namespace {
 std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return target ? cuda::kernels_of(anchor) : cpu::kernels_of(anchor); }
 
 std::span<const Kernel* const> kernels_for(const Region& region) {
+  static const bool known = (require_known_kernels(forced_configs()), true);  // of CERMET_CONFIG, which nobody has checked
+  CERMET_ASSERT(known);
   if (!region.target()) cpu::active_isa();
   if (!region.is_single()) verify(region);
   return kernels_for(region.problem().op->kind, region.target());
@@ -43,37 +45,37 @@ const ConfigCost& cheapest(const std::vector<ConfigCost>& costs, double margin) 
   return *best;
 }
 
-std::string configs_text(const std::vector<ConfigCost>& costs) {
-  std::string text;
-  for (const ConfigCost& cost : costs) text += fmt::format("{}{}", text.empty() ? "" : "; ", cost.config.to_string());
-  return text;
-}
-
-/// Throws unless some configuration has the field with this value.
-void require_field(const Kernel& kernel, const std::vector<ConfigCost>& costs, const std::string& name, std::int64_t value, std::string_view source) {
-  std::set<std::string> names;
-  std::set<std::int64_t> values;
-  for (const ConfigCost& cost : costs)
-    for (const auto& [field, known] : cost.config.fields()) {
-      names.insert(field);
-      if (field == name) values.insert(known);
-    }
-  require(!names.empty(), "{}: {}: expected default, because it runs in one way here, found {}", source, kernel.name, quote(name));
-  require(names.contains(name), "{}: {}: expected a field of {}, found {}", source, kernel.name, fmt::join(names, ", "), quote(name));
-  require(values.contains(value), "{}: {}: {}: expected one of {}, found {}", source, kernel.name, name, fmt::join(values, ", "), value);
-}
-
 /// The first by cost of the kernel's configurations that have the fields of the text; `source` names who gave it.
 Config wanted_config(const Kernel& kernel, const std::vector<ConfigCost>& costs, double margin, std::string_view text, std::string_view source) {
-  const Config wanted = parse_config(text);
-  if (wanted.empty()) return wanted;
-  for (const auto& [name, value] : wanted.fields()) require_field(kernel, costs, name, value, source);
+  std::vector<Config> configs;
+  for (const ConfigCost& cost : costs) configs.push_back(cost.config);
+  const std::vector<Config> wanted = configs_with(kernel, configs, text, source);
+  if (wanted.front().empty()) return {};
   std::vector<ConfigCost> matching;
-  std::ranges::copy_if(costs, std::back_inserter(matching), [&](const ConfigCost& cost) {
-    return std::ranges::all_of(wanted.fields(), [&](const auto& field) { return cost.config.find(field.first) == field.second; });
-  });
-  require(!matching.empty(), "{}: {}: expected one of {}, found {}", source, kernel.name, configs_text(costs), quote(text));
+  std::ranges::copy_if(costs, std::back_inserter(matching), [&](const ConfigCost& cost) { return std::ranges::find(wanted, cost.config) != wanted.end(); });
   return cheapest(matching, margin).config;
+}
+
+std::set<std::string_view> all_names() {
+  std::set<std::string_view> names;
+  for (const Kernel* kernel : cpu::all_kernels()) names.insert(kernel->name);
+  for (const Kernel* kernel : cuda::all_kernels()) names.insert(kernel->name);
+  return names;
+}
+
+std::string_view family_of(std::string_view kernel) { return kernel.substr(0, kernel.find('.')); }
+
+/// Throws unless a kernel has this name: with the kernels of its family, or where there is no such family with all families.
+void require_kernel(std::string_view name, std::string_view source) {
+  const std::set<std::string_view> names = all_names();
+  if (names.contains(name)) return;
+  std::set<std::string_view> family, families;
+  for (const std::string_view known : names) {
+    families.insert(family_of(known));
+    if (family_of(known) == family_of(name)) family.insert(known);
+  }
+  if (family.empty()) fail(Status::invalid_argument, "{}: expected a kernel of a family like {}, found {}", source, fmt::join(families, ", "), quote(name));
+  fail(Status::invalid_argument, "{}: expected one of the kernels {}, found {}", source, fmt::join(family, ", "), quote(name));
 }
 
 std::string declines_text(const std::vector<Candidate>& candidates) {
@@ -83,6 +85,10 @@ std::string declines_text(const std::vector<Candidate>& candidates) {
 }
 
 }  // namespace
+
+void require_known_kernels(const ForcedConfigs& configs) {
+  for (const auto& [kernel, fields] : configs.entries()) require_kernel(kernel, configs.source());
+}
 
 Selection explain_selection(const Region& region) {
   const DeviceLimits limits = limits_of(region.target());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/forced.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet {
@@ -36,6 +37,9 @@ struct Selection {
   Choice choice;  ///< without a kernel when every candidate declines
   std::vector<Candidate> candidates;
 };
+
+/// Throws Error for a kernel that does not exist, beside those that do.
+void require_known_kernels(const ForcedConfigs& configs);
 
 /// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
 /// A kernel that forced_configs() names is chosen wherever it takes the region, with the first by cost of its configurations that have those fields;

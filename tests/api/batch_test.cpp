@@ -2,7 +2,9 @@
 #include <cermet/cermet.hpp>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <new>
+#include <set>
 
 #include "tests/api/model_fixture.hpp"
 
@@ -163,6 +165,49 @@ TEST_F(Batch, HoldsTheModelsSequences) {
   EXPECT_EQ(step(), 1u) << "the batch keeps the model";
 }
 
+/// Where any token may follow, many are parts of characters.
+TEST_F(Batch, GivesTextAsItsTokensComplete) {
+  options.max_sequences = 2;
+  ASSERT_EQ(load(demo), CERMET_OK) << cermet_last_error_message();
+  cermet_generate_options generate = cermet_generate_defaults();
+  generate.temperature = 50;
+  generate.ignore_eos = 1;
+  generate.max_new_tokens = 32;
+  const auto detokenized = [&](const std::vector<std::int32_t>& ids) {
+    size_t length = 0;
+    std::string text(4096, 0);
+    EXPECT_EQ(cermet_model_detokenize(model, ids.data(), ids.size(), 0, text.data(), text.size(), &length), CERMET_OK);
+    text.resize(length);
+    return text;
+  };
+  ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK) << cermet_last_error_message();
+  std::vector<std::int64_t> requests;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    generate.seed = seed;
+    requests.push_back(submit({5, 6}, &generate));
+  }
+  std::map<std::int64_t, std::pair<std::vector<std::int32_t>, std::string>> found;
+  std::set<std::int64_t> ended;
+  int held_back = 0;
+  while (ended.size() < requests.size()) {
+    step();
+    for (const std::int64_t request : requests) {
+      if (ended.contains(request)) continue;
+      auto& [ids, all] = found[request];
+      std::int32_t id = 0, done = 0;
+      size_t count = 0, length = 0;
+      const char* text = nullptr;
+      ASSERT_EQ(cermet_batch_poll_text(batch, request, &id, 1, &count, &text, &length, &done, nullptr), CERMET_OK) << cermet_last_error_message();
+      ids.insert(ids.end(), &id, &id + count);
+      all.append(text, length);
+      held_back += count == 1 && length == 0;
+      if (done) ended.insert(request);
+    }
+  }
+  for (const auto& [request, made] : found) EXPECT_EQ(made.second, detokenized(made.first)) << "nothing of a character is lost or given early";
+  EXPECT_GT(held_back, 0) << "or else no character was split";
+}
+
 TEST_F(Batch, RefusesByName) {
   begin(2);
   expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_create(nullptr, &batch), {"model: expected a pointer, found NULL"});
@@ -245,6 +290,7 @@ TEST_F(Batch, HasACppFace) {
   EXPECT_THROW(batch.poll(second), cermet::error);
   while (batch.step() > 0) continue;
   const auto progress = batch.poll(first);
+  EXPECT_EQ(progress.text, "") << "the model has no tokenizer";
   EXPECT_TRUE(progress.done);
   EXPECT_EQ(progress.ids.size(), 70u);
   EXPECT_EQ(progress.result.new_tokens, 70u);

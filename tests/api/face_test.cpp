@@ -1,8 +1,6 @@
 // The C++ interface. It includes internal headers too: both share one namespace and must compile in one file.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "cermet/cermet.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"

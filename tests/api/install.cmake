@@ -20,8 +20,8 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
-if(NOT headers STREQUAL "cermet/cermet.h;cermet/cermet.hpp")
-  message(FATAL_ERROR "expected cermet.h and cermet.hpp as the only headers, found ${headers}")
+if(NOT headers STREQUAL "cermet/batch.h;cermet/cermet.h;cermet/cermet.hpp")
+  message(FATAL_ERROR "expected batch.h, cermet.h and cermet.hpp as the only headers, found ${headers}")
 endif()
 
 set(flags)

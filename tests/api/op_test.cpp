@@ -1,10 +1,6 @@
 // Operators through the C interface, linked against the installed form of the library: what works, and every error with its status and message.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <string>
-
 #include "tests/api/refusal.hpp"
 #include "tests/api/tensors.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 #include <fstream>
-#include <string>
 
 #include "tests/api/refusal.hpp"
 #include "tests/api/tensors.hpp"

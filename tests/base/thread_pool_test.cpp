@@ -1,6 +1,7 @@
 #include "base/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <numeric>
 #include <stdexcept>
@@ -102,6 +103,27 @@ TEST(ThreadPool, WakesAfterSleeping) {
     pool.run([&](int) { ++calls; });
     EXPECT_EQ(calls, 3);
   }
+}
+
+/// Workers that wait for a core, as on a machine with other work, are not waited for.
+TEST(ThreadPool, TheCallerDoesWhatWorkersHaveNotBegun) {
+  std::thread([] {  // all threads on the core that this one is on
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &core);
+    ASSERT_EQ(sched_setaffinity(0, sizeof core, &core), 0);
+    ThreadPool pool(40);
+    std::atomic<int> calls[40] = {};
+    int by_caller = 0;
+    for (int region = 0; region < 50; ++region)
+      pool.run([&, caller = std::this_thread::get_id()](int thread) {
+        ++calls[thread];
+        if (std::this_thread::get_id() == caller) ++by_caller;
+      });
+    for (const std::atomic<int>& count : calls) EXPECT_EQ(count, 50);
+    EXPECT_GT(by_caller, 50) << "more than its own";
+  })
+      .join();
 }
 
 TEST(ThreadPool, CallersFromSeveralThreadsTakeTurns) {

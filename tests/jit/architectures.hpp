@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <regex>
 
 #include "device/cuda/plugin.hpp"
@@ -13,6 +15,14 @@ namespace cermet {
 
 /// One of each generation, and one that runs PTX of compute_90.
 inline constexpr int compute_capabilities[]{75, 80, 86, 89, 90, 100};
+
+/// Whether the fast tests compile the i-th of several things for an architecture: everything for the oldest and for 9.0, which has most code of its own, and
+/// for each of the others every fourth, another one each. The long tests compile everything for all.
+inline bool in_share(int compute_capability, std::size_t i) {
+  constexpr int shared[]{80, 86, 89, 100};
+  const auto* const at = std::find(std::begin(shared), std::end(shared), compute_capability);
+  return at == std::end(shared) || i % std::size(shared) == static_cast<std::size_t>(at - std::begin(shared));
+}
 
 /// Why nothing can be compiled here; empty where it can. A build that has the plugin must be able to.
 inline std::string no_toolchain() {

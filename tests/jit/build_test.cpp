@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "jit/jit.hpp"
+#include "tests/jit/embedding_program.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/error_text.hpp"
@@ -11,12 +12,6 @@
 
 namespace cermet::jit {
 namespace {
-
-cuda::Program program_of(const std::string& task, int threads = 256) {
-  return {.header = "kernel/cuda/device/movement/embedding.cuh", .task = task, .threads = threads};
-}
-
-std::string text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
 
 struct Build : testing::Test {
   test::ScratchFolder scratch;

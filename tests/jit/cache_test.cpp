@@ -25,7 +25,7 @@ StoredImage image_of(std::string_view text, double seconds = 0.5) {
   return {{bytes.begin(), bytes.end()}, "report of " + std::string(text), seconds};
 }
 
-std::string text_of(const std::optional<StoredImage>& image) {
+std::string stored_text(const std::optional<StoredImage>& image) {
   return image ? std::string(reinterpret_cast<const char*>(image->bytes.data()), image->bytes.size()) : "nothing";
 }
 
@@ -39,7 +39,7 @@ struct Cache : testing::Test {
   /// What `find` logs and returns.
   std::pair<std::string, std::string> find_logged(DiskCache& in, const std::string& key) {
     testing::internal::CaptureStderr();
-    const std::string found = text_of(in.find(key));
+    const std::string found = stored_text(in.find(key));
     return {found, testing::internal::GetCapturedStderr()};
   }
   /// Expects a damaged entry to be reported once, not loaded, and replaced by the next store.
@@ -55,16 +55,16 @@ struct Cache : testing::Test {
 };
 
 TEST_F(Cache, FindsWhatWasStoredAndNothingElse) {
-  EXPECT_EQ(text_of(cache.find("key")), "nothing");
+  EXPECT_EQ(stored_text(cache.find("key")), "nothing");
   cache.store("key", "name", image_of(std::string_view("cubin\0bytes", 11)));
   const auto found = cache.find("key");
   ASSERT_TRUE(found);
-  EXPECT_EQ(text_of(found), std::string("cubin\0bytes", 11));
+  EXPECT_EQ(stored_text(found), std::string("cubin\0bytes", 11));
   EXPECT_EQ(found->seconds, 0.5);
   EXPECT_EQ(found->log, "report of " + std::string("cubin\0bytes", 11));
-  EXPECT_EQ(text_of(cache.find("key2")), "nothing");
+  EXPECT_EQ(stored_text(cache.find("key2")), "nothing");
   DiskCache other(cache.folder(), large);  // another process
-  EXPECT_EQ(text_of(other.find("key")), std::string("cubin\0bytes", 11));
+  EXPECT_EQ(stored_text(other.find("key")), std::string("cubin\0bytes", 11));
   EXPECT_EQ(content_of(entry("key") / "source.cu"), "key");
 }
 
@@ -97,7 +97,7 @@ TEST_F(Cache, DamagedDescriptionIsReplaced) {
     EXPECT_NE(warning.find("entry.json: "), std::string::npos) << warning;
     EXPECT_NE(warning.find("expected"), std::string::npos) << warning;
     fresh.store("key", "name", image_of("new"));
-    EXPECT_EQ(text_of(fresh.find("key")), "new");
+    EXPECT_EQ(stored_text(fresh.find("key")), "new");
   }
 }
 
@@ -131,7 +131,7 @@ TEST_F(Cache, UnwritableFolderIsToldOnce) {
   scratch.file("file", "");
   DiskCache broken(scratch / "file" / "cache", large);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(text_of(broken.find("key")), "nothing");
+  EXPECT_EQ(stored_text(broken.find("key")), "nothing");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   testing::internal::CaptureStderr();
   broken.store("key", "name", image_of("cubin"));
@@ -146,7 +146,7 @@ TEST_F(Cache, ZeroBytesOrNoFolderKeepNothing) {
   for (DiskCache* none : {std::make_unique<DiskCache>(scratch / "none", 0).release(), std::make_unique<DiskCache>("", large).release()}) {
     const std::unique_ptr<DiskCache> owner(none);
     none->store("key", "name", image_of("cubin"));
-    EXPECT_EQ(text_of(none->find("key")), "nothing");
+    EXPECT_EQ(stored_text(none->find("key")), "nothing");
     EXPECT_TRUE(none->entries(true).empty());
   }
   EXPECT_FALSE(fs::exists(scratch / "none"));
@@ -160,12 +160,12 @@ TEST_F(Cache, TheLeastRecentlyUsedGoFirst) {
   const std::int64_t one = cache.entries(false).front().bytes;
 
   DiskCache later(cache.folder(), 2 * one + one / 2);
-  EXPECT_EQ(text_of(later.find("a")), text);  // used now
+  EXPECT_EQ(stored_text(later.find("a")), text);  // used now
   later.trim();
-  EXPECT_EQ(text_of(later.find("a")), text);
-  EXPECT_EQ(text_of(later.find("b")), text);
-  EXPECT_EQ(text_of(later.find("c")), "nothing");
-  EXPECT_EQ(text_of(later.find("d")), "nothing");
+  EXPECT_EQ(stored_text(later.find("a")), text);
+  EXPECT_EQ(stored_text(later.find("b")), text);
+  EXPECT_EQ(stored_text(later.find("c")), "nothing");
+  EXPECT_EQ(stored_text(later.find("d")), "nothing");
 }
 
 TEST_F(Cache, WhatThisProcessUsesStays) {
@@ -189,7 +189,7 @@ TEST_F(Cache, TrimTakesWhatDeadProcessesLeft) {
   cache.trim();
   EXPECT_FALSE(fs::exists(cache.folder() / ".new-dead01"));
   EXPECT_TRUE(fs::exists(cache.folder() / ".new-live01"));
-  EXPECT_EQ(text_of(cache.find("key")), "cubin");
+  EXPECT_EQ(stored_text(cache.find("key")), "cubin");
 }
 
 TEST_F(Cache, ListsVerifiesAndRemovesItsOwnOnly) {
@@ -242,7 +242,7 @@ TEST_F(Cache, ManyProcessesMayStoreTheSameEntry) {
                                     for (int round = 0; round < 60; ++round) {
                                       const std::string key = "key " + std::to_string(round / 4);
                                       if (round % 4 != 3) cache.store(key, "name", image_of(text));
-                                      if (text_of(cache.find(key)) != text) return false;
+                                      if (stored_text(cache.find(key)) != text) return false;
                                     }
                                     return true;
                                   }),

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/jit/embedding_program.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/error_text.hpp"
@@ -12,11 +13,7 @@
 namespace cermet::jit {
 namespace {
 
-cuda::Program program_of(const std::string& task, int threads = 256) {
-  return {.header = "kernel/cuda/device/movement/embedding.cuh", .task = task, .threads = threads};
-}
-
-std::string text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
+const Target hopper{.name = "a Hopper", .compute_capability = 90, .shared_bytes = 227 << 10};
 
 struct Link : testing::Test {
   test::ScratchFolder scratch;
@@ -31,7 +28,7 @@ TEST_F(Link, EqualTasksShareABodyAndTheWidestSetsTheBlock) {
   second.shared_bytes = 4090;
   again.min_blocks = 1;
   const std::vector<cuda::Program> programs{program_of("A"), second, again};
-  const LinkedImage linked = link_tasks(programs, "sm_90a", &report, options);
+  const LinkedImage linked = link_tasks(programs, hopper, &report, options);
   EXPECT_EQ(linked.bodies, (std::vector<std::uint32_t>{0, 1, 0}));
   EXPECT_EQ(linked.shared_bytes, 4096 + cermet::linked::work_bytes);
   EXPECT_EQ(linked.threads, 384);
@@ -46,24 +43,40 @@ TEST_F(Link, EqualTasksShareABodyAndTheWidestSetsTheBlock) {
 
 TEST_F(Link, NothingIsCompiledOrLinkedTwice) {
   const std::vector<cuda::Program> programs{program_of("A"), program_of("B")};
-  link_tasks(programs, "sm_90a", &report, options);
-  EXPECT_TRUE(link_tasks(programs, "sm_90a", &report, options).image.from_cache);
+  link_tasks(programs, hopper, &report, options);
+  EXPECT_TRUE(link_tasks(programs, hopper, &report, options).image.from_cache);
   EXPECT_EQ(tools.compiled(), 3);
   // In another order the bodies are the same; the dispatcher, and so the image, are others.
-  EXPECT_FALSE(link_tasks(std::vector{programs[1], programs[0]}, "sm_90a", &report, options).image.from_cache);
+  EXPECT_FALSE(link_tasks(std::vector{programs[1], programs[0]}, hopper, &report, options).image.from_cache);
   EXPECT_EQ(tools.compiled(), 4);
   EXPECT_EQ(tools.linked(), 2);
 }
 
 TEST_F(Link, WhatCannotBeLinkedIsRefused) {
-  const auto refusal = [&](std::vector<cuda::Program> programs, const std::string& architecture = "sm_90a") {
-    return error_text([&] { link_tasks(programs, architecture, nullptr, options); });
+  const auto refusal = [&](std::vector<cuda::Program> programs, const Target& target = hopper) {
+    return error_text([&] { link_tasks(programs, target, nullptr, options); });
   };
   cuda::Program pair = program_of("A");
   pair.cluster = 2;
   EXPECT_EQ(refusal({}), "link: expected at least one task, found none");
-  EXPECT_EQ(refusal({program_of("A")}, "compute_90"), "link: expected a native architecture (sm_CC), found 'compute_90'");
+  const Target later{.name = "later", .compute_capability = 120, .shared_bytes = 99 << 10};
+  EXPECT_EQ(refusal({program_of("A")}, later), "link: expected a device that runs native code, of compute capability 9.0 at most, found one of 12.0");
   EXPECT_EQ(refusal({program_of("B"), pair}), "link: expected tasks without clusters, found clusters of 2 in A");
+}
+
+TEST_F(Link, TakesAsMuchSharedMemoryAsABlockOfTheDeviceHas) {
+  cuda::Program most = program_of("Most");
+  most.shared_bytes = hopper.shared_bytes - cermet::linked::work_bytes;
+  EXPECT_EQ(link_tasks(std::vector{program_of("A"), most}, hopper, &report, options).shared_bytes, 232448);
+  cuda::Program more = program_of("More");
+  more.shared_bytes = most.shared_bytes + 1;
+  EXPECT_EQ(error_text([&] {
+              link_tasks(std::vector{most, more}, hopper, nullptr, options);
+            }),
+            "link: expected at most 232448 bytes of shared memory on a Hopper, found 232400 of More and 64 of the dispatcher");
+  const Target ampere{.name = "an A100", .compute_capability = 80, .shared_bytes = 163 << 10};
+  EXPECT_EQ(error_text([&] { link_tasks(std::vector{most}, ampere, nullptr, options); }),
+            "link: expected at most 166912 bytes of shared memory on an A100, found 232384 of Most and 64 of the dispatcher");
 }
 
 TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
@@ -102,6 +115,7 @@ TEST(LinkedTable, NeedsThatNothingCouldMeetAreRefused) {
   EXPECT_EQ(refusal({{0, 4, 1, {}}, {0, 4, 1, {}, {{0, 5}}}}), "link: expected instance 1 to need at most 4 items of instance 0, found 5");
   EXPECT_EQ(refusal({{0, 4, 5, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 5");
   EXPECT_EQ(refusal({{0, 4, 0, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 0");
+  EXPECT_EQ(refusal({{0, 1u << 31, 4, {}}}), "link: expected at most 2147482624 items of instance 0, found 2147483648");
   const std::uint32_t many = 1u << 30;
   EXPECT_EQ(refusal({{0, many, many, {}}, {0, many, many, {}}}), "link: expected fewer than 2^31 thread blocks, found 2147483648");
 }

@@ -1,4 +1,5 @@
-// Regions of several operators: chosen, and compiled for every architecture.
+// Regions of several operators: chosen for every architecture, and compiled; the fast tests compile a part for each.
+#include "base/function_ref.hpp"
 #include "kernel/decline.hpp"
 #include "tests/jit/architectures.hpp"
 #include "tests/support/row_regions.hpp"
@@ -7,35 +8,59 @@ namespace cermet {
 namespace {
 
 class Regions : public testing::TestWithParam<int> {};
+class LongRegions : public testing::TestWithParam<int> {};
 
 /// Every region is taken by a kernel of this family, and by no other.
-void expect_taken_and_compiled(const std::vector<NamedRegion>& regions, const Target& target, std::string_view family) {
+void expect_taken_and_compiled(const std::vector<NamedRegion>& regions, const Target& target, std::string_view family,
+                               FunctionRef<bool(std::size_t region)> compiled) {
   std::vector<CaseProgram> list;
+  std::size_t index = 0;
   for (const auto& [name, region] : regions) {
+    const bool compile = compiled(index++);
     int taken = 0;
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
       const Decline decline = decline_of(*kernel, region);
       EXPECT_NE(decline.has_value(), kernel->name.starts_with(family)) << name << ", " << kernel->name << ": " << decline.value_or("takes it");
       if (decline) continue;
       ++taken;
-      for (cuda::Program& program : kernel->programs(region)) list.push_back({std::move(program), name});
+      for (cuda::Program& program : kernel->programs(region))
+        if (compile) list.push_back({std::move(program), name});
     }
     EXPECT_EQ(taken, 1) << name;
   }
   if (no_toolchain().empty()) expect_compiles(list, target);
 }
 
+void expect_of_elementwise_operators(int compute_capability, FunctionRef<bool(std::size_t region)> compiled) {
+  const std::unique_ptr<Device> device = make_null_device(compute_capability);
+  expect_taken_and_compiled(pointwise_regions(device->target()), *device->target(), "pointwise.", compiled);
+}
+
+void expect_of_row_reductions(int compute_capability, FunctionRef<bool(std::size_t region)> compiled) {
+  const std::unique_ptr<Device> device = make_null_device(compute_capability);
+  expect_taken_and_compiled(row_regions(device->target()), *device->target(), "rowwise.", compiled);
+}
+
 TEST_P(Regions, OfElementwiseOperators) {
-  const std::unique_ptr<Device> device = make_null_device(GetParam());
-  expect_taken_and_compiled(pointwise_regions(device->target()), *device->target(), "pointwise.");
+  expect_of_elementwise_operators(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }
 
 TEST_P(Regions, OfRowReductions) {
-  const std::unique_ptr<Device> device = make_null_device(GetParam());
-  expect_taken_and_compiled(row_regions(device->target()), *device->target(), "rowwise.");
+  expect_of_row_reductions(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Regions, testing::ValuesIn(compute_capabilities), [](const auto& info) { return "sm_" + std::to_string(info.param); });
+TEST_P(LongRegions, OfElementwiseOperators) {
+  expect_of_elementwise_operators(GetParam(), [](std::size_t) { return true; });
+}
+
+TEST_P(LongRegions, OfRowReductions) {
+  expect_of_row_reductions(GetParam(), [](std::size_t) { return true; });
+}
+
+std::string name_of(const testing::TestParamInfo<int>& info) { return "sm_" + std::to_string(info.param); }
+
+INSTANTIATE_TEST_SUITE_P(Of, Regions, testing::ValuesIn(compute_capabilities), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, LongRegions, testing::ValuesIn(compute_capabilities), name_of);
 
 }  // namespace
 }  // namespace cermet

@@ -28,18 +28,18 @@ std::size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-std::string_view text_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
+std::string_view view_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
 
 TEST_F(Toolchain, NamesItsVersion) { EXPECT_EQ(toolchain().version().rfind("13.", 0), 0u) << toolchain().version(); }
 
 TEST_F(Toolchain, CompilesToMachineCodeAndToPtx) {
   const Image cubin = build(std::vector{embedding(0)}, "sm_90a", nullptr, options).front();
-  EXPECT_EQ(text_of(cubin).substr(1, 3), "ELF");
-  EXPECT_NE(text_of(cubin).find("cermet_task"), std::string_view::npos);
+  EXPECT_EQ(view_of(cubin).substr(1, 3), "ELF");
+  EXPECT_NE(view_of(cubin).find("cermet_task"), std::string_view::npos);
   EXPECT_NE(cubin.log.find("Used "), std::string::npos) << "no registers in the report: " << cubin.log;
   const Image ptx = build(std::vector{embedding(0)}, "sm_120a", nullptr, options).front();
-  EXPECT_NE(text_of(ptx).find(".target sm_90\n"), std::string_view::npos);
-  EXPECT_EQ(text_of(ptx).back(), '\0');
+  EXPECT_NE(view_of(ptx).find(".target sm_90\n"), std::string_view::npos);
+  EXPECT_EQ(view_of(ptx).back(), '\0');
 }
 
 TEST_F(Toolchain, ErrorsCarryFileLineAndReason) {
@@ -87,12 +87,13 @@ struct Halves {{
 }
 
 TEST_F(Toolchain, CompilesAndLinksTasksInHalves) {
-  for (const char* architecture : {"sm_75", "sm_90a"})
+  for (const int capability : {75, 90})
     for (const bool ring : {false, true}) {
       const cuda::Program narrow = halves(ring, 64), wide = halves(ring, 128);
-      for (const Image& image : build(std::vector{narrow, wide}, architecture, nullptr, options))
+      const auto device = make_null_device(capability);
+      for (const Image& image : build(std::vector{narrow, wide}, device->target()->architecture(), nullptr, options))
         EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
-      const LinkedImage linked = link_tasks(std::vector{narrow, wide}, architecture, nullptr, options);
+      const LinkedImage linked = link_tasks(std::vector{narrow, wide}, *device->target(), nullptr, options);
       EXPECT_EQ(linked.bodies, (std::vector<std::uint32_t>{0, 1}));
       // Those of the narrow team and of its part, beside the whole block's.
       EXPECT_NE(linked.image.log.find("used 3 barriers"), std::string::npos) << linked.image.log;
@@ -100,10 +101,10 @@ TEST_F(Toolchain, CompilesAndLinksTasksInHalves) {
 }
 
 TEST_F(Toolchain, LinksTasksIntoOneKernelWithoutSpills) {
-  for (const char* architecture : {"sm_80", "sm_90a"}) {
-    const LinkedImage linked = link_tasks(std::vector{embedding(0), embedding(1)}, architecture, nullptr, options);
+  for (const int capability : {80, 90}) {
+    const LinkedImage linked = link_tasks(std::vector{embedding(0), embedding(1)}, *make_null_device(capability)->target(), nullptr, options);
     const std::string& log = linked.image.log;
-    EXPECT_EQ(text_of(linked.image).substr(1, 3), "ELF");
+    EXPECT_EQ(view_of(linked.image).substr(1, 3), "ELF");
     // The assembler saw one function: the tasks' bodies are inside it.
     EXPECT_EQ(count(log, "Compiling entry function 'cermet_task'"), 1u) << log;
     EXPECT_EQ(count(log, "Function properties"), 1u) << log;

@@ -1,7 +1,6 @@
 // What cases cannot express about attention: that different operators agree, and which operands are rejected.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <random>
 
 #include "op/reference.hpp"
@@ -24,16 +23,16 @@ OwnedTensor constant_tensor(DType dtype, const Shape& shape, double value) {
   return tensor;
 }
 
-OwnedTensor integers(const std::vector<std::int32_t>& list, const Shape& shape) {
+OwnedTensor integer_tensor(const std::vector<std::int32_t>& list, const Shape& shape) {
   OwnedTensor tensor(DType::i32, shape);
   std::copy(list.begin(), list.end(), tensor.view.as<std::int32_t>());
   return tensor;
 }
 
-OwnedTensor integers(const std::vector<std::int32_t>& list) { return integers(list, {static_cast<std::int64_t>(list.size())}); }
+OwnedTensor integer_tensor(const std::vector<std::int32_t>& list) { return integer_tensor(list, {static_cast<std::int64_t>(list.size())}); }
 
 /// Rows first .. last of the first axis.
-TensorView rows(const TensorView& view, std::int64_t first, std::int64_t last) {
+TensorView rows_between(const TensorView& view, std::int64_t first, std::int64_t last) {
   TensorView part = view;
   part.data = view.as<std::byte>() + first * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
   part.shape[0] = last - first;
@@ -69,12 +68,12 @@ struct Sequence {
     for (std::int64_t page = 0; page < pages; ++page) blocks.push_back(static_cast<std::int32_t>(pages - page));  // backwards, without the first and last block
     for (std::int64_t t = 0; t < length; ++t) slots.push_back(static_cast<std::int32_t>(blocks[static_cast<std::size_t>(t / block)] * block + t % block));
     blocks.insert(blocks.end(), 3, -1);  // never read
-    table = integers(blocks, {1, pages + 3});
+    table = integer_tensor(blocks, {1, pages + 3});
     write(slots);
   }
 
   void write(const std::vector<std::int32_t>& slots) {
-    const OwnedTensor list = integers(slots);
+    const OwnedTensor list = integer_tensor(slots);
     const std::vector<TensorView> inputs{k.view, v.view, k_cache.view, v_cache.view, list.view};
     std::vector<std::optional<TensorType>> types;
     for (const TensorView& input : inputs) types.push_back(input.type());
@@ -86,9 +85,9 @@ struct Sequence {
 
   /// Attention of queries first .. last over the cache as it is after token last - 1.
   OwnedTensor paged(std::int64_t first, std::int64_t last, const Attributes& attributes = {}, int threads = 2) const {
-    const OwnedTensor context = integers({static_cast<std::int32_t>(last)}), starts = integers({0, static_cast<std::int32_t>(last - first)});
-    return std::move(run_op("incre_flash_attention", {rows(q.view, first, last), k_cache.view, v_cache.view, table.view, context.view, starts.view}, attributes,
-                            threads)[0]);
+    const OwnedTensor context = integer_tensor({static_cast<std::int32_t>(last)}), starts = integer_tensor({0, static_cast<std::int32_t>(last - first)});
+    return std::move(run_op("incre_flash_attention", {rows_between(q.view, first, last), k_cache.view, v_cache.view, table.view, context.view, starts.view},
+                            attributes, threads)[0]);
   }
 };
 
@@ -108,7 +107,7 @@ TEST(Attention, ChunksAndSingleTokensGiveWhatOnePassGives) {
     for (const std::int64_t step : {1, 7, 64})
       for (std::int64_t t = 0; t < 100; t += step) {
         const std::int64_t end = std::min<std::int64_t>(100, t + step);
-        expect_near(s.paged(t, end, attributes).view, rows(whole.view, t, end), 1e-6);
+        expect_near(s.paged(t, end, attributes).view, rows_between(whole.view, t, end), 1e-6);
       }
   }
 }
@@ -125,7 +124,7 @@ TEST(Attention, MergedPartsGiveTheWhole) {
   const Sequence s(90);
   const Attributes attributes{{"causal", false}, {"return_lse", true}};
   const auto part = [&](std::int64_t first, std::int64_t last) {
-    return run_op("flash_attention", {s.q.view, rows(s.k.view, first, last), rows(s.v.view, first, last)}, attributes);
+    return run_op("flash_attention", {s.q.view, rows_between(s.k.view, first, last), rows_between(s.v.view, first, last)}, attributes);
   };
   const auto whole = part(0, 90);
   for (const std::int64_t cut : {0, 1, 33, 90}) {
@@ -138,12 +137,12 @@ TEST(Attention, MergedPartsGiveTheWhole) {
 
 TEST(Attention, QuantizedCacheStaysCloseToTheKeysItCameFrom) {
   const Sequence s(50);
-  const OwnedTensor wanted = s.paged(0, 50), slots = integers([] {
+  const OwnedTensor wanted = s.paged(0, 50), slots = integer_tensor([] {
                                                std::vector<std::int32_t> list;
                                                for (int t = 0; t < 50; ++t) list.push_back(t);
                                                return list;
                                              }());
-  const OwnedTensor table = integers({0, 1, 2, 3}, {1, 4}), context = integers({50}), starts = integers({0, 50});
+  const OwnedTensor table = integer_tensor({0, 1, 2, 3}, {1, 4}), context = integer_tensor({50}), starts = integer_tensor({0, 50});
   for (const auto& [dtype, tolerance] : {std::pair(DType::i8, 0.01), std::pair(DType::f8_e4m3, 0.05), std::pair(DType::f8_e5m2, 0.1)}) {
     const OwnedTensor k_cache(dtype, {4, kv_heads, block, head_size}), v_cache(dtype, {4, kv_heads, block, head_size});
     const OwnedTensor k_scale(DType::f32, {4, kv_heads, block}), v_scale(DType::f32, {4, kv_heads, block});
@@ -164,7 +163,7 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   const Sequence s(40);
   const auto message = [&](std::vector<std::int32_t> blocks, std::vector<std::int32_t> contexts, std::vector<std::int32_t> starts) {
     const auto sequences = static_cast<std::int64_t>(contexts.size()), pages = static_cast<std::int64_t>(blocks.size()) / sequences;
-    const OwnedTensor tables = integers(blocks, {sequences, pages}), lens = integers(contexts), bounds = integers(starts);
+    const OwnedTensor tables = integer_tensor(blocks, {sequences, pages}), lens = integer_tensor(contexts), bounds = integer_tensor(starts);
     return error_text([&] { run_op("incre_flash_attention", {s.q.view, s.k_cache.view, s.v_cache.view, tables.view, lens.view, bounds.view}); });
   };
   EXPECT_EQ(message({3, 2, 1, 9}, {40}, {0, 40}), "no error");

@@ -1,5 +1,6 @@
 // The one conformance harness: every kernel against its operator's reference, over the operator's own cases, instruction sets and thread counts.
 #include "tests/kernel/conformance.hpp"
+#include "tests/support/every_operator.hpp"
 
 #include "op/operator.hpp"
 
@@ -11,12 +12,6 @@ namespace {
 class Conformance : public testing::TestWithParam<const OpDefinition*> {};
 
 TEST_P(Conformance, EveryKernelMatchesTheReference) { expect_conforms(*GetParam(), cpu::kernels_of(GetParam()->kind), true); }
-
-std::vector<const OpDefinition*> every_operator() {
-  std::vector<const OpDefinition*> list;
-  for (const OpDefinition& op : all_operators()) list.push_back(&op);
-  return list;
-}
 
 INSTANTIATE_TEST_SUITE_P(Operators, Conformance, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
 

@@ -2,13 +2,12 @@
 // own kernel and the elementwise kernels give.
 #include <gtest/gtest.h>
 
+#include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
 
 namespace cermet {
 namespace {
-
-TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
 
 void make_constant(Region& region, std::initializer_list<std::size_t> operands) {
   for (const std::size_t i : operands) region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= std::uint64_t{1} << i;

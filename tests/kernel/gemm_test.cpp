@@ -16,7 +16,7 @@ namespace cermet {
 namespace {
 
 CaseOperand rows_of(DType dtype, std::int64_t m, std::int64_t k) { return {{dtype, {m, k}}}; }
-CaseOperand weight(DType dtype, Dims dims) { return {{dtype, std::move(dims)}, {}, 0, true}; }
+CaseOperand weight_of(DType dtype, Dims dims) { return {{dtype, std::move(dims)}, {}, 0, true}; }
 
 TensorView row_range(const TensorView& view, std::int64_t first, std::int64_t count) {
   TensorView part = view;
@@ -62,20 +62,20 @@ void expect_same_rows(const Case& test_case, const char* name) {
 }
 
 TEST(Gemm, ARowOfLinearHasTheSameBitsInAnyCompany) {
-  expect_same_rows({"bf16", {rows_of(DType::bf16, 33, 301), weight(DType::bf16, {70, 301})}, {{"out_dtype", "f32"}}}, "linear");
-  expect_same_rows({"f32", {rows_of(DType::f32, 17, 301), weight(DType::f32, {70, 301})}}, "linear");
-  expect_same_rows({"f16", {rows_of(DType::f32, 17, 301), weight(DType::f16, {70, 301})}}, "linear");
+  expect_same_rows({"bf16", {rows_of(DType::bf16, 33, 301), weight_of(DType::bf16, {70, 301})}, {{"out_dtype", "f32"}}}, "linear");
+  expect_same_rows({"f32", {rows_of(DType::f32, 17, 301), weight_of(DType::f32, {70, 301})}}, "linear");
+  expect_same_rows({"f16", {rows_of(DType::f32, 17, 301), weight_of(DType::f16, {70, 301})}}, "linear");
 }
 
 TEST(Gemm, ARowOfDualLinearHasTheSameSumsInAnyCompany) {
-  expect_same_rows({"bf16", {rows_of(DType::bf16, 17, 130), weight(DType::bf16, {40, 130}), weight(DType::bf16, {40, 130})}, {{"activation", "relu"}}},
+  expect_same_rows({"bf16", {rows_of(DType::bf16, 17, 130), weight_of(DType::bf16, {40, 130}), weight_of(DType::bf16, {40, 130})}, {{"activation", "relu"}}},
                    "dual_linear");
 }
 
 TEST(Gemm, AKernelBoundForATokenRangeTakesEveryCountInIt) {
   constexpr std::int64_t most = 45, k = 66, n = 35;
   const CaseData data =
-      make_case_data(*find_operator("linear"), {"range", {rows_of(DType::bf16, most, k), weight(DType::bf16, {n, k})}, {{"out_dtype", "f32"}}});
+      make_case_data(*find_operator("linear"), {"range", {rows_of(DType::bf16, most, k), weight_of(DType::bf16, {n, k})}, {{"out_dtype", "f32"}}});
   ThreadPool pool(2);
   Problem problem = make_problem(definition(data.problem), {TensorType{DType::bf16, {Dim::symbol("T"), k}}, data.problem.inputs[1]}, {{"out_dtype", "f32"}});
   problem.constant_inputs = data.problem.constant_inputs;
@@ -104,7 +104,7 @@ TEST(Gemm, GroupOffsetsAreChecked) {
                                                                 {{0, -1, 4}, "grouped_linear: offsets: expected rising numbers up to 4, found -1 at 1"},
                                                                 {{0, 2, 3}, "grouped_linear: offsets: expected the last to be 4 (rows of x), found 3"}})
     for (const bool constant : {true, false}) {
-      CaseOperand w = weight(DType::f32, {2, 5, 8});
+      CaseOperand w = weight_of(DType::f32, {2, 5, 8});
       w.constant = constant;
       const CaseData data =
           make_case_data(*find_operator("grouped_linear"), {"bad", {rows_of(DType::f32, 4, 8), w, CaseOperand{{DType::i64, {3}}, values(offsets)}}});
@@ -113,7 +113,7 @@ TEST(Gemm, GroupOffsetsAreChecked) {
 }
 
 TEST(Panels, Bf16AlternatesPairsOfStepsAndPadsWithZeros) {
-  const CaseData data = make_case_data(*find_operator("linear"), {"pack", {rows_of(DType::bf16, 1, 5), weight(DType::bf16, {33, 5})}});
+  const CaseData data = make_case_data(*find_operator("linear"), {"pack", {rows_of(DType::bf16, 1, 5), weight_of(DType::bf16, {33, 5})}});
   ThreadPool pool(1);
   const WeightLayout& layout = *cpu::panel_layout(DType::bf16);
   const AlignedBuffer packed(packed_bytes(layout, *data.problem.inputs[1]));

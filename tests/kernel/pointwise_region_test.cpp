@@ -1,6 +1,7 @@
 // Regions of elementwise operators on the CPU: one pass gives what the operators give one after another.
 #include <gtest/gtest.h>
 
+#include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
 
@@ -8,8 +9,6 @@ namespace cermet {
 namespace {
 
 using Value = RegionBuilder::Value;
-
-TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
 
 TEST(PointwiseRegion, ChainsWithResultsOnTheWay) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
@@ -48,6 +47,26 @@ TEST(PointwiseRegion, BroadcastsAmongEqualDimensions) {
       b.result(b.add(OpKind::relu, {sum}));
       expect_region_conforms(b.build(), {normal(), normal()}, 1);
     }
+}
+
+TEST(PointwiseRegion, IntegersAreDividedAndTakenApart) {
+  RegionBuilder b(Rounding::strict);
+  const TensorType t = type(DType::i32, {9, 33});
+  const Value x = b.operand(t), y = b.operand(t);
+  const Value rest = b.add(OpKind::mod, {x, y});
+  b.result(b.add(OpKind::bitwise_xor, {b.add(OpKind::bitwise_not, {rest}), b.add(OpKind::fmod, {x, y})}));
+  b.result(b.add(OpKind::prelu, {b.add(OpKind::div, {x, y}), b.add(OpKind::sign, {y})}));
+  b.result(b.add(OpKind::pow, {x, rest}));
+  expect_region_conforms(b.build(), {integers(-2000000000, 2000000000), integers(-3, 3)}, 1);
+}
+
+TEST(PointwiseRegion, QuantizedWithZeroPoints) {
+  RegionBuilder b(Rounding::strict);
+  const Value q = b.operand(type(DType::u8, {5, 70})), step = b.operand(type(DType::f32, {5, 1})), zero = b.operand(type(DType::u8, {5, 1}));
+  const Value scale = b.operand(type(DType::f32, {})), point = b.operand(type(DType::i8, {}));
+  const Value y = b.add(OpKind::dequantize, {q, step, zero}, {{"granularity", "broadcast"}});
+  b.result(b.add(OpKind::quantize, {b.add(OpKind::relu, {y}), scale, {}, point}));
+  expect_region_conforms(b.build(), {integers(0, 255), uniform(0.1, 0.3), integers(100, 140), constant(0.125), constant(-3)}, 1);
 }
 
 TEST(PointwiseRegion, IntegersAndTruth) {

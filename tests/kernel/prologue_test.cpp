@@ -1,6 +1,7 @@
 // Nodes before a product, which run where its rows are packed: the same bits as kernels one after another.
 #include <gtest/gtest.h>
 
+#include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
 
@@ -8,8 +9,6 @@ namespace cermet {
 namespace {
 
 using Value = RegionBuilder::Value;
-
-TensorType type(DType dtype, Dims dims) { return {dtype, std::move(dims)}; }
 
 Region with_constants(const RegionBuilder& b, const Value& anchor, std::uint64_t inputs) {
   RegionBuilder copy = b;

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "kernel/cuda/kernels.hpp"
+#include "kernel/forced.hpp"
 #include "op/operator.hpp"
-#include "select/forced.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/error_text.hpp"
@@ -135,7 +135,7 @@ TEST(Configs, ForcedOnesAreParsedOnce) {
   EXPECT_EQ(forced.find("gemv.linear"), "stream=0");
   EXPECT_EQ(forced.find("gemm.linear.hopper"), "tile_m=64,tile_n=32");
   EXPECT_EQ(forced.find("gemm.linear"), std::nullopt);
-  const auto error = [](const char* text) { return error_text([&] { ForcedConfigs(text, "--config"); }); };
+  const auto error = [](const char* text) { return error_text([&] { require_known_kernels(ForcedConfigs(text, "--config")); }); };
   EXPECT_EQ(error("stream=0"), "--config: expected `kernel: field=1 ...` between semicolons, found \"stream=0\"");
   EXPECT_EQ(error("gemv.linear: stream"), "--config: gemv.linear: configuration: expected words like tile_m=128, found \"stream\"");
   EXPECT_EQ(error("gemv.linear: stream=0; gemv.linear: stream=1"), "--config: expected gemv.linear once, found it again in \"gemv.linear: stream=1\"");
@@ -144,6 +144,48 @@ TEST(Configs, ForcedOnesAreParsedOnce) {
       "--config: expected one of the kernels gemv.dual_linear, gemv.grouped_linear, gemv.linear, gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
       "found \"gemv.liner\"");
   EXPECT_NE(error("gemw.linear: stream=0").find("expected a kernel of a family like attention, "), std::string::npos) << error("gemw.linear: stream=0");
+}
+
+/// What is forced for a test.
+struct Forced {
+  explicit Forced(const char* text) { force_configs(ForcedConfigs(text, "--config")); }
+  ~Forced() { force_configs({}); }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+};
+
+/// Tasks of the chosen kernel of a mixture of 8 experts.
+std::string mixture_tasks(const Target* target) {
+  const auto bf16 = [](std::initializer_list<Dim> dims) { return TensorType{DType::bf16, dims}; };
+  Problem problem = make_problem(definition(OpKind::moe), {bf16({64, 256}), bf16({8, 256}), bf16({8, 512, 256}), bf16({8, 256, 256})}, {{"k", 2}});
+  problem.constant_inputs = 0b1110;
+  problem.target = target;
+  const Choice choice = select_kernel(problem);
+  std::string tasks;
+  for (const cuda::Program& program : choice.kernel->programs(problem, choice.config)) tasks += program.task + "\n";
+  NullLaunches null(problem, *choice.kernel, choice.config);
+  EXPECT_FALSE(null.launch(null.inputs(), null.outputs()).empty());
+  return tasks;
+}
+
+TEST(Configs, ForcedOnesReachThePartsOfAMixture) {
+  const auto device = make_null_device(90);
+  const std::string own = mixture_tasks(device->target());
+  const auto has = [](const std::string& tasks, std::string_view part) { return tasks.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(own, "Grouping::offsets"));
+  EXPECT_FALSE(has(own, ".block_m = 64, .block_n = 32, .stages = 4"));
+  {
+    const Forced forced("gemm.grouped_linear.hopper: tile_m=64 tile_n=32 stages=4");
+    const std::string tasks = mixture_tasks(device->target());
+    EXPECT_TRUE(has(tasks, ".block_m = 64, .block_n = 32, .stages = 4")) << tasks;
+    EXPECT_FALSE(has(tasks, ".block_m = 128")) << tasks;
+  }
+  {
+    const Forced forced("gemm.grouped_linear.general: default");
+    EXPECT_FALSE(has(mixture_tasks(device->target()), "Grouping::offsets")) << "another kernel than the first that takes it";
+  }
+  const Forced forced("gemm.grouped_linear.hopper: tile_m=65");
+  EXPECT_NE(error_text([&] { mixture_tasks(device->target()); }).find("--config: gemm.grouped_linear.hopper: tile_m: expected one of 64, "), std::string::npos);
 }
 
 /// Limits are the device's: where the memory is slow, tiles that read less win.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "op/operator.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 
 namespace cermet {
@@ -20,12 +21,6 @@ struct EpilogueCase {
   std::vector<After> after;
   std::vector<std::string_view> kernels;  ///< that take it on compute capability 9.0
 };
-
-inline CaseOperand real(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal()}; }
-inline CaseOperand weight(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, t == DType::i8 ? integers(-128, 127) : normal(), 0, true}; }
-inline CaseOperand codes(std::vector<Dim> dims) { return {{DType::i8, std::move(dims)}, integers(-128, 127)}; }
-inline CaseOperand scale(std::vector<Dim> dims) { return {{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; }
-inline Attributes to(std::string_view dtype) { return {{"out_dtype", std::string(dtype)}}; }
 
 inline Problem problem_of(OpKind op, const Case& recipe) {
   std::vector<std::optional<TensorType>> types;

@@ -6,7 +6,7 @@
 namespace cermet {
 namespace {
 
-std::vector<EpilogueCase> cases() {
+std::vector<EpilogueCase> epilogue_cases() {
   constexpr DType bf16 = DType::bf16, f32 = DType::f32;
   std::vector<EpilogueCase> list;
   const auto sum = [](TensorType other) { return After{{OpKind::add, std::move(other), true}, normal()}; };
@@ -38,7 +38,7 @@ std::vector<EpilogueCase> cases() {
 class Epilogue : public testing::TestWithParam<EpilogueCase> {};
 TEST_P(Epilogue, AgreesWithTheReferences) { expect_agrees(GetParam()); }
 TEST_P(Epilogue, IsTakenByEveryFamily) { expect_taken(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Epilogue, Epilogue, testing::ValuesIn(cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Epilogue, Epilogue, testing::ValuesIn(epilogue_cases()), name_of_case);
 
 TEST(EpilogueChoice, ANormalizationMayComeBefore) {
   const auto device = make_null_device(90);

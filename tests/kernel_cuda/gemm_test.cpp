@@ -3,6 +3,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 
 namespace cermet {
 namespace {
@@ -19,7 +20,7 @@ bool falls_back(const Kernel& kernel, const Case& recipe, const Problem& problem
 }
 
 /// Runs every kernel that takes a case, with dense, aligned and misaligned results, against the reference.
-void check(OpKind kind, const std::vector<Case>& cases) {
+void check_products(OpKind kind, const std::vector<Case>& cases) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const OpDefinition& op = definition(kind);
@@ -48,17 +49,10 @@ void check(OpKind kind, const std::vector<Case>& cases) {
   }
 }
 
-CaseOperand real(DType t, std::vector<Dim> dims, std::int64_t padding = 0, bool constant = false) {
-  return {{t, std::move(dims)}, normal(), padding, constant};
-}
-CaseOperand weight(DType t, std::vector<Dim> dims, std::int64_t padding = 0) { return real(t, std::move(dims), padding, true); }
-CaseOperand codes(std::vector<Dim> dims, bool constant = false) { return {{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant}; }
-CaseOperand scale(std::vector<Dim> dims) { return {{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; }
 CaseOperand offsets(std::vector<double> list, DType t = DType::i32) {
   const auto count = static_cast<std::int64_t>(list.size());
   return {{t, {count}}, values(std::move(list))};
 }
-Attributes to(std::string_view dtype) { return {{"out_dtype", std::string(dtype)}}; }
 
 TEST(CudaProduct, Linear) {
   std::vector<Case> list;
@@ -82,7 +76,7 @@ TEST(CudaProduct, Linear) {
                                0,
                                true}}});
   list.push_back({"not_constant", {real(DType::bf16, {70, 64}), real(DType::bf16, {64, 64})}});
-  check(OpKind::linear, list);
+  check_products(OpKind::linear, list);
 }
 
 TEST(CudaProduct, DualLinear) {
@@ -95,7 +89,7 @@ TEST(CudaProduct, DualLinear) {
            {{"activation", std::string(activation)}, {"out_dtype", "f32"}}});
   for (const std::int64_t m : {1, 33, 64, 200})
     list.push_back({fmt::format("rows_{}", m), {real(DType::bf16, {m, 104}), weight(DType::bf16, {264, 104}, 8), weight(DType::bf16, {264, 104}, 24)}});
-  check(OpKind::dual_linear, list);
+  check_products(OpKind::dual_linear, list);
 }
 
 TEST(CudaProduct, ScaledInt8) {
@@ -112,23 +106,23 @@ TEST(CudaProduct, ScaledInt8) {
   list.push_back({"no_scales", {codes({70, 144}), codes({136, 144}, true)}});
   list.push_back({"batched", {codes({3, 50, 144}), codes({136, 144}, true), scale({3, 50}), scale({136})}});
   list.push_back({"largest", {{{{DType::i8, {70, 4096}}, constant(-128)}}, {{{DType::i8, {16, 4096}}, constant(-128), 0, true}}}});
-  check(OpKind::scaled_mm, list);
+  check_products(OpKind::scaled_mm, list);
 }
 
 /// Each operand of the epilogue without the others.
 TEST(CudaProduct, PartsOfTheEpilogueAlone) {
   const CaseOperand a = codes({150, 144}), b = codes({136, 144}, true), none_zero{{DType::i32, {150}}, integers(-128, 127)};
-  check(OpKind::scaled_mm, {{"row_scales", {a, b, scale({150})}, to("bf16")},
-                            {"column_scales", {a, b, {}, scale({136})}, to("bf16")},
-                            {"bias", {a, b, {}, {}, real(DType::f32, {136})}, to("f32")},
-                            {"integer_bias", {a, b, {}, {}, CaseOperand{{DType::i32, {136}}, integers(-999, 999)}}, to("f32")},
-                            {"zero_points", {a, b, {}, {}, {}, none_zero}, to("f32")},
-                            {"residual", {a, b, {}, {}, {}, {}, real(DType::bf16, {150, 136})}, to("f32")},
-                            {"out_scale", {a, b, {}, {}, {}, {}, {}, CaseOperand{{DType::f32, {}}, constant(3000)}}, to("i8")},
-                            {"integers", {a, b}, to("i32")}});
-  check(OpKind::dual_linear,
-        {{"gate_bias", {real(DType::bf16, {70, 72}), weight(DType::bf16, {72, 72}), weight(DType::bf16, {72, 72}), real(DType::f32, {72})}},
-         {"up_bias", {real(DType::bf16, {70, 72}), weight(DType::bf16, {72, 72}), weight(DType::bf16, {72, 72}), {}, real(DType::f32, {72})}}});
+  check_products(OpKind::scaled_mm, {{"row_scales", {a, b, scale({150})}, to("bf16")},
+                                     {"column_scales", {a, b, {}, scale({136})}, to("bf16")},
+                                     {"bias", {a, b, {}, {}, real(DType::f32, {136})}, to("f32")},
+                                     {"integer_bias", {a, b, {}, {}, CaseOperand{{DType::i32, {136}}, integers(-999, 999)}}, to("f32")},
+                                     {"zero_points", {a, b, {}, {}, {}, none_zero}, to("f32")},
+                                     {"residual", {a, b, {}, {}, {}, {}, real(DType::bf16, {150, 136})}, to("f32")},
+                                     {"out_scale", {a, b, {}, {}, {}, {}, {}, CaseOperand{{DType::f32, {}}, constant(3000)}}, to("i8")},
+                                     {"integers", {a, b}, to("i32")}});
+  check_products(OpKind::dual_linear,
+                 {{"gate_bias", {real(DType::bf16, {70, 72}), weight(DType::bf16, {72, 72}), weight(DType::bf16, {72, 72}), real(DType::f32, {72})}},
+                  {"up_bias", {real(DType::bf16, {70, 72}), weight(DType::bf16, {72, 72}), weight(DType::bf16, {72, 72}), {}, real(DType::f32, {72})}}});
 }
 
 TEST(CudaProduct, ScaledFp8) {
@@ -138,7 +132,7 @@ TEST(CudaProduct, ScaledFp8) {
       list.push_back({fmt::format("{}_{}", name_of(a), name_of(b)), {real(a, {130, 1040}), weight(b, {40, 1040}), scale({130}), scale({40})}, to("f32")});
   list.push_back({"long", {real(DType::f8_e4m3, {70, 4112}), weight(DType::f8_e4m3, {24, 4112}), scale({}), scale({24})}, to("f32")});
   list.push_back({"blocks", {real(DType::f8_e4m3, {130, 1040}), weight(DType::f8_e4m3, {136, 1040}), scale({130, 9}), scale({2, 9})}, to("bf16")});
-  check(OpKind::scaled_mm, list);
+  check_products(OpKind::scaled_mm, list);
 }
 
 TEST(CudaProduct, Grouped) {
@@ -159,7 +153,7 @@ TEST(CudaProduct, Grouped) {
   list.push_back({"i8_one_scale_each", {codes({150, 144}), codes({5, 136, 144}, true), wide, {}, scale({}), scale({5})}});
   list.push_back({"i8_blocks", {codes({150, 272}), codes({5, 136, 272}, true), groups, {}, scale({150, 3}), scale({5, 2, 3})}});
   list.push_back({"fp8", {real(DType::f8_e4m3, {150, 1040}), weight(DType::f8_e4m3, {5, 40, 1040}), groups, {}, scale({150}), scale({5, 40})}});
-  check(OpKind::grouped_linear, list);
+  check_products(OpKind::grouped_linear, list);
 }
 
 TEST(CudaProduct, Matmul) {
@@ -178,7 +172,7 @@ TEST(CudaProduct, Matmul) {
   list.push_back({"broadcast_a", {real(DType::bf16, {150, 64}), real(DType::bf16, {3, 72, 64})}, transposed});
   list.push_back({std::string(both_repeat), {real(DType::bf16, {2, 1, 40, 64}), real(DType::bf16, {3, 72, 64})}, transposed});
   list.push_back({"wide", {real(DType::bf16, {2, 150, 64}), real(DType::bf16, {2, 520, 64})}, transposed});
-  check(OpKind::matmul, list);
+  check_products(OpKind::matmul, list);
 }
 
 }  // namespace

@@ -4,19 +4,17 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 
 namespace cermet {
 namespace {
 
-CaseOperand rows(DType t, std::vector<Dim> dims, std::int64_t padding = 0) { return {{t, std::move(dims)}, normal(), padding}; }
-CaseOperand weight(DType t, std::vector<Dim> dims, std::int64_t padding = 0, bool constant = true) {
+CaseOperand gemv_weight(DType t, std::vector<Dim> dims, std::int64_t padding = 0, bool constant = true) {
   return {{t, std::move(dims)}, t == DType::i8 ? integers(-128, 127) : normal(0.2), padding, constant};
 }
-CaseOperand codes(std::vector<Dim> dims, std::int64_t padding = 0) { return {{DType::i8, std::move(dims)}, integers(-128, 127), padding}; }
-CaseOperand scale(std::vector<Dim> dims) { return {{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; }
 
 /// Every kernel of the family "gemv" that takes the case.
-void check(OpKind kind, const Case& recipe) {
+void check_gemv(OpKind kind, const Case& recipe) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const OpDefinition& op = definition(kind);
@@ -35,83 +33,89 @@ void check(OpKind kind, const Case& recipe) {
 TEST(Gemv, LinearOfEveryLength) {
   for (const std::int64_t k : {1, 7, 8, 16, 40, 136, 256, 520, 640, 1000, 2048, 2056, 3072, 4096, 5632, 8192, 14336, 16392, 28672, 28680, 40000})
     for (const DType x : {DType::f32, DType::bf16})
-      check(OpKind::linear,
-            {fmt::format("{}_{}", name_of(x), k), {rows(x, {1, k}), weight(DType::bf16, {45, k}), rows(DType::f32, {45})}, {{"out_dtype", "f32"}}});
+      check_gemv(OpKind::linear,
+                 {fmt::format("{}_{}", name_of(x), k), {real(x, {1, k}), gemv_weight(DType::bf16, {45, k}), real(DType::f32, {45})}, {{"out_dtype", "f32"}}});
 }
 
 TEST(Gemv, LinearOfEveryType) {
   for (const DType x : {DType::f32, DType::bf16, DType::f16})
     for (const DType w : {DType::f32, DType::bf16, DType::f16})
       for (const std::int64_t k : {264, 2048, 6000})
-        check(OpKind::linear, {fmt::format("{}_{}_{}", name_of(x), name_of(w), k), {rows(x, {1, k}), weight(w, {37, k})}});
+        check_gemv(OpKind::linear, {fmt::format("{}_{}_{}", name_of(x), name_of(w), k), {real(x, {1, k}), gemv_weight(w, {37, k})}});
 }
 
 TEST(Gemv, ManyColumns) {
   for (const std::int64_t n : {1, 131, 133, 1000, 4099})
-    for (const std::int64_t k : {64, 512, 2048}) check(OpKind::linear, {fmt::format("{}_{}", n, k), {rows(DType::f32, {1, k}), weight(DType::bf16, {n, k})}});
+    for (const std::int64_t k : {64, 512, 2048})
+      check_gemv(OpKind::linear, {fmt::format("{}_{}", n, k), {real(DType::f32, {1, k}), gemv_weight(DType::bf16, {n, k})}});
 }
 
 TEST(Gemv, RowsApart) {
   for (const std::int64_t k : {64, 2048, 20480})
     for (const std::int64_t padding : {3, 8})
       for (const bool constant : {false, true})
-        check(OpKind::linear,
-              {fmt::format("{}_{}_{}", k, padding, constant), {rows(DType::f32, {1, k}, padding), weight(DType::bf16, {45, k}, padding, constant)}});
+        check_gemv(OpKind::linear,
+                   {fmt::format("{}_{}_{}", k, padding, constant), {real(DType::f32, {1, k}, padding), gemv_weight(DType::bf16, {45, k}, padding, constant)}});
 }
 
 TEST(Gemv, DualLinear) {
   for (const std::int64_t k : {40, 2048, 5632, 20480})
     for (const std::int64_t padding : {0, 3})
-      check(OpKind::dual_linear,
-            {fmt::format("{}_{}", k, padding), {rows(DType::f32, {1, k}), weight(DType::bf16, {300, k}, padding), weight(DType::bf16, {300, k}, padding)}});
+      check_gemv(OpKind::dual_linear, {fmt::format("{}_{}", k, padding),
+                                       {real(DType::f32, {1, k}), gemv_weight(DType::bf16, {300, k}, padding), gemv_weight(DType::bf16, {300, k}, padding)}});
 }
 
 TEST(Gemv, Scaled) {
   for (const std::int64_t k : {16, 131, 512, 4096, 14336, 40000})
     for (const std::int64_t padding : {0, 5}) {
       const std::int64_t blocks = (k + 127) / 128;
-      check(OpKind::scaled_mm, {fmt::format("i8_{}_{}", k, padding), {codes({1, k}), weight(DType::i8, {200, k}, padding), scale({1}), scale({200})}});
-      check(OpKind::scaled_mm, {fmt::format("zero_points_{}_{}", k, padding),
-                                {codes({1, k}), weight(DType::i8, {45, k}, padding), scale({1}), scale({45}), CaseOperand{{DType::i32, {45}}, integers(-9, 9)},
-                                 CaseOperand{{DType::i32, {1}}, integers(-128, 127)}, CaseOperand{{DType::bf16, {1, 45}}}},
-                                {{"out_dtype", "bf16"}}});
-      check(OpKind::scaled_mm,
-            {fmt::format("i8_blocks_{}_{}", k, padding), {codes({1, k}), weight(DType::i8, {200, k}, padding), scale({1, blocks}), scale({2, blocks})}});
+      check_gemv(OpKind::scaled_mm,
+                 {fmt::format("i8_{}_{}", k, padding), {codes({1, k}), gemv_weight(DType::i8, {200, k}, padding), scale({1}), scale({200})}});
+      check_gemv(OpKind::scaled_mm,
+                 {fmt::format("zero_points_{}_{}", k, padding),
+                  {codes({1, k}), gemv_weight(DType::i8, {45, k}, padding), scale({1}), scale({45}), CaseOperand{{DType::i32, {45}}, integers(-9, 9)},
+                   CaseOperand{{DType::i32, {1}}, integers(-128, 127)}, CaseOperand{{DType::bf16, {1, 45}}}},
+                  {{"out_dtype", "bf16"}}});
+      check_gemv(OpKind::scaled_mm, {fmt::format("i8_blocks_{}_{}", k, padding),
+                                     {codes({1, k}), gemv_weight(DType::i8, {200, k}, padding), scale({1, blocks}), scale({2, blocks})}});
       for (const DType w : {DType::f8_e4m3, DType::f8_e5m2}) {
-        check(OpKind::scaled_mm,
-              {fmt::format("{}_{}_{}", name_of(w), k, padding), {rows(DType::f8_e4m3, {1, k}), weight(w, {45, k}, padding), scale({1}), scale({45})}});
-        check(OpKind::scaled_mm, {fmt::format("{}_blocks_{}_{}", name_of(w), k, padding),
-                                  {rows(DType::f8_e5m2, {1, k}), weight(w, {200, k}, padding), scale({1, blocks}), scale({2, blocks})}});
+        check_gemv(OpKind::scaled_mm, {fmt::format("{}_{}_{}", name_of(w), k, padding),
+                                       {real(DType::f8_e4m3, {1, k}), gemv_weight(w, {45, k}, padding), scale({1}), scale({45})}});
+        check_gemv(OpKind::scaled_mm, {fmt::format("{}_blocks_{}_{}", name_of(w), k, padding),
+                                       {real(DType::f8_e5m2, {1, k}), gemv_weight(w, {200, k}, padding), scale({1, blocks}), scale({2, blocks})}});
       }
     }
 }
 
 /// Each operand of the epilogue without the others.
 TEST(Gemv, PartsOfTheEpilogueAlone) {
-  const CaseOperand a = codes({1, 272}), b = weight(DType::i8, {45, 272});
+  const CaseOperand a = codes({1, 272}), b = gemv_weight(DType::i8, {45, 272});
   for (const Case& recipe : std::vector<Case>{{"row_scale", {a, b, scale({1})}},
                                               {"column_scales", {a, b, {}, scale({45})}},
                                               {"bias", {a, b, {}, {}, CaseOperand{{DType::f32, {45}}}}},
                                               {"integer_bias", {a, b, {}, {}, CaseOperand{{DType::i32, {45}}, integers(-999, 999)}}},
                                               {"zero_point", {a, b, {}, {}, {}, CaseOperand{{DType::i32, {1}}, constant(-77)}}},
-                                              {"residual", {a, b, {}, {}, {}, {}, rows(DType::bf16, {1, 45})}},
+                                              {"residual", {a, b, {}, {}, {}, {}, real(DType::bf16, {1, 45})}},
                                               {"out_scale", {a, b, {}, {}, {}, {}, {}, CaseOperand{{DType::f32, {}}, constant(3000)}}, {{"out_dtype", "i8"}}},
                                               {"integers", {a, b}, {{"out_dtype", "i32"}}}})
-    check(OpKind::scaled_mm, recipe);
-  const CaseOperand x = rows(DType::f32, {1, 520}), w = weight(DType::bf16, {45, 520}), bias{{DType::f32, {45}}};
-  check(OpKind::dual_linear, {"gate_bias", {x, w, w, bias}});
-  check(OpKind::dual_linear, {"up_bias", {x, w, w, {}, bias}});
+    check_gemv(OpKind::scaled_mm, recipe);
+  const CaseOperand x = real(DType::f32, {1, 520}), w = gemv_weight(DType::bf16, {45, 520}), bias{{DType::f32, {45}}};
+  check_gemv(OpKind::dual_linear, {"gate_bias", {x, w, w, bias}});
+  check_gemv(OpKind::dual_linear, {"up_bias", {x, w, w, {}, bias}});
 }
 
 TEST(Gemv, Grouped) {
   const CaseOperand offsets{{DType::i32, {6}}, values({0, 1, 1, 4, 4, 9})};
   for (const std::int64_t k : {40, 768, 2048, 20480}) {
-    check(OpKind::grouped_linear, {fmt::format("bf16_{}", k), {rows(DType::bf16, {9, k}), weight(DType::bf16, {5, 70, k}), offsets}, {{"out_dtype", "f32"}}});
-    check(OpKind::grouped_linear,
-          {fmt::format("i8_{}", k), {codes({9, k}), weight(DType::i8, {5, 70, k}), offsets, CaseOperand{{DType::f32, {5, 70}}}, scale({9}), scale({5, 70})}});
-    check(OpKind::grouped_linear,
-          {fmt::format("fp8_{}", k),
-           {rows(DType::f8_e4m3, {9, k}), weight(DType::f8_e4m3, {5, 70, k}), offsets, {}, scale({9, (k + 127) / 128}), scale({5, 1, (k + 127) / 128})}});
+    check_gemv(OpKind::grouped_linear,
+               {fmt::format("bf16_{}", k), {real(DType::bf16, {9, k}), gemv_weight(DType::bf16, {5, 70, k}), offsets}, {{"out_dtype", "f32"}}});
+    check_gemv(OpKind::grouped_linear,
+               {fmt::format("i8_{}", k),
+                {codes({9, k}), gemv_weight(DType::i8, {5, 70, k}), offsets, CaseOperand{{DType::f32, {5, 70}}}, scale({9}), scale({5, 70})}});
+    check_gemv(
+        OpKind::grouped_linear,
+        {fmt::format("fp8_{}", k),
+         {real(DType::f8_e4m3, {9, k}), gemv_weight(DType::f8_e4m3, {5, 70, k}), offsets, {}, scale({9, (k + 127) / 128}), scale({5, 1, (k + 127) / 128})}});
   }
 }
 

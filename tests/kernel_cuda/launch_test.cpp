@@ -88,6 +88,23 @@ TEST(Launches, UnalignedProductsFallBackAndAreCounted) {
   }
 }
 
+/// Bulk copies step from row to row: an operand that repeats one row is read by the general GEMM.
+TEST(Launches, ProductsOfARepeatedRowFallBack) {
+  const CaseOperand x{{DType::bf16, {64, 256}}}, w{{DType::bf16, {128, 256}}};
+  for (const OpKind op : {OpKind::linear, OpKind::dual_linear}) {
+    const bool dual = op == OpKind::dual_linear;
+    const Problem problem = problem_of(op, dual ? Case{"", {x, w, w}} : Case{"", {x, w}});
+    for (std::size_t repeated = 0; repeated < (dual ? 3 : 2); ++repeated) {
+      NullLaunches null(problem, kernel_named(op, dual ? "gemm.dual_linear.hopper" : "gemm.linear.hopper"));
+      std::vector<TensorView> inputs = null.inputs();
+      inputs[repeated].strides[0] = 0;
+      const std::vector<RecordedLaunch> launches = null.launch(inputs, null.outputs());
+      ASSERT_EQ(launches.size(), 1u);
+      EXPECT_EQ(launches[0].program, "gemm/general") << "operand " << repeated << " of " << definition(op).name;
+    }
+  }
+}
+
 /// Launches of paged attention on a cache of 2048 pages, with the queries of a sequence that each one takes.
 std::vector<std::string> attention_launches(std::int64_t tokens, std::int64_t sequences, bool with_starts = true, std::int64_t q_padding = 0) {
   const CaseOperand q{{DType::bf16, {tokens, 32, 128}}}, cache{{DType::bf16, {2048, 8, 16, 128}}}, tables{{DType::i32, {sequences, 256}}},

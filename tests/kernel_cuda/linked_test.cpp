@@ -1,13 +1,11 @@
 // Products, row kernels and attention in one linked launch: bodies of unlike width, two instances of one body, and instances that need the results of others.
 #include "tests/kernel_cuda/linked_launch.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 
 #include <deque>
 
 namespace cermet {
 namespace {
-
-CaseOperand real(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal()}; }
-CaseOperand weight(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal(), 0, true}; }
 
 /// Twelve sequences of one query each, so that the blocks of decoding attention share spans.
 Case paged_attention() {
@@ -72,7 +70,7 @@ TEST(Linked, BodiesAreLinkedOnceWithoutSpills) {
                                                "gemm/hopper",    "rowwise/region",   "sampling/argmax"};
   for (std::size_t i = 0; i < programs.size(); ++i) EXPECT_EQ(short_name(programs[i]), expected[i]);
   jit::DiskCache none("", 0);
-  const jit::LinkedImage image = jit::link_tasks(programs, "sm_90a", nullptr, {nullptr, &none, 2});
+  const jit::LinkedImage image = jit::link_tasks(programs, *device->target(), nullptr, {nullptr, &none, 2});
   EXPECT_EQ(image.bodies, (std::vector<std::uint32_t>{0, 1, 2, 3, 3, 0, 4}));
   for (const char* complaint : {"warning", "serialized", "Function properties for cermet_task_"})
     EXPECT_EQ(image.image.log.find(complaint), std::string::npos) << image.image.log;
@@ -92,7 +90,7 @@ TEST_P(LinkedOn, OneLaunchGivesTheBitsOfSeparateOnes) {
   for (PlannedCase& one : cases.planned) one.plan.enqueue(*gpu.stream);
   for (PlannedCase& one : cases.planned) expected.push_back(one.bytes());
 
-  const jit::LinkedImage image = jit::link_tasks(cases.programs(), gpu.device->target()->architecture());
+  const jit::LinkedImage image = jit::link_tasks(cases.programs(), *gpu.device->target());
   const LoadedFunction loaded = gpu.device->load(image.image.bytes, jit::entry_name, image.threads, image.shared_bytes);
   ASSERT_GT(loaded.blocks_per_multiprocessor, 0);
   const jit::LinkedTable table = cases.table(image, static_cast<std::uint32_t>(GetParam()));

@@ -11,7 +11,7 @@
 namespace cermet {
 namespace {
 
-const Kernel* kernel_of(const Region& region) {
+const Kernel* taking_kernel(const Region& region) {
   for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))
     if (kernel->fuses && !kernel->declines(region)) return kernel;
   return nullptr;
@@ -45,7 +45,7 @@ TEST(RegionLaunches, OfRowReductions) {
     for (const std::int64_t padding : {0, 16, 3}) {
       SCOPED_TRACE(fmt::format("{}, padding {}", name, padding));
       const RowProgram program = row_program(region).program;
-      NullLaunches null(region, *kernel_of(region));
+      NullLaunches null(region, *taking_kernel(region));
       const std::vector<TensorView> inputs = null.inputs(), outputs = null.outputs(padding);
       std::int64_t rows = 1;
       for (std::size_t i = 0; i + 1 < program.dims.size(); ++i) rows *= program.dims[i].constant();
@@ -88,7 +88,7 @@ TEST(RegionLaunches, OfElementwiseOperators) {
   for (const auto& [name, region] : pointwise_regions(device->target())) {
     SCOPED_TRACE(name);
     const TileProgram program = pointwise_program(region).program;
-    NullLaunches null(region, *kernel_of(region));
+    NullLaunches null(region, *taking_kernel(region));
     const std::vector<TensorView> inputs = null.inputs(), outputs = null.outputs();
     null.stream->on_params = [&](const void* data) {
       const auto& p = *static_cast<const pointwise::RegionParams*>(data);

@@ -4,7 +4,7 @@
 namespace cermet {
 namespace {
 
-std::vector<EpilogueCase> cases() {
+std::vector<EpilogueCase> residual_cases() {
   constexpr DType bf16 = DType::bf16, f16 = DType::f16, f32 = DType::f32;
   std::vector<EpilogueCase> list;
   const auto sum = [](TensorType other) { return After{{OpKind::add, std::move(other), true}, normal()}; };
@@ -43,7 +43,7 @@ std::vector<EpilogueCase> cases() {
 class EpilogueScaledResidual : public testing::TestWithParam<EpilogueCase> {};
 TEST_P(EpilogueScaledResidual, AgreesWithTheReferences) { expect_agrees(GetParam()); }
 TEST_P(EpilogueScaledResidual, IsTakenByEveryFamily) { expect_taken(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Epilogue, EpilogueScaledResidual, testing::ValuesIn(cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Epilogue, EpilogueScaledResidual, testing::ValuesIn(residual_cases()), name_of_case);
 
 }  // namespace
 }  // namespace cermet

@@ -1,6 +1,7 @@
 // A small case for each kernel that keeps operands in shared memory, one test each: few enough accesses for racecheck, which is a hundred times slower.
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/kernel_cuda/operands.hpp"
 
 namespace cermet {
 namespace {
@@ -10,12 +11,6 @@ struct SmallCase {
   std::string_view kernel, program;  ///< that it is to take, and the program that runs last
   Case recipe;
 };
-
-CaseOperand real(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, normal()}; }
-CaseOperand weight(DType t, std::vector<Dim> dims) { return {{t, std::move(dims)}, t == DType::i8 ? integers(-128, 127) : normal(), 0, true}; }
-CaseOperand codes(std::vector<Dim> dims) { return {{DType::i8, std::move(dims)}, integers(-128, 127)}; }
-CaseOperand scale(std::vector<Dim> dims) { return {{DType::f32, std::move(dims)}, uniform(0.001, 0.02)}; }
-Attributes to(std::string_view dtype) { return {{"out_dtype", std::string(dtype)}}; }
 
 void add_products(std::vector<SmallCase>& list) {
   constexpr DType bf16 = DType::bf16, f32 = DType::f32, i8 = DType::i8;

@@ -2,6 +2,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/support/every_operator.hpp"
 
 namespace cermet {
 namespace {
@@ -77,12 +78,6 @@ TEST_P(CudaSymbolic, ComputesAsForTheNumber) {
           << op.name << " case " << recipe.name << ", kernel " << kernel->name;
     }
   }
-}
-
-std::vector<const OpDefinition*> every_operator() {
-  std::vector<const OpDefinition*> list;
-  for (const OpDefinition& op : all_operators()) list.push_back(&op);
-  return list;
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, CudaSymbolic, testing::ValuesIn(every_operator()), [](const auto& test) { return std::string(test.param->name); });

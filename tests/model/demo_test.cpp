@@ -51,7 +51,7 @@ TEST(Demo, PromptsContinueAsInTransformers) {
   }
 }
 
-/// 30 windows; the whole 152 are `cermet eval --chars 260000` and the long test below.
+/// 30 windows; the whole 152 are `cermet eval --chars 260000`, and in the long test below.
 TEST(Demo, Bf16PerplexityIsWithinThreeTenthsOfAPercentOfFloat32) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(40000));
@@ -91,17 +91,21 @@ TEST(Demo, ACacheIsOfCodesOrOfTheOperandsType) {
   EXPECT_EQ(error_text([&] { Engine::load(demo, options); }), "kv_cache: expected i8 or f8_e4m3, found f8_e5m2");
 }
 
-TEST(Demo, Float32PerplexityIsThatOfTransformers) {
+void expect_perplexity_of_transformers(std::string_view entry) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
-  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(260000));
+  const JsonDocument document = JsonDocument::read(demo / "reference.json");
+  const Json reference = document.root().at(entry);
+  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(static_cast<std::size_t>(reference.at("file_chars").as_integer())));
   Engine engine = load(DType::f32);
   const Perplexity found = evaluate(engine, ids, 512);
-  const JsonDocument document = JsonDocument::read(demo / "reference.json");
-  const Json reference = document.root().at("perplexity");
   EXPECT_EQ(found.tokens, reference.at("tokens").as_integer());
   // Near enough to tell float32 rotary frequencies from those rounded to bf16, which are 1.2e-5 of it away.
   EXPECT_NEAR(found.value, reference.at("value").as_number(), 1e-5 * found.value);
 }
+
+TEST(Demo, Float32PerplexityOfTheStartIsThatOfTransformers) { expect_perplexity_of_transformers("perplexity_of_start"); }
+
+TEST(LongDemo, Float32PerplexityIsThatOfTransformers) { expect_perplexity_of_transformers("perplexity"); }
 
 }  // namespace
 }  // namespace cermet

@@ -142,6 +142,41 @@ TEST(GenerateBatch, EndsAtStopTokensAndWhenCancelled) {
   EXPECT_FALSE(generator.step());
 }
 
+/// In the middle of a pass: the request whose token it is, one whose token of the same pass was taken, one whose is not, and one that waits for a place.
+TEST(GenerateBatch, CancelsFromWithinAnEvent) {
+  Engine engine = load(references / "llama-gqa-f32", DType::f32, 4);
+  std::vector<BatchRequest> requests(6, BatchRequest{{}, {}});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt = {static_cast<std::int32_t>(5 + i), 6, 7};
+    requests[i].options.max_new_tokens = 8;
+  }
+  const Results alone = run_alone(engine, requests);
+  Results results(requests.size());
+  std::vector<int> ended(requests.size());
+  BatchGenerator* running = nullptr;
+  std::vector<std::size_t> seen(requests.size());
+  const auto on_token = [&](std::size_t i, std::int32_t) {
+    EXPECT_EQ(ended[i], 0) << "a token after the end of request " << i;
+    if (++seen[i] == 3 && i == 1)
+      for (const std::size_t other : {1, 0, 2, 4}) running->cancel(other);
+  };
+  BatchGenerator generator(engine, {on_token, [&](std::size_t i, const Generation& result) {
+                                      ++ended[i];
+                                      results[i] = result;
+                                    }});
+  running = &generator;
+  for (const BatchRequest& request : requests) generator.add(request);
+  while (generator.step()) {
+  }
+  EXPECT_EQ(generator.pending(), 0u);
+  EXPECT_EQ(ended, std::vector<int>(requests.size(), 1));
+  const std::size_t tokens[] = {3, 3, 2, 8, 0, 8};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(results[i].end, tokens[i] < 8 ? Generation::End::cancelled : Generation::End::length) << i;
+    EXPECT_EQ(results[i].ids, std::vector(alone[i].ids.begin(), alone[i].ids.begin() + static_cast<std::ptrdiff_t>(tokens[i]))) << i;
+  }
+}
+
 /// The pass that failed counts as computed, so that another one would miss its tokens.
 TEST(GenerateBatch, RefusesToGoOnAfterAStepThatThrew) {
   Engine engine = load(references / "llama-gqa-f32", DType::f32, 2);

@@ -82,7 +82,9 @@ double seconds_for(std::int64_t experts) {
 }
 
 TEST(QuantizationLimits, ModulesListedByNameTakeLinearTime) {
-  const double few = std::min(seconds_for(104), seconds_for(104)), many = std::min(seconds_for(1040), seconds_for(1040));  // 10,000 and 100,000 modules
+  // What runs beside a measurement only adds to it, so that the least of several is near the work itself; more are taken while it does not fit.
+  double few = seconds_for(104), many = seconds_for(1040);  // 10,000 and 100,000 modules
+  for (int turn = 1; turn < 2 || (turn < 8 && many >= 40 * few); ++turn) few = std::min(few, seconds_for(104)), many = std::min(many, seconds_for(1040));
   EXPECT_LT(many, 40 * few) << "linear: 10 times, and more where hash tables leave the cache; quadratic: 100 times";
 }
 

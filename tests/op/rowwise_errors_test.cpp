@@ -13,7 +13,7 @@ struct Refusal {
   std::string message;
 };
 
-std::string message_of(const Refusal& refusal) {
+std::string refusal_of(const Refusal& refusal) {
   try {
     make_problem(definition(refusal.kind), refusal.operands, refusal.attributes);
   } catch (const Error& error) {
@@ -43,7 +43,7 @@ TEST(Refusals, Normalization) {
        {},
        "rms_norm_quant: operand 4 (offset): expected nothing without a scale, found f32[]"},
   };
-  for (const Refusal& refusal : refusals) EXPECT_EQ(message_of(refusal), refusal.message);
+  for (const Refusal& refusal : refusals) EXPECT_EQ(refusal_of(refusal), refusal.message);
 }
 
 TEST(Refusals, ActivationAndPosition) {
@@ -77,7 +77,7 @@ TEST(Refusals, ActivationAndPosition) {
        "rope: operand 4 (positions): expected dimensions [5] (the leading ones of q), found i32[4]"},
       {OpKind::rope, {q, k, table, table, TensorType{f32, {5}}}, {}, "rope: operand 4 (positions): expected i32 or i64, found f32"},
   };
-  for (const Refusal& refusal : refusals) EXPECT_EQ(message_of(refusal), refusal.message);
+  for (const Refusal& refusal : refusals) EXPECT_EQ(refusal_of(refusal), refusal.message);
 }
 
 TEST(Refusals, Quantization) {
@@ -109,7 +109,7 @@ TEST(Refusals, Quantization) {
        {{"quantization", "static"}},
        "dequant_swiglu_quant: attribute 'quantization': expected \"dynamic\" without smooth, which is the static scale, found \"static\""},
   };
-  for (const Refusal& refusal : refusals) EXPECT_EQ(message_of(refusal), refusal.message);
+  for (const Refusal& refusal : refusals) EXPECT_EQ(refusal_of(refusal), refusal.message);
 }
 
 TEST(Refusals, Elementwise) {
@@ -121,7 +121,7 @@ TEST(Refusals, Elementwise) {
       {OpKind::add, {TensorType{f32, {4}}, TensorType{bf16, {4}}}, {}, "add: operand 1 (b): expected f32 (that of a), found bf16"},
       {OpKind::exp, {TensorType{i32, {4}}}, {}, "exp: operand 0 (x): expected f16, bf16 or f32, found i32"},
   };
-  for (const Refusal& refusal : refusals) EXPECT_EQ(message_of(refusal), refusal.message);
+  for (const Refusal& refusal : refusals) EXPECT_EQ(refusal_of(refusal), refusal.message);
 }
 
 TEST(Inference, KeepsSymbolicTokens) {

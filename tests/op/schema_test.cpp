@@ -5,6 +5,7 @@
 #include <set>
 
 #include "op/operator.hpp"
+#include "tests/support/every_operator.hpp"
 
 namespace cermet {
 namespace {
@@ -91,12 +92,6 @@ TEST_P(Schema, IsFoundByNameAndKind) {
 TEST(Schema, UnknownNamesAreNotFound) {
   EXPECT_EQ(find_operator("no_such_operator"), nullptr);
   EXPECT_EQ(find_operator(""), nullptr);
-}
-
-std::vector<const OpDefinition*> every_operator() {
-  std::vector<const OpDefinition*> list;
-  for (const OpDefinition& op : all_operators()) list.push_back(&op);
-  return list;
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Schema, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "op/operator.hpp"
+#include "tests/support/every_operator.hpp"
 
 namespace cermet {
 namespace {
@@ -65,12 +66,6 @@ TEST_P(Symbolic, AgreesWithNumbers) {
   }
   if (known_first_dimension.contains(op.name)) EXPECT_EQ(agreed, 0);
   else EXPECT_GT(agreed, 0) << "no case may have a symbolic first dimension";
-}
-
-std::vector<const OpDefinition*> every_operator() {
-  std::vector<const OpDefinition*> list;
-  for (const OpDefinition& op : all_operators()) list.push_back(&op);
-  return list;
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Symbolic, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });

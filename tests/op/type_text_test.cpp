@@ -9,7 +9,7 @@ namespace {
 
 /// Message of the error that parsing throws; "" when it throws none.
 template <class Parse>
-std::string message_of(Parse parse) {
+std::string parse_error(Parse parse) {
   try {
     parse();
   } catch (const Error& error) {
@@ -32,20 +32,20 @@ TEST(ParseDim, ReadsWhatToStringWrites) {
 }
 
 TEST(ParseDim, NamesWhatIsWrong) {
-  EXPECT_EQ(message_of([] { parse_dim("-3"); }), "dimension \"-3\": expected a dimension (an integer or a symbol) at column 1, found \"-3\"");
-  EXPECT_EQ(message_of([] { parse_dim(""); }), "dimension \"\": expected a dimension (an integer or a symbol) at column 1, found the end");
-  EXPECT_EQ(message_of([] { parse_dim("T+"); }), "dimension \"T+\": expected a dimension (an integer or a symbol) at column 3, found the end");
-  EXPECT_EQ(message_of([] { parse_dim("T+-1"); }), "dimension \"T+-1\": expected a dimension (an integer or a symbol) at column 3, found \"-1\"");
-  EXPECT_EQ(message_of([] { parse_dim("8*"); }), "dimension \"8*\": expected a dimension (an integer or a symbol) at column 3, found the end");
-  EXPECT_EQ(message_of([] { parse_dim("4x"); }), "dimension \"4x\": expected nothing more at column 2, found \"x\"");
-  EXPECT_EQ(message_of([] { parse_dim("round(T/2)"); }),
+  EXPECT_EQ(parse_error([] { parse_dim("-3"); }), "dimension \"-3\": expected a dimension (an integer or a symbol) at column 1, found \"-3\"");
+  EXPECT_EQ(parse_error([] { parse_dim(""); }), "dimension \"\": expected a dimension (an integer or a symbol) at column 1, found the end");
+  EXPECT_EQ(parse_error([] { parse_dim("T+"); }), "dimension \"T+\": expected a dimension (an integer or a symbol) at column 3, found the end");
+  EXPECT_EQ(parse_error([] { parse_dim("T+-1"); }), "dimension \"T+-1\": expected a dimension (an integer or a symbol) at column 3, found \"-1\"");
+  EXPECT_EQ(parse_error([] { parse_dim("8*"); }), "dimension \"8*\": expected a dimension (an integer or a symbol) at column 3, found the end");
+  EXPECT_EQ(parse_error([] { parse_dim("4x"); }), "dimension \"4x\": expected nothing more at column 2, found \"x\"");
+  EXPECT_EQ(parse_error([] { parse_dim("round(T/2)"); }),
             "dimension \"round(T/2)\": expected floor, ceil, min or max before the '(' at column 7, found \"T/2)\"");
-  EXPECT_EQ(message_of([] { parse_dim("ceil(T)"); }), "dimension \"ceil(T)\": expected '/' at column 7, found \")\"");
-  EXPECT_EQ(message_of([] { parse_dim("min(T)"); }), "dimension \"min(T)\": expected ',' at column 6, found \")\"");
-  EXPECT_EQ(message_of([] { parse_dim("ceil(T/0)"); }), "dimension (T-1) / (0): expected a positive divisor");
-  EXPECT_EQ(message_of([] { parse_dim("(T"); }), "dimension \"(T\": expected ')' at column 3, found the end");
-  EXPECT_NE(message_of([] { parse_dim(std::string(100000, '(')); }).find("at most 32 levels of nesting"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_dim("9223372036854775808"); }).find("below 2^63"), std::string::npos);
+  EXPECT_EQ(parse_error([] { parse_dim("ceil(T)"); }), "dimension \"ceil(T)\": expected '/' at column 7, found \")\"");
+  EXPECT_EQ(parse_error([] { parse_dim("min(T)"); }), "dimension \"min(T)\": expected ',' at column 6, found \")\"");
+  EXPECT_EQ(parse_error([] { parse_dim("ceil(T/0)"); }), "dimension (T-1) / (0): expected a positive divisor");
+  EXPECT_EQ(parse_error([] { parse_dim("(T"); }), "dimension \"(T\": expected ')' at column 3, found the end");
+  EXPECT_NE(parse_error([] { parse_dim(std::string(100000, '(')); }).find("at most 32 levels of nesting"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_dim("9223372036854775808"); }).find("below 2^63"), std::string::npos);
 }
 
 TEST(ParseTensorType, ReadsWhatToStringWrites) {
@@ -55,15 +55,15 @@ TEST(ParseTensorType, ReadsWhatToStringWrites) {
 }
 
 TEST(ParseTensorType, NamesWhatIsWrong) {
-  const std::string unknown = message_of([] { parse_tensor_type("float[2]"); });
+  const std::string unknown = parse_error([] { parse_tensor_type("float[2]"); });
   EXPECT_EQ(unknown.substr(0, 53), "type \"float[2]\": expected an element type (bool, u8, ");
   EXPECT_NE(unknown.find("at column 1, found \"float[2]\""), std::string::npos);
-  EXPECT_EQ(message_of([] { parse_tensor_type("f32"); }), "type \"f32\": expected '[' at column 4, found the end");
-  EXPECT_EQ(message_of([] { parse_tensor_type("f32[2"); }), "type \"f32[2\": expected ']' at column 6, found the end");
-  EXPECT_NE(message_of([] { parse_tensor_type("f32[2,]"); }).find("expected a dimension"), std::string::npos);
-  EXPECT_EQ(message_of([] { parse_tensor_type("f32[2] x"); }), "type \"f32[2] x\": expected nothing more at column 8, found \"x\"");
-  EXPECT_NE(message_of([] { parse_tensor_type("f32[1,1,1,1,1,1,1,1,1]"); }).find("at most 8 dimensions"), std::string::npos);
-  EXPECT_EQ(message_of([] { parse_tensor_type("f32[\n\x01]"); }).find_first_of("\n\x01"), std::string::npos);
+  EXPECT_EQ(parse_error([] { parse_tensor_type("f32"); }), "type \"f32\": expected '[' at column 4, found the end");
+  EXPECT_EQ(parse_error([] { parse_tensor_type("f32[2"); }), "type \"f32[2\": expected ']' at column 6, found the end");
+  EXPECT_NE(parse_error([] { parse_tensor_type("f32[2,]"); }).find("expected a dimension"), std::string::npos);
+  EXPECT_EQ(parse_error([] { parse_tensor_type("f32[2] x"); }), "type \"f32[2] x\": expected nothing more at column 8, found \"x\"");
+  EXPECT_NE(parse_error([] { parse_tensor_type("f32[1,1,1,1,1,1,1,1,1]"); }).find("at most 8 dimensions"), std::string::npos);
+  EXPECT_EQ(parse_error([] { parse_tensor_type("f32[\n\x01]"); }).find_first_of("\n\x01"), std::string::npos);
 }
 
 TEST(ParseAttributeValue, ReadsWhatToStringWrites) {
@@ -92,18 +92,18 @@ TEST(ParseAttributeValue, ReadsWhatToStringWrites) {
 }
 
 TEST(ParseAttributeValue, NamesWhatIsWrong) {
-  EXPECT_NE(message_of([] { parse_attribute_value("\"open"); }).find("expected a string in quotes with its closing one"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value("\"a\\q\""); }).find("in which a backslash comes before one of"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value("[1, x]"); }).find("expected a number at column 5"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value("maybe"); }).find("expected true, false, a number"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value(""); }).find("found the end"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("\"open"); }).find("expected a string in quotes with its closing one"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("\"a\\q\""); }).find("in which a backslash comes before one of"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("[1, x]"); }).find("expected a number at column 5"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("maybe"); }).find("expected true, false, a number"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value(""); }).find("found the end"), std::string::npos);
   EXPECT_EQ(parse_attribute_value("[1, 0.5]"), AttributeValue(Floats{1, 0.5}));
-  EXPECT_NE(message_of([] { parse_attribute_value("[\"a\", 1]"); }).find("expected a string in quotes at column 7"), std::string::npos);
-  EXPECT_EQ(message_of([] { parse_attribute_value("tensor f32[2] 0x00"); }), "tensor f32[2]: expected 8 bytes, found 1");
-  EXPECT_EQ(message_of([] { parse_attribute_value("tensor f32[T] 0x00"); }), "tensor: expected constant dimensions, found f32[T]");
-  EXPECT_NE(message_of([] { parse_attribute_value("tensor u8[1] 0x0g"); }).find("expected two hexadecimal digits for each byte"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value("tensor u8[1] 7"); }).find("expected bytes such as 0x0000803f at column 14"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_attribute_value("truer"); }).find("expected true, false, a number"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("[\"a\", 1]"); }).find("expected a string in quotes at column 7"), std::string::npos);
+  EXPECT_EQ(parse_error([] { parse_attribute_value("tensor f32[2] 0x00"); }), "tensor f32[2]: expected 8 bytes, found 1");
+  EXPECT_EQ(parse_error([] { parse_attribute_value("tensor f32[T] 0x00"); }), "tensor: expected constant dimensions, found f32[T]");
+  EXPECT_NE(parse_error([] { parse_attribute_value("tensor u8[1] 0x0g"); }).find("expected two hexadecimal digits for each byte"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("tensor u8[1] 7"); }).find("expected bytes such as 0x0000803f at column 14"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_attribute_value("truer"); }).find("expected true, false, a number"), std::string::npos);
 }
 
 TEST(ParseCall, ReadsOperandsAndAttributes) {
@@ -119,10 +119,10 @@ TEST(ParseCall, ReadsOperandsAndAttributes) {
 }
 
 TEST(ParseCall, NamesWhatIsWrong) {
-  EXPECT_NE(message_of([] { parse_call("(f32[2])"); }).find("expected an operator's name at column 1"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_call("f(f32[2]"); }).find("expected ')' at column 9, found the end"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_call("f(f32[2]) {axis}"); }).find("expected '=' at column 16"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_call("f(f32[2]) {axis = 1"); }).find("expected '}'"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_call("(f32[2])"); }).find("expected an operator's name at column 1"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_call("f(f32[2]"); }).find("expected ')' at column 9, found the end"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_call("f(f32[2]) {axis}"); }).find("expected '=' at column 16"), std::string::npos);
+  EXPECT_NE(parse_error([] { parse_call("f(f32[2]) {axis = 1"); }).find("expected '}'"), std::string::npos);
 }
 
 }  // namespace

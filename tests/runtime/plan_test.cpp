@@ -42,10 +42,13 @@ TEST(Plan, KeepsParametersAndRangesOfLaunches) {
   plan.add_program(launch, small);
   plan.add_program(launch, large);
   plan.add_fill(memory, 1, 16);
-  ASSERT_EQ(plan.launches().size(), 3u);
+  launch.shape.cluster = 2;
+  plan.add_program(launch, small);
+  ASSERT_EQ(plan.launches().size(), 4u);
   EXPECT_EQ(plan.launches()[0].step, 4u);
   EXPECT_TRUE(plan.launches()[1].is_linkable());
   EXPECT_FALSE(plan.launches()[2].is_linkable());
+  EXPECT_FALSE(plan.launches()[3].is_linkable()) << "it has clusters";
   EXPECT_EQ(plan.parameters(plan.launches()[0]).size(), 3u);
   EXPECT_EQ(plan.parameters(plan.launches()[0])[2], std::byte{3}) << "kept where the memory has grown since";
   EXPECT_EQ(plan.parameters(plan.launches()[1])[0], std::byte{9});

@@ -17,6 +17,7 @@ INTEGERS = {f'{kind}{bits}': ((-(1 << bits - 1), (1 << bits - 1) - 1) if kind ==
 FP8 = ('f8_e4m3', 'f8_e5m2')
 REAL = ('f32', 'bf16', 'f16')
 UNIT = 2.0 ** -24  # half a unit in the last place of float32, relative
+OF_DOUBLE = 2.0 ** -28  # allowed errors of results that are computed in double, in those of float32
 
 
 def round_float(dtype, value):
@@ -97,7 +98,7 @@ def attribute(value):
         return repr(value)
     if isinstance(value, str):
         return f'"{value}"'
-    return str(list(value)) if isinstance(value, (list, tuple)) else str(value)
+    return f'[{", ".join(map(attribute, value))}]' if isinstance(value, (list, tuple)) else str(value)
 
 
 def documented_defaults():
@@ -106,7 +107,7 @@ def documented_defaults():
     for line in pathlib.Path('docs/reference/operators.md').read_text().split('\n'):
         if line.startswith('### '):
             op = line[4:]
-        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints) \| `(.*?)` \|', line):
+        elif match := re.match(r'\| `(\w+)` \| (?:bool|int|float|string|ints|floats|strings) \| `(.*?)` \|', line):
             defaults[op, match[1]] = match[2]
     return defaults
 
@@ -131,7 +132,7 @@ class Cases:
                 self.lines.append(' '.join(['  constant' if index in constant else '  in', *(number(v, tensor.dtype) for v in tensor.values)]))
         for index, tensor in enumerate(outputs):
             relative, fixed = (x[index] if isinstance(x, (list, tuple)) else x for x in (within, absolute))
-            digits = 10 if relative or fixed > 2.0 ** -126 else None  # references are allowed a 64th of these errors
+            digits = 10 if (relative or fixed > 2.0 ** -126) and tensor.dtype != 'f64' else None  # references are allowed a 64th of these errors
             elements = (number(v, tensor.dtype, digits) for v in tensor.values)
             self.lines.append(' '.join([f'  out {str(tensor).replace(" ", "")} {relative:.3g} {fixed:.3g}:', *elements]))
 

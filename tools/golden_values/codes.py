@@ -25,6 +25,28 @@ def plain(c, draw):
         quantize(c, Tensor('f32', [], (0, 3)), Tensor('f32', 1.0, ()), **target)
 
 
+WHOLE = ('i8', 'u8', 'i16', 'u16')
+
+
+def zero_points(c, draw):
+    """quantize and dequantize as ONNX has them."""
+    for dtype in WHOLE:
+        target = {} if dtype == 'i8' else {'out_dtype': dtype}
+        quantize(c, Tensor('f32', EDGES), Tensor('f32', 1.0, ()), **target)
+        quantize(c, Tensor('f32', EDGES), Tensor('f32', [2.0]), None, Tensor(dtype, [3]), **target)
+        for x, (shape, scale) in zip(REAL, (((2, 3, 5), (3, 1)), ((2, 7), (2, 1)), ((2, 2, 2, 3), (2, 1, 2, 3)))):
+            s, z = draw.uniform('f32', scale, 0.02, 3), draw.integers('i32', scale, 0, 100)
+            quantize(c, draw.normal(x, shape, 90), s, None, Tensor(dtype, z.values, scale), **target)
+            quantize(c, draw.normal(x, shape, 90), s, draw.normal('f32', scale, 9), Tensor(dtype, z.values, scale), mode='mul', **target)
+            q = Tensor(dtype, draw.integers('i32', shape, -100 if dtype[0] == 'i' else 0, 120).values, shape)
+            dequantize(c, q, s, Tensor(dtype, z.values, scale), granularity='broadcast')
+            dequantize(c, q, s, granularity='broadcast', out_dtype=x)
+        dequantize(c, Tensor(dtype, [[1, 2, 100]]), Tensor('f32', [0.25]), Tensor(dtype, [7]))
+    for dtype in FP8:
+        quantize(c, Tensor('f32', EDGES), Tensor('f32', 1.0, ()), out_dtype=dtype, saturate=False)
+        dequantize(c, draw.normal(dtype, (3, 4), 30), draw.uniform('f32', (3, 1), 0.1, 2), granularity='broadcast')
+
+
 def dynamic(c, draw):
     rows = Tensor('f32', [[0.0] * 5, [1, NAN, 2, 3, 4], [1, INF, -2, 3, 0], [127, 0.5, 1.5, -2.5, -63.5], [1e-40, -2e-40, 1e-42, 0, 0], [3e38, -3e38, 1, 0, 1e37],
                           [-1, -2, -3, -4, -5], [1, 2, 3, 4, 5], [-0.0, 0, 0, 0, 0]])
@@ -95,4 +117,5 @@ def cases():
     c, draw = Cases(), Draw(7)
     for part in (plain, dynamic, back, fused):
         part(c, draw)
+    zero_points(c, Draw(17))
     return c

@@ -4,7 +4,7 @@ import math
 import numpy
 
 from . import functions
-from .case import Cases, Draw, Tensor, UNIT, exact
+from .case import INTEGERS, OF_DOUBLE, Cases, Draw, Tensor, UNIT, exact
 
 
 def dot(a, b):
@@ -52,6 +52,16 @@ def matmul(cases, a, b, transpose_a=False, transpose_b=False, **attributes):
     cases.add('matmul', [a, b], [exact(attributes.get('out_dtype', a.dtype), y)], 0, bound(left.shape[-1], magnitude) or 2.0 ** -149, **attributes)
 
 
+def unmixed_matmul(cases, a, b):
+    """Of f64, or of integers, which wrap."""
+    y = a.objects @ b.objects
+    if a.dtype == 'f64':
+        terms = float((abs(a.array) @ abs(b.array)).max())
+        return cases.add('matmul', [a, b], [exact('f64', y)], 0, bound(a.shape[-1], terms) * OF_DOUBLE)
+    low, high = INTEGERS[a.dtype]
+    cases.add('matmul', [a, b], [Tensor(a.dtype, [(v - low) % (high - low + 1) + low for v in y.reshape(-1)], y.shape)])
+
+
 def dual_linear(cases, x, gate, up, biases=(None, None), constant=(), **attributes):
     activation = functions.ACTIVATIONS[attributes.get('activation', 'silu')]
     g, g_size = rows_times(x.array, gate.array)
@@ -97,4 +107,10 @@ def cases():
     for x, w, out in (('bf16', 'bf16', {}), ('f16', 'f16', {'out_dtype': 'f32'}), ('f32', 'bf16', {'out_dtype': 'f16'}), ('bf16', 'f32', {'out_dtype': 'bf16'})):
         for m in (1, 5):
             dual_linear(c, draw.normal(x, (m, 17)), draw.normal(w, (6, 17)), draw.normal(w, (6, 17)), constant=(1, 2), **out)
+    more = Draw(23)
+    unmixed_matmul(c, more.normal('f64', (2, 3, 8)), more.normal('f64', (8, 5)))
+    for dtype in ('i32', 'u32', 'i64', 'u64'):
+        low, high = INTEGERS[dtype]
+        unmixed_matmul(c, Tensor(dtype, [[high, 1, 2], [low, high, 7]]), Tensor(dtype, [[1, 2, high, 3], [5, 0, high, low], [1, 1, 9, 65537]]))
+        unmixed_matmul(c, more.integers(dtype, (2, 3, 8), 0, 2000000000), more.integers(dtype, (2, 8, 5), 0, 2000000000))
     return c

@@ -82,10 +82,22 @@ def dynamic_quant(c, x, smooth=None, groups=None, **attributes):
     c.add('dynamic_quant', operands, [q, scale] + ([zero] if attributes.get('asymmetric') else []), **attributes)
 
 
-def quantize(c, x, scale, offset=None, **attributes):
+def unsaturated(v, out):
+    """Values beyond the largest of fp8: what the format has there."""
+    half_a_step_more = {'f8_e4m3': 464.0, 'f8_e5m2': 61440.0}[out]
+    if out == 'f8_e4m3':
+        return [math.nan if abs(x) > half_a_step_more else x for x in v]
+    return [math.copysign(math.inf, x) if abs(x) >= half_a_step_more else x for x in v]
+
+
+def quantize(c, x, scale, offset=None, zero_point=None, **attributes):
     out = attributes.get('out_dtype', 'i8')
     v = quantized(x.array, scale.array, None if offset is None else offset.array, attributes.get('mode', 'div'))
-    c.add('quantize', [x, scale] + ([offset] if offset else []), [Tensor(out, codes_of(v, out), x.shape)], **attributes)
+    if zero_point is not None:
+        v = numpy.rint(v) + f32(zero_point.array)
+    if not attributes.get('saturate', True):
+        v = f32(unsaturated(v.reshape(-1), out))
+    c.add('quantize', trimmed([x, scale, offset, zero_point]), [Tensor(out, codes_of(v, out), x.shape)], **attributes)
 
 
 def dequantize(c, q, scale, offset=None, **attributes):

@@ -6,7 +6,7 @@ import mpmath
 import numpy
 from mpmath import mpf
 
-from .case import FLOATS, INTEGERS, UNIT, Cases, Draw, Tensor, clamp, exact
+from .case import FLOATS, INTEGERS, OF_DOUBLE, UNIT, Cases, Draw, Tensor, clamp, exact
 
 INF, NAN = math.inf, math.nan
 
@@ -29,15 +29,15 @@ def softmax(c, x, **attributes):
     finite = [v for v in x.values if math.isfinite(v)]
     # x - max is rounded once in float32; the exponential grows that error by the difference, of which 104 at most is seen.
     spread = min(max(finite, default=0) - min(finite, default=0), 104)
-    units = x.shape[-1] + 12 + (0 if log else spread)
+    units = (x.shape[-1] + 12 + (0 if log else spread)) * (OF_DOUBLE if x.dtype == 'f64' else 1)
     c.add('softmax', [x], [exact(attributes.get('out_dtype', x.dtype), y, x.shape)], units, 2.0 ** -143 + (units * UNIT if log else 0), **attributes)
 
 
 def fold(op, dtype, values):
     """A reduction of a list of exact numbers."""
     n = len(values)
-    if dtype in INTEGERS:
-        low, high = INTEGERS[dtype]
+    if dtype in INTEGERS or dtype == 'bool':
+        low, high = INTEGERS.get(dtype, (0, 1))
         if op == 'prod':
             return functools.reduce(lambda a, b: clamp(dtype, a * b), values, 1)
         if op in ('max', 'min'):
@@ -65,8 +65,9 @@ def reduce(c, op, x, axes=(), **attributes):
     length = flat.shape[1]
     terms = max((math.fsum(abs(v) for v in row if math.isfinite(v)) for row in flat), default=0) if x.dtype in FLOATS else 0
     rounded = x.dtype in FLOATS and length > 1
-    within = {'prod': length + 1, 'mean': 1}.get(op, 0) if rounded else 0
-    absolute = (length + 1) * UNIT * terms / (length if op == 'mean' else 1) if rounded and op in ('sum', 'mean') else 2.0 ** -149 if x.dtype in FLOATS else 0
+    scale = OF_DOUBLE if x.dtype == 'f64' else 1
+    within = {'prod': length + 1, 'mean': 1}.get(op, 0) * scale if rounded else 0
+    absolute = (length + 1) * UNIT * scale * terms / (length if op == 'mean' else 1) if rounded and op in ('sum', 'mean') else 2.0 ** -149 if x.dtype in FLOATS else 0
     if axes:
         attributes['axes'] = list(axes)
     out = attributes.get('out_dtype', x.dtype)
@@ -92,6 +93,24 @@ def reductions(c, draw):
             reduce(c, op, Tensor(dtype, rows), (1,))
             reduce(c, op, Tensor(dtype, rows), (0,))
             reduce(c, op, Tensor(dtype, [], (2, 0)), (1,))
+
+
+def rare_reductions(c, draw):
+    for op in ('sum', 'mean', 'prod', 'max', 'min'):
+        for dtype in ('i8', 'u8', 'i16', 'u16', 'u32', 'u64'):
+            low, big = INTEGERS[dtype]
+            rows = [[1, 2, 3, 4], [big, big, 1, 5], [low, 2, 2, 0], [0, 0, 0, 1], [1, 2, 2, 1], [3, 0, 0, 3], [big, big, big, big], [7, 7, 7, 8]]
+            for axes in ((1,), (0,), ()):
+                reduce(c, op, Tensor(dtype, rows), axes)
+            reduce(c, op, Tensor(dtype, [], (2, 0)), (1,))
+        for shape, axes, settings in (((3, 7), (1,), {}), ((2, 3, 5), (0, 2), {'keepdims': True}), ((3, 7), (0,), {}), ((2, 0), (1,), {})):
+            reduce(c, op, draw.normal('f64', shape), axes, **settings)
+        for row in ([NAN, 1, 2], [INF, 1, -INF], [-INF, 1, 2]):
+            reduce(c, op, Tensor('f64', [row]), (1,))
+        if op in ('max', 'min'):
+            for axes in ((1,), (0,)):
+                reduce(c, op, Tensor('bool', [[0, 1, 0], [0, 0, 0], [1, 1, 1]]), axes)
+            reduce(c, op, Tensor('bool', [], (2, 0)), (1,))
 
 
 def running(c, x, axis=-1, exclusive=False, reverse=False):
@@ -173,4 +192,9 @@ def cases():
     running(c, Tensor('f32', [1, NAN, 2, INF, 1]))
     running(c, Tensor('f32', [1, INF, 2, -INF, 1]))
     choices(c, draw)
+    more = Draw(19)
+    for log in (False, True):
+        softmax(c, Tensor('f64', [[0, 0, -INF], [1000, 1000, 999], [NAN, 1, 2], [-INF, -INF, -INF], [INF, 1, 2]]), log=log)
+        softmax(c, more.normal('f64', (2, 19), 3), log=log)
+    rare_reductions(c, more)
     return c

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
+#include "op/quantization.hpp"
 
 namespace cermet {
 namespace {
@@ -23,7 +24,13 @@ constexpr std::string_view cache_attributes[] = {"layout"};
 
 /// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows are quantized by themselves.
 bool quantizes_rows(const Match& m) { return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor"; }
-bool is_unrounded(const Match& m) { return is_f32(m, "y"); }
+/// quantize as the operators that do it know it: one scale or one for each column, to formats that they write.
+bool quantizes_columns(const Match& m) {
+  const Attributes quantize = m.attributes(m.nodes.size() - 1);
+  const bool by_column = m.type("scale").rank() <= 1 && (!m.has("offset") || m.type("offset").rank() <= 1);
+  return by_column && quantize.flag("saturate") && code_types.contains(m.type("q").dtype);
+}
+bool is_unrounded(const Match& m) { return is_f32(m, "y") && quantizes_columns(m); }
 /// Of add_rms_norm, beside that: it normalizes the sum before its rounding for storage, as the quantizing one does.
 bool adds_and_quantizes_rows(const Match& m) { return quantizes_rows(m) && !m.attributes(0).flag("round_sum"); }
 bool adds_unrounded(const Match& m) { return is_unrounded(m) && !m.attributes(0).flag("round_sum"); }
@@ -49,6 +56,20 @@ Attributes added_norm(const Match& m) {
   a.set("out_dtype", dtype_of(m, "y"));
   if (is_f32(m, "sum")) a.set("round_sum", false);  // storing a float32 sum rounds nothing
   return a;
+}
+
+/// A vector of weights, one for each column. A narrower result would have been rounded before it was added.
+bool adds_bias(const Match& m) {
+  const bool is_weight = m.editor->value(m.at("b")).kind == ValueKind::constant && m.type("b").dims == Dims{m.type("w").dims[0]};
+  return is_weight && dtypes::real.contains(m.type("b").dtype) && is_f32(m, "y") && is_f32(m, "z");
+}
+Attributes with_attributes_of_product(const Match& m) { return m.attributes(0); }
+
+/// The reshapes join leading dimensions to rows, and part them again.
+bool keeps_rows(const Match& m) {
+  const Dims &x = m.type("x").dims, &a = m.type("a").dims, &y = m.type("y").dims, &z = m.type("z").dims;
+  if (x.empty() || a.empty() || y.empty() || z.size() != x.size()) return false;
+  return x.back() == a.back() && y.back() == z.back() && std::equal(x.begin(), x.end() - 1, z.begin());
 }
 
 bool is_dual(const Match& m) {
@@ -122,6 +143,9 @@ std::vector<Rule> make_rules() {
                 gated_dynamic),
       text_rule("gate-quantize", strict, "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)", is_unrounded,
                 gated_static),
+      text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias, with_attributes_of_product),
+      text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
+                [](const Match& m) { return m.attributes(1); }),
       text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",

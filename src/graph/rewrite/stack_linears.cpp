@@ -13,15 +13,17 @@ bool is_own_constant(const GraphEditor& editor, const Node& node, std::size_t op
   return id && editor.value(id).kind == ValueKind::constant && editor.uses(id).size() == 1 && !editor.is_output(id);
 }
 
-/// Whether two products may be one: the same rows, attributes and element types, weights and biases that are constants of their own.
+/// Whether two products may be one: the same rows, attributes and element types, weights that are constants of their own, and
+/// constant biases.
 bool fit_together(const GraphEditor& editor, const Node& a, const Node& b) {
   if (b.op != a.op || b.inputs[x_operand] != a.inputs[x_operand] || b.attributes != a.attributes) return false;
   if (!is_own_constant(editor, a, weight_operand) || !is_own_constant(editor, b, weight_operand)) return false;
   if (editor.value(a.inputs[weight_operand]).type.dtype != editor.value(b.inputs[weight_operand]).type.dtype) return false;
   const ValueId left = a.inputs[bias_operand], right = b.inputs[bias_operand];
   if (!left && !right) return true;
-  return is_own_constant(editor, a, bias_operand) && is_own_constant(editor, b, bias_operand) &&
-         editor.value(left).type.dtype == editor.value(right).type.dtype;
+  // A vector may be held twice: exporters write equal biases once.
+  const auto is_constant = [&](ValueId id) { return id && editor.value(id).kind == ValueKind::constant; };
+  return is_constant(left) && is_constant(right) && editor.value(left).type.dtype == editor.value(right).type.dtype;
 }
 
 ValueId stacked(GraphEditor& editor, const std::vector<NodeId>& nodes, std::size_t operand) {

@@ -1,8 +1,6 @@
 // Collectives over the stacked operands of one process: copies and reductions between slices of the stacked tensors.
 #include "op/collective.hpp"
 
-#include <cstring>
-
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/reduce/reduce.hpp"
 #include "kernel/kernel.hpp"

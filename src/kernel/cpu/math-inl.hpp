@@ -112,6 +112,54 @@ HWY_INLINE Real pow(Real a, Real b) {
   return per_lane(a, b, [](float x, float y) { return std::pow(x, y); });
 }
 
+/// Exact; the sign of a.
+HWY_INLINE Real trunc_mod(Real a, Real b) {
+  return per_lane(a, b, [](float x, float y) { return std::fmod(x, y); });
+}
+/// As numpy.mod: the sign of b.
+HWY_INLINE Real floor_mod(Real a, Real b) {
+  const Real rest = trunc_mod(a, b);
+  const Real other = select(rest < 0, select(b < 0, rest, rest + b), select(b < 0, rest + b, rest));
+  return select(rest == 0, with_sign_of(rest, b), other);
+}
+
+/// sin(x) / cos(x) is not accurate enough near the poles.
+HWY_INLINE Real tan(Real x) {
+  return per_lane(x, x, [](float v, float) { return std::tan(v); });
+}
+
+/// What a Highway function gives where `inside`, NaN elsewhere.
+HWY_INLINE Real where_defined(Condition inside, Real value) { return select(inside, value, Real(std::numeric_limits<float>::quiet_NaN())); }
+HWY_INLINE Real asin(Real x) { return where_defined(abs(x) <= 1, hn::Asin(FloatTag(), x.v)); }
+HWY_INLINE Real acos(Real x) { return where_defined(abs(x) <= 1, hn::Acos(FloatTag(), x.v)); }
+HWY_INLINE Real atan(Real x) { return where_defined(x == x, hn::Atan(FloatTag(), x.v)); }
+
+/// From e^(|x| / 2), which does not overflow before the result.
+HWY_INLINE Real cosh(Real x) {
+  const Real half = exp(abs(x) * 0.5), large = half * 0.5 * half, e = exp(minimum(abs(x), Real(80)));
+  return select(abs(x) < 80, (e + 1 / e) * 0.5, large);
+}
+HWY_INLINE Real sinh(Real x) {
+  const Real half = exp(abs(x) * 0.5), large = half * 0.5 * half, t = expm1(minimum(abs(x), Real(80)));
+  return with_sign_of(select(abs(x) < 80, (t + t / (t + 1)) * 0.5, large), x);
+}
+
+/// Highway's squares the operand: beyond the square root of the largest float it is log(2 |x|).
+inline constexpr float largest_squared = 1e18f;
+
+HWY_INLINE Real asinh(Real x) {
+  const Real large = log(abs(x)) + 0.69314718055994531, small = hn::Asinh(FloatTag(), minimum(abs(x), Real(largest_squared)).v);
+  return with_sign_of(select(abs(x) < largest_squared, small, large), x);
+}
+HWY_INLINE Real acosh(Real x) {
+  const Real large = log(x) + 0.69314718055994531, small = hn::Acosh(FloatTag(), minimum(x, Real(largest_squared)).v);
+  return where_defined(x >= 1, select(x < largest_squared, small, large));
+}
+HWY_INLINE Real atanh(Real x) {
+  const Real edge = with_sign_of(Real(std::numeric_limits<float>::infinity()), x);
+  return where_defined(abs(x) <= 1, select(abs(x) == 1, edge, hn::Atanh(FloatTag(), x.v)));
+}
+
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 HWY_INLINE Real sigmoid(Real x) {
   const Real e = exp(-abs(x));

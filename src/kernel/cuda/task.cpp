@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
 
 void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks, std::span<const std::byte> params) const {
   if (items == 0) return;
   const LoadedProgram& p = programs_[program];
-  const std::int64_t most = (std::int64_t{1} << 31) - 1;
-  require(items > 0 && items < std::int64_t{1} << 32, "launch: expected fewer than 2^32 work items, found {}", items);
-  std::int64_t wanted = std::min(blocks > 0 ? std::min(blocks, items) : items, most);
-  wanted = round_up(wanted, p.cluster);
+  narrow(items, "launch", "work items");  // blocks count theirs in steps of the grid: sums of two stay below 2^32
+  const std::int64_t wanted = round_up(blocks > 0 ? std::min(blocks, items) : items, p.cluster);
   constexpr std::int64_t reserved = 1024;  // of each block
   const std::int64_t half = round_up((target().shared_bytes + reserved) / 2, reserved);
   constexpr std::int64_t always_allowed = 48 << 10;  // more needs a permission, which programs that use more have
@@ -35,11 +34,20 @@ std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
 ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each) {
   ByteRange range = byte_range(view);
   const int leading = view.present ? view.shape.rank() - dense : 0;
-  if (leading <= 0) return range;
-  for (int a = 0; a + 1 < leading; ++a)
-    if (view.strides[a] != view.strides[a + 1] * view.shape[a + 1]) return range;
-  const std::int64_t row = view.strides[leading - 1] * static_cast<std::int64_t>(size_of(view.dtype));
-  if (row > 0) range.tiles = {static_cast<std::uint32_t>(items_each), rows_each * row};
+  if (leading <= 0 || range.bytes == 0) return range;
+  std::int64_t extent = 1;  // of a row, in elements
+  for (int a = leading; a < view.shape.rank(); ++a) extent += (view.shape[a] - 1) * view.strides[a];
+  // The stride of an axis of size 1 says nothing: nobody takes a second step.
+  std::int64_t step = 0, rows = 1;
+  for (int a = leading - 1; a >= 0; --a) {
+    if (view.shape[a] == 1) continue;
+    if (rows == 1) step = view.strides[a];
+    else if (view.strides[a] != step * rows) return range;
+    rows *= view.shape[a];
+  }
+  if (rows == 1) step = extent;
+  if (step < extent) return range;  // rows that share elements
+  range.tiles = {static_cast<std::uint32_t>(narrow(items_each, "launch", "items of a row")), rows_each * step * static_cast<std::int64_t>(size_of(view.dtype))};
   return range;
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"

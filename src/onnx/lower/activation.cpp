@@ -11,10 +11,21 @@ void lower_elu(Lowering& l) { l.set(0, l.op(OpKind::elu, {l.in(0)}, {{"alpha", l
 
 void lower_hard_sigmoid(Lowering& l) { l.set(0, l.op(OpKind::hard_sigmoid, {l.in(0)}, {{"alpha", l.number("alpha", 0.2)}, {"beta", l.number("beta", 0.5)}})); }
 
-void lower_prelu(Lowering& l) {
-  const Operand x = l.in(0), slope = l.in(1);
-  l.set(0, l.op(OpKind::where, {l.binary(OpKind::less, x, 0), l.binary(OpKind::mul, slope, x), x}));
+void lower_prelu(Lowering& l) { l.set(0, l.binary(OpKind::prelu, l.in(0), l.in(1))); }
+
+void lower_mish(Lowering& l) { l.set(0, l.unary(OpKind::mish, l.in(0))); }
+
+void lower_celu(Lowering& l) { l.set(0, l.op(OpKind::celu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
+
+void lower_thresholded_relu(Lowering& l) { l.set(0, l.op(OpKind::thresholded_relu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
+
+void lower_swish(Lowering& l) { l.set(0, l.op(OpKind::swish, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
+
+void lower_selu(Lowering& l) {
+  l.set(0, l.op(OpKind::selu, {l.in(0)}, {{"alpha", l.number("alpha", 1.67326319217681884765625)}, {"gamma", l.number("gamma", 1.05070102214813232421875)}}));
 }
+
+void lower_shrink(Lowering& l) { l.set(0, l.op(OpKind::shrink, {l.in(0)}, {{"lambd", l.number("lambd", 0.5)}, {"bias", l.number("bias", 0)}})); }
 
 void lower_gelu(Lowering& l) {
   const std::string approximate = l.text("approximate", "none");

@@ -25,6 +25,18 @@ UNARY(relu, relu)
 UNARY(softplus, softplus)
 UNARY(softsign, softsign)
 UNARY(logical_not, logical_not)
+UNARY(sign, sign)
+UNARY(tan, tan)
+UNARY(asin, asin)
+UNARY(acos, acos)
+UNARY(atan, atan)
+UNARY(sinh, sinh)
+UNARY(cosh, cosh)
+UNARY(asinh, asinh)
+UNARY(acosh, acosh)
+UNARY(atanh, atanh)
+UNARY(is_nan, is_nan)
+UNARY(bitwise_not, bitwise_not)
 #undef UNARY
 
 #define BINARY(name, kind) \
@@ -41,6 +53,9 @@ BINARY(less_or_equal, less_equal)
 BINARY(logical_and, logical_and)
 BINARY(logical_or, logical_or)
 BINARY(logical_xor, logical_xor)
+BINARY(bitwise_and, bitwise_and)
+BINARY(bitwise_or, bitwise_or)
+BINARY(bitwise_xor, bitwise_xor)
 #undef BINARY
 
 namespace {
@@ -58,6 +73,20 @@ void lower_min(Lowering& l) { l.set(0, folded(l, OpKind::min)); }
 void lower_sum(Lowering& l) { l.set(0, folded(l, OpKind::add)); }
 void lower_mean(Lowering& l) { l.set(0, l.binary(OpKind::div, folded(l, OpKind::add), static_cast<double>(l.inputs()))); }
 
+void lower_mod(Lowering& l) { l.set(0, l.binary(l.integer("fmod", 0) != 0 ? OpKind::fmod : OpKind::mod, l.in(0), l.in(1))); }
+
+void lower_bit_shift(Lowering& l) {
+  const std::string direction = l.text("direction", "");
+  l.expect(direction == "LEFT" || direction == "RIGHT", "attribute direction: expected LEFT or RIGHT, found '{}'", direction);
+  l.set(0, l.binary(direction == "LEFT" ? OpKind::shift_left : OpKind::shift_right, l.in(0), l.in(1)));
+}
+
+void lower_is_inf(Lowering& l) {
+  l.set(0,
+        l.op(OpKind::is_inf, {l.in(0)},
+             {{"detect_negative", l.integer("detect_negative", 1) != 0 ? 1.0 : 0.0}, {"detect_positive", l.integer("detect_positive", 1) != 0 ? 1.0 : 0.0}}));
+}
+
 void lower_identity(Lowering& l) { l.set(0, l.in(0)); }
 
 void lower_where(Lowering& l) { l.set(0, l.op(OpKind::where, {l.in(0), l.in(1), l.in(2)})); }
@@ -73,6 +102,11 @@ void lower_cast_like(Lowering& l) { l.set(0, l.cast(l.in(0), l.dtype(l.in(1))));
 void lower_pow(Lowering& l) {
   const Operand a = l.in(0), b = l.in(1);
   const DType to = l.dtype(a);
+  if (dtypes::real.contains(to) && l.is_known(b) && l.rank(b) == 0) {  // what exporters write for squares and cubes
+    const double exponent = l.number_in(b);
+    if (exponent == 2) return l.set(0, l.unary(OpKind::square, a));
+    if (exponent == 3) return l.set(0, l.binary(OpKind::mul, l.unary(OpKind::square, a), a));
+  }
   if (is_floating(to)) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
   if (!is_floating(l.dtype(b))) return l.set(0, l.binary(OpKind::pow, a, l.cast(b, to)));
   l.set(0, l.cast(l.binary(OpKind::pow, l.cast(a, l.dtype(b)), b), to));

@@ -71,15 +71,11 @@ namespace {
 void arg(Lowering& l, bool least) {
   Operand x = l.in(0);
   const int rank = l.rank(x), axis = l.axis(l.integer("axis", 0), std::max(rank, 1));
-  const bool last_index = l.integer("select_last_index", 0) != 0, keep = l.integer("keepdims", 1) != 0;
   if (rank == 0) return l.set(0, l.scalar(DType::i64, 0));
   x = l.move_axis(x, axis, rank - 1);
-  const std::int64_t n = l.size(x, -1);
-  if (last_index) x = l.slice(x, rank - 1, -1, std::numeric_limits<std::int64_t>::min(), -1);
-  if (least) x = l.unary(OpKind::neg, x);
-  Operand y = l.op(OpKind::argmax, {x}, {{"out_dtype", "i64"}});
-  if (last_index) y = l.binary(OpKind::sub, l.scalar(DType::i64, static_cast<double>(n - 1)), y);
-  l.set(0, keep ? l.unsqueeze(y, {axis}) : y);
+  const Attributes attributes{{"out_dtype", "i64"}, {"smallest", least}, {"select_last_index", l.integer("select_last_index", 0) != 0}};
+  const Operand y = l.op(OpKind::argmax, {x}, attributes);
+  l.set(0, l.integer("keepdims", 1) != 0 ? l.unsqueeze(y, {axis}) : y);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/attention/rope.cpp"
 #include <hwy/foreach_target.h>
 
-#include <cstring>
-
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"

@@ -159,7 +159,11 @@ extern const Kernel gemm_matmul_repacked{
     .op = OpKind::matmul,
     .summary = "packs both operands in every run; a matrix per thread where there are enough, else threads share each product",
     .fuses = true,
-    .declines = ProductBinding::declines,
+    .declines = [](const Region& region) -> Decline {
+      const DType type = region.problem().input(0).dtype;
+      if (!dtypes::real.contains(type)) return fmt::format("a is {}, which is not multiplied as float32", name_of(type));
+      return ProductBinding::declines(region);
+    },
     .bind = [](const Region& region) -> Launcher {
       return [plan = plan_of(region)](const LaunchArgs& args) {
         HWY_DYNAMIC_DISPATCH(matmul_repacked)

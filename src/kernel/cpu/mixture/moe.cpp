@@ -8,7 +8,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
-#include "kernel/decline.hpp"
+#include "kernel/forced.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -35,7 +35,7 @@ namespace {
 /// One operator inside the mixture with the kernel that takes it; null where every one declines.
 struct Part {
   Region region;
-  const Kernel* kernel = nullptr;
+  PartChoice choice = {};
 };
 
 Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
@@ -43,8 +43,7 @@ Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<Tens
   problem.constant_inputs = constant_weight ? 2 : 0;
   problem.maximum = whole.maximum;
   Part part{std::move(problem)};
-  for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
+  part.choice = choose_part(kernels_of(kind), part.region);
   return part;
 }
 
@@ -138,14 +137,14 @@ void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispa
 
 Decline declines(const Problem& p) {
   for (const Part& part : parts_of(p))
-    if (!part.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
+    if (!part.choice.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
   return std::nullopt;
 }
 
 Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
   const Parts parts = parts_of(p);
-  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].kernel->bind(parts[i].region);
+  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
   return m;
 }
 
@@ -153,12 +152,12 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
   const std::size_t part = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
   if (part == part_count) return nullptr;
   const Parts parts = parts_of(p);
-  return parts[part].kernel->weight_layout(parts[part].region, 1);
+  return parts[part].choice.kernel->weight_layout(parts[part].region, 1);
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
-  for (const Part& part : parts_of(p)) largest = std::max(largest, part.kernel->workspace(part.region, threads));
+  for (const Part& part : parts_of(p)) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
   std::int64_t tokens = 1;
   for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
   const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), p.input(mixture_x).dtype,

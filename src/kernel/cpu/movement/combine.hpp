@@ -4,7 +4,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "format/half.hpp"
 #include "op/scatter_updates.hpp"
 
 namespace cermet::cpu {
@@ -49,8 +48,5 @@ inline std::optional<Reduction> update_reduction(const Problem& p) {
   const Reduction kind = reduction_from_name(name);
   return p.input(0).dtype == DType::boolean ? boolean_reduction(kind) : kind;
 }
-
-inline void store_float(format::bf16& to, float x) { to = format::to_bf16(x); }
-inline void store_float(format::f16& to, float x) { to = format::to_f16(x); }
 
 }  // namespace cermet::cpu

@@ -4,6 +4,7 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/movement/combine.hpp"
 #include "kernel/cpu/movement/copy.hpp"
+#include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
 

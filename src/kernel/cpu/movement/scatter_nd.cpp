@@ -3,6 +3,7 @@
 #include "kernel/cpu/movement/combine.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/movement/slices.hpp"
+#include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cpu {

@@ -1,4 +1,4 @@
-// Every elementwise operator: the rows of pointwise.inc over vectors of float32, or over integers one by one.
+// Every elementwise operator: the rows of pointwise.inc over vectors of float32, or over integers one by one. Other element types: plain.cpp.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/pointwise/pointwise.cpp"
 #include <hwy/foreach_target.h>
@@ -6,12 +6,14 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/broadcast.hpp"
+#include "kernel/cpu/pointwise/plain.hpp"
 #include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/cpu/pointwise/tile_functions.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/pointwise_math.hpp"
+#include "op/pointwise_types.hpp"
+#include "op/wrapping.hpp"
 
 #ifndef CERMET_POINTWISE_ONCE
 #define CERMET_POINTWISE_ONCE
@@ -26,7 +28,7 @@ struct Pointwise {
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-constexpr DTypeSet real = dtypes::real, number = dtypes::real | dtypes::index, truth{DType::boolean};
+using namespace pointwise_types;
 
 #define FUNCTIONS(name, row_types, operands, FIRST, P, Q, expression)                                                       \
   struct name##_row {                                                                                                       \
@@ -37,9 +39,9 @@ constexpr DTypeSet real = dtypes::real, number = dtypes::real | dtypes::index, t
       return expression;                                                                                                    \
     }                                                                                                                       \
   };
-#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, types, 1, x, p_, q_, expression)
-#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q_, expression)
-#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q, expression)
+#define UNARY(name, types, result, depth, terms, text, expression) FUNCTIONS(name, types, 1, x, p_, q_, expression)
+#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q_, expression)
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q, expression)
 #define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, 2, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS
@@ -181,6 +183,7 @@ namespace {
 Launcher bind_pointwise(const Problem& p) {
   std::array<float, 2> parameters{};
   std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
+  if (is_plain(p.input(0).dtype)) return bind_plain(p);
   return [kind = p.op->kind, parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(pointwise)(args, kind, parameters.data()); };
 }
 

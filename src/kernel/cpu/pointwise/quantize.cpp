@@ -4,6 +4,7 @@
 #include <hwy/foreach_target.h>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/pointwise/quantize_plain.hpp"
 #include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/kernel.hpp"
@@ -101,6 +102,7 @@ extern const Kernel pointwise_quantize = with_regions({
     .op = OpKind::quantize,
     .summary = "tiles of all rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
+      if (is_plain_quantize(p)) return bind_plain_quantize(p);
       return [divide = p.attributes.text("mode") == "div"](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(quantize)(args, divide); };
     },
 });
@@ -110,6 +112,7 @@ extern const Kernel pointwise_dequantize = with_regions({
     .op = OpKind::dequantize,
     .summary = "tiles of all rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
+      if (is_plain_dequantize(p)) return bind_plain_dequantize(p);
       const Dequantize parameters{granularity_of(p.attributes.text("granularity")), p.attributes.integer("group_size"), p.attributes.text("mode") == "mul"};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dequantize)(args, parameters); };
     },

@@ -165,14 +165,14 @@ ReducePlan make_plan(Reduction kind, const TensorView& x, std::uint32_t reduced,
   return plan;
 }
 
-/// Scalar: integer sums need more than 64 bits, and they are on no model's critical path.
-template <class T>
-void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
+/// Scalar, with a reducer of its own for each result: integer sums need more than 64 bits, and neither they nor f64 are on a model's critical path.
+template <class T, class Reducer>
+void reduce_plain(const ReducePlan& plan, const Reducer& nothing, ThreadPool& pool) {
   const std::int64_t columns = plan.last_is_reduced ? 1 : plan.length, run = plan.last_is_reduced ? plan.length : 1;
   pool.parallel_for(plan.kept.shape.elements() * columns, rows_per_thread(plan.terms() * 8), [&](std::int64_t begin, std::int64_t end) {
     Walk<2> kept(plan.kept, begin / columns);
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      IntegerReducer reducer = integer_reducer(plan.kind, plan.x.dtype);
+      Reducer reducer = nothing;
       Walk<1> walk(plan.reduced);
       for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next())
         for (std::int64_t i = 0; i < run; ++i) reducer.add(plan.x.as<const T>()[kept.offset[0] + walk.offset[0] + unit % columns + i]);
@@ -180,6 +180,11 @@ void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
       if ((unit + 1) % columns == 0) kept.next();
     }
   });
+}
+
+template <class T>
+void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
+  reduce_plain<T>(plan, integer_reducer(plan.kind, plan.x.dtype), pool);
 }
 
 template <Reduction kind>
@@ -212,7 +217,14 @@ void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, con
   if (y.elements() == 0) return;
   const ReducePlan plan = make_plan(kind, x, reduced, y);
   switch (x.dtype) {
+    case DType::f64: return reduce_plain<double>(plan, RealReducer(kind), pool);
+    case DType::boolean:
+    case DType::u8: return reduce_integers<std::uint8_t>(plan, pool);
     case DType::i8: return reduce_integers<std::int8_t>(plan, pool);
+    case DType::u16: return reduce_integers<std::uint16_t>(plan, pool);
+    case DType::i16: return reduce_integers<std::int16_t>(plan, pool);
+    case DType::u32: return reduce_integers<std::uint32_t>(plan, pool);
+    case DType::u64: return reduce_integers<std::uint64_t>(plan, pool);
     case DType::i32: return reduce_integers<std::int32_t>(plan, pool);
     case DType::i64: return reduce_integers<std::int64_t>(plan, pool);
     default: return HWY_DYNAMIC_DISPATCH(reduce_reals)(plan, pool);

@@ -1,7 +1,6 @@
 #include "op/order_key.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked.hpp"
 #include "kernel/cpu/by_any_dtype.hpp"

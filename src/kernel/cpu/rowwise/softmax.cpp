@@ -65,6 +65,27 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace cermet::cpu {
+namespace {
+
+/// One row of doubles, element by element.
+void softmax_row(const double* x, double* y, std::int64_t length, bool logarithm) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (std::int64_t i = 0; i < length; ++i) largest = std::max(x[i], largest);
+  for (std::int64_t i = 0; i < length; ++i) sum += std::exp(x[i] - largest);
+  const double log_sum = std::log(sum);
+  for (std::int64_t i = 0; i < length; ++i) y[i] = logarithm ? x[i] - largest - log_sum : std::exp(x[i] - largest) / sum;
+}
+
+void softmax_f64(const LaunchArgs& args, bool logarithm) {
+  const Rows from(args.inputs[0]), to(args.outputs[0]);
+  if (from.length() == 0) return;
+  args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      softmax_row(reinterpret_cast<const double*>(from.row(r)), reinterpret_cast<double*>(to.row(r)), from.length(), logarithm);
+  });
+}
+
+}  // namespace
 
 HWY_EXPORT(softmax);
 
@@ -73,6 +94,7 @@ extern const Kernel rowwise_softmax{
     .op = OpKind::softmax,
     .summary = "three passes over a row: maximum, sum of exponentials, result; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
+      if (p.input(0).dtype == DType::f64) return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { softmax_f64(args, logarithm); };
       return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm); };
     },
 };

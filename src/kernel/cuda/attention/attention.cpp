@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "op/attention.hpp"
 #include "op/kv_cache.hpp"
 
@@ -23,11 +24,6 @@ constexpr std::int64_t widest_window = std::int64_t{1} << 30;
 template <class T>
 const T* optional_data(const LaunchArgs& args, std::size_t operand) {
   return args.has(operand) ? args.inputs[operand].as<const T>() : nullptr;
-}
-
-std::int32_t narrow(std::int64_t value) {
-  require(value >= 0 && value < std::int64_t{1} << 31, "attention: expected dimensions below 2^31, found {}", value);
-  return static_cast<std::int32_t>(value);
 }
 
 attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const KvCacheAxes& axes) {
@@ -136,7 +132,7 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
     p.lse = args.outputs[1].as<float>();
     p.lse_head_stride = args.outputs[1].strides[0];
   }
-  p.tokens = narrow(q.shape[0]);
+  p.tokens = narrow(q.shape[0], "attention", "queries");
   p.sequences = 1;
   p.least_queries = least_queries;
   p.most_queries = std::numeric_limits<std::int32_t>::max();
@@ -158,10 +154,10 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
     p.sinks = optional_data<float>(args, paged::sinks);
     p.alibi = optional_data<float>(args, paged::alibi);
     p.table_stride = tables.strides[0];
-    p.sequences = narrow(tables.shape[0]);
-    p.pages = narrow(tables.shape[1]);
-    p.blocks = narrow(k.shape[0]);
-    p.kv_heads = narrow(k.shape[axes.heads]);
+    p.sequences = narrow(tables.shape[0], "attention", "sequences");
+    p.pages = narrow(tables.shape[1], "attention", "pages of a sequence");
+    p.blocks = narrow(k.shape[0], "attention", "blocks");
+    p.kv_heads = narrow(k.shape[axes.heads], "attention", "heads");
     require(tables.shape[1] * k.shape[axes.block] < widest_window, "attention: expected tables of fewer than 2^30 tokens, found {} pages of {}", p.pages,
             k.shape[axes.block]);
   } else {
@@ -169,8 +165,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
     p.v = {v.data, 0, v.strides[0], v.strides[1], nullptr, 0, 0, 0};
     p.sinks = optional_data<float>(args, ragged::sinks);
     p.alibi = optional_data<float>(args, ragged::alibi);
-    p.kv_heads = narrow(k.shape[1]);
-    p.key_tokens = narrow(k.shape[0]);
+    p.kv_heads = narrow(k.shape[1], "attention", "heads");
+    p.key_tokens = narrow(k.shape[0], "attention", "keys");
     require(p.key_tokens < widest_window, "attention: expected fewer than 2^30 keys, found {}", p.key_tokens);
     if (args.has(ragged::cu_seqlens)) {
       p.query_starts = args.inputs[ragged::cu_seqlens].data;
@@ -178,7 +174,7 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
       p.key_starts = keys.data;
       p.wide_queries = args.inputs[ragged::cu_seqlens].dtype == DType::i64;
       p.wide_keys = keys.dtype == DType::i64;
-      p.sequences = narrow(args.inputs[ragged::cu_seqlens].shape[0] - 1);
+      p.sequences = narrow(args.inputs[ragged::cu_seqlens].shape[0] - 1, "attention", "sequences");
     }
   }
   return p;

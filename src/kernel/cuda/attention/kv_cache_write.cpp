@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/kv_cache.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
@@ -40,7 +41,7 @@ void launch(const LaunchArgs& args, const KvCacheAxes& axes) {
   p.slots = args.inputs[slots].data;
   p.tokens = tokens;
   p.blocks = args.outputs[0].shape[0];
-  p.heads = static_cast<std::int32_t>(args.inputs[k].shape[1]);
+  p.heads = narrow(args.inputs[k].shape[1], "attention", "heads");
   p.item_tokens = tokens <= most_single_tokens ? 1 : kv_cache::most_item_tokens;
   p.aligned = quads_aligned(args.inputs[k]) && quads_aligned(args.inputs[v]) && quads_aligned(args.outputs[0]) && quads_aligned(args.outputs[1]);
   args.queue->run(0, div_up(tokens, p.item_tokens), p);

@@ -1,6 +1,7 @@
 // Host half of the merge_attention_states task.
 #include "kernel/cuda/device/attention/merge_states.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
@@ -30,7 +31,7 @@ Launcher bind(const Problem&) {
                                       o.strides[1],
                                       lse.strides[0],
                                       o.shape[0] * o.shape[1],
-                                      static_cast<std::int32_t>(o.shape[1])};
+                                      narrow(o.shape[1], "attention", "heads")};
     args.queue->run(0, div_up(params.rows, threads / 32), params);
   };
 }

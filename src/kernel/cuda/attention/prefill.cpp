@@ -2,6 +2,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
@@ -129,7 +130,7 @@ QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t row
     if (!params.a.aligned) return run_general(args, least_queries);
     constexpr double log2_e = 1.4426950408889634;
     params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
-    params.tiles = static_cast<std::int32_t>(AttentionLaunch::most_tiles(params.a, group, rows));
+    params.tiles = narrow(AttentionLaunch::most_tiles(params.a, group, rows), "attention", "tiles");
     args.queue->run(first, std::int64_t{params.tiles} * params.a.kv_heads, params);
   };
 }

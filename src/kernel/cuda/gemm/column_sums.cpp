@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemm/column_sums.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
 
@@ -12,7 +13,7 @@ Program column_sums_program() {
 void launch_column_sums(const TaskQueue& queue, std::size_t program, const TensorView& weight, std::byte* sums) {
   const std::int64_t n = weight.shape[0], k = weight.shape[1];
   const gemm::ColumnSumsParams p{weight.as<const std::int8_t>(), reinterpret_cast<std::int32_t*>(sums), n > 1 ? weight.strides[0] : k,
-                                 static_cast<std::int32_t>(n), static_cast<std::int32_t>(k)};
+                                 narrow(n, "product", "columns"), narrow(k, "product", "terms of a sum")};
   queue.run(program, div_up(n, gemm::column_sums_item), p);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/gemm/column_sums.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
@@ -129,8 +130,8 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   }
   const RowAxes axes = merge_axes(y.shape, leads, steps, B);
   p.batch_rank = axes.rank - 1;
-  for (int axis = 0; axis < p.batch_rank; ++axis) p.batch_dims[axis] = static_cast<std::int32_t>(axes.dims[static_cast<std::size_t>(axis)]);
-  p.m = static_cast<std::int32_t>(axes.m());
+  for (int axis = 0; axis < p.batch_rank; ++axis) p.batch_dims[axis] = narrow(axes.dims[static_cast<std::size_t>(axis)], "product", "matrices of a batch");
+  p.m = narrow(axes.m(), "product", "rows");
   set_steps(axes, steps[A], p.a.batch, &p.a.row);
   set_steps(axes, steps[Y], p.y.batch, &p.y.row);
   set_steps(axes, steps[SCALE], p.row_scale.batch, &p.row_scale.row);
@@ -153,7 +154,7 @@ void GeneralProduct::set_scales(const LaunchArgs& args, gemm::GeneralParams& p) 
   p.column_scale = scale->as<const float>();
   if (first == 1) p.column_scale_group = scale->strides[0];
   if (product_.right.group != 0) {
-    p.column_scale_columns = static_cast<std::int32_t>(product_.right.group);
+    p.column_scale_columns = narrow(product_.right.group, "product", "columns of a scale");
     p.column_scale_row = scale->strides[first];
     p.column_scale_block = product_.right.blocks > 1 ? 1 : 0;
   }
@@ -165,15 +166,15 @@ gemm::GeneralParams GeneralProduct::params(const LaunchArgs& args) const {
   set_rows(args, p);
   set_scales(args, p);
   const int rank = b.shape.rank(), a_rank = a.shape.rank();
-  p.n = static_cast<std::int32_t>(y.shape.back());
-  p.k = static_cast<std::int32_t>(a.shape[transpose_a_ ? a_rank - 2 : a_rank - 1]);
+  p.n = narrow(y.shape.back(), "product", "columns");
+  p.k = narrow(a.shape[transpose_a_ ? a_rank - 2 : a_rank - 1], "product", "terms of a sum");
   p.a_k = transpose_a_ ? a.strides[a_rank - 2] : 1;
   p.b = b.data;
   p.b_k = transpose_b_ ? 1 : b.strides[rank - 2];
   p.b_row = transpose_b_ ? b.strides[rank - 2] : 1;
   if (op_ == OpKind::grouped_linear) {
     p.b_group = b.strides[0];
-    p.groups = static_cast<std::int32_t>(b.shape[0]);
+    p.groups = narrow(b.shape[0], "product", "groups");
     p.offsets = product_.given(args, product_.at.offsets)->data;
   }
   const TensorView* w_up = product_.given(args, product_.at.w_up);

@@ -4,17 +4,12 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
 namespace {
 
 std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
-/// The 32-bit rows that a bulk copy counts.
-std::int32_t narrow(std::int64_t value) {
-  require(value >= 0 && value < (std::int64_t{1} << 31), "product: expected fewer than 2^31 rows and elements between rows, found {}", value);
-  return static_cast<std::int32_t>(value);
-}
 
 bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
@@ -48,10 +43,11 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   view.m = axes.m();
   view.batches = axes.batches();
   // A single row has no step, but a copy wants one.
-  view.x_stride = steps[X][last] != 0 ? steps[X][last] : k_;
+  view.x_stride = view.m > 1 ? steps[X][last] : k_;
   view.y_stride = steps[Y][last];
   view.scale_stride = steps[SCALE][last];
   view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
+  if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
   if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.w_batch = steps[W][0];
   if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
@@ -68,7 +64,8 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_), out = bytes_of(product_.out);
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 && view.y_stride * out % 16 == 0 &&
               view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 && view.w_batch % view.w_stride == 0;
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) fits = fits && aligned(up->data) && up->strides[0] * bytes_of(b_) % 16 == 0;
+  if (const TensorView* up = product_.given(args, product_.at.w_up))
+    fits = fits && aligned(up->data) && (n_ == 1 || up->strides[0] != 0) && up->strides[0] * bytes_of(b_) % 16 == 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     const EpilogueExtra& extra = product_.extras()[i];
     const epilogue::Operand& operand = view.extra[i];
@@ -100,30 +97,30 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
   gemm::HopperParams p{};
   const std::int64_t groups = grouped_ ? w(args).shape[0] : view.batches;
-  p.groups = narrow(groups);
+  p.groups = narrow(groups, "product", "groups");
   set_maps(args, view, tile, p);
   p.y = args.outputs[product_.y].data;
   p.y_stride = view.y_stride;
   p.y_group = view.y_batch;
-  p.m = narrow(view.m);
-  p.a_group = narrow(view.x_batch / view.x_stride);
-  p.b_group = narrow(view.w_batch / view.w_stride);
+  p.m = narrow(view.m, "product", "rows");
+  p.a_group = narrow(view.x_batch / view.x_stride, "product", "rows of a matrix");
+  p.b_group = narrow(view.w_batch / view.w_stride, "product", "rows of a weight");
   p.a_part = p.m;
   if (const TensorView* scale = product_.given(args, product_.at.x_scale)) {
     p.row_scale = scale->as<const float>();
-    p.row_scale_step = narrow(view.scale_stride);
+    p.row_scale_step = narrow(view.scale_stride, "product", "elements between scales");
     p.row_scale_block = product_.left.blocks > 1 ? 1 : 0;
   }
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     p.column_scale = scale->as<const float>();
     if (grouped_) p.column_scale_group = scale->strides[0];
-    p.column_scale_step = product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0]);
+    p.column_scale_step = product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0], "product", "elements between scales");
   }
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   std::ranges::copy(view.extra, p.extra);
   const std::int64_t tiles_m = grouped_ ? div_up(view.m, tile.block_m) + groups : div_up(view.m, tile.block_m) * view.batches;
-  p.items = narrow(tiles_m * div_up(n_, tile.block_n));
+  p.items = narrow(tiles_m * div_up(n_, tile.block_n), "product", "tiles");
   return p;
 }
 
@@ -133,7 +130,7 @@ void HopperProduct::launch(const LaunchArgs& args) const {
   const std::size_t general = tiles_.size() + (split_ ? 1 : 0);
   if (!view) return general_.launch(args, general);
   if (split_) {
-    const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m), narrow(k_)};
+    const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m, "product", "rows"), narrow(k_, "product", "terms of a sum")};
     args.queue->run(tiles_.size(), div_up(view->m * k_, gemm::parts_item), parts);
   }
   general_.launch_sums(args, general);

@@ -39,6 +39,8 @@ Decline Product::declines_after(const Region& region) {
 }
 
 Decline Product::declines(const Region& region) {
+  const DType x = region.problem().input(0).dtype;
+  if (region.problem().op->kind == OpKind::matmul && !dtypes::real.contains(x)) return fmt::format("a is {}, which is not multiplied as float32", name_of(x));
   if (region.anchor != 0) return "computes nothing before the product";
   return declines_after(region);
 }

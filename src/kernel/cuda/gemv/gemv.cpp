@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
@@ -135,7 +136,7 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) {
     p.w_group_stride = w.strides[0];
     p.offsets = offsets->data;
-    p.groups = static_cast<std::int32_t>(w.shape[0]);
+    p.groups = narrow(w.shape[0], "product", "groups");
   }
   p.constant = constant_ ? 1 : 0;
 }
@@ -147,7 +148,7 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
     p.w_scale = scale->as<const float>();
     if (first == 1) p.w_scale_group_stride = scale->strides[0];
     if (product_.right.group != 0) {
-      p.w_scale_columns = static_cast<std::int32_t>(product_.right.group);
+      p.w_scale_columns = narrow(product_.right.group, "product", "columns of a scale");
       p.w_scale_stride = scale->strides[first];
       p.w_scale_block = product_.right.blocks > 1 ? 1 : 0;
     }
@@ -177,8 +178,8 @@ void FewRows::launch(const LaunchArgs& args) const {
   gemv::Params p{};
   set_weights(args, p);
   set_scales(args, p);
-  p.rows = static_cast<std::int32_t>(axes.m());
-  p.columns = static_cast<std::int32_t>(y.shape.back());
+  p.rows = narrow(axes.m(), "product", "rows");
+  p.columns = narrow(y.shape.back(), "product", "columns");
   const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
   p.x_stride = along(X);
   p.y_stride = along(Y);

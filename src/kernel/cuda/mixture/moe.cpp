@@ -5,7 +5,7 @@
 #include "kernel/cuda/device/mixture/moe.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/movement/copy.hpp"
-#include "kernel/decline.hpp"
+#include "kernel/forced.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -15,8 +15,10 @@ namespace {
 /// One operator inside the mixture with the kernel that takes it and the place of its programs among the mixture's.
 struct Part {
   Region region;
-  const Kernel* kernel = nullptr;
+  PartChoice choice = {};
   std::size_t first_program = 0, program_count = 0;
+
+  std::vector<Program> programs() const { return choice.kernel->programs(region, choice.config); }
 };
 
 enum PartIndex : std::size_t { router, gating, permute, gate_up, down, unpermute, part_count };
@@ -35,8 +37,7 @@ Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<Tens
   problem.maximum = whole.maximum;
   problem.target = whole.target;
   Part part{std::move(problem)};
-  for (const Kernel* kernel : kernels_of(kind))
-    if (!part.kernel && !decline_of(*kernel, part.region)) part.kernel = kernel;
+  part.choice = choose_part(kernels_of(kind), part.region);
   return part;
 }
 
@@ -63,12 +64,12 @@ Parts parts_of(const Problem& p) {
                               {{"out_dtype", std::string(name_of(p.outputs[0].dtype))}}, false);
   std::size_t first = own_programs;
   for (std::size_t i = 0; i < part_count && parts.missing == part_count; ++i) {
-    if (!part[i].kernel) {
+    if (!part[i].choice.kernel) {
       parts.missing = i;
       continue;
     }
     part[i].first_program = first;
-    part[i].program_count = part[i].kernel->programs(part[i].region).size();
+    part[i].program_count = part[i].programs().size();
     first += part[i].program_count;
   }
   return parts;
@@ -140,7 +141,7 @@ Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, {}, p.attributes.integer("k")};
   const Parts parts = parts_of(p);
   for (std::size_t i = 0; i < part_count; ++i) {
-    m.launch[i] = parts.part[i].kernel->bind(parts.part[i].region);
+    m.launch[i] = parts.part[i].choice.kernel->bind(parts.part[i].region, parts.part[i].choice.config);
     m.programs[i] = {parts.part[i].first_program, parts.part[i].program_count};
   }
   return m;
@@ -189,7 +190,7 @@ std::vector<Program> programs(const Problem& p) {
       {.header = header, .task = "cermet::moe::Count", .threads = moe::threads, .shared_bytes = moe::pass_ranks * 4},
       copy_program()};
   for (const Part& part : parts_of(p).part) {
-    std::vector<Program> more = part.kernel->programs(part.region);
+    std::vector<Program> more = part.programs();
     std::move(more.begin(), more.end(), std::back_inserter(list));
   }
   return list;
@@ -199,12 +200,12 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
   const std::size_t index = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
   if (index == part_count) return nullptr;
   const Parts parts = parts_of(p);
-  return parts.part[index].kernel->weight_layout(parts.part[index].region, 1);
+  return parts.part[index].choice.kernel->weight_layout(parts.part[index].region, 1);
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
-  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.kernel->workspace(part.region, threads));
+  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
   Shape x;
   for (int axis = 0; axis < p.input(mixture_x).rank(); ++axis) x.push_back(p.size(mixture_x, axis));
   const DType type = p.input(mixture_x).dtype;

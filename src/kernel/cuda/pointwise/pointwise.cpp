@@ -9,8 +9,14 @@ namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
+/// Types that only imported graphs compute in: one program for aligned launches and others, so that half as many are compiled.
+bool is_plain(const Problem& p) {
+  constexpr DTypeSet own = dtypes::real | dtypes::index | DTypeSet{DType::boolean};
+  return !own.contains(p.input(0).dtype);
+}
+
 std::vector<Program> programs(const Problem& p, const Config& config) {
-  return tile_programs(
+  std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/pointwise.cuh",
       [&](std::string_view tiling) {
         return fmt::format(
@@ -18,16 +24,19 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
             p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
       },
       TileChoice(config).blocks);
+  if (is_plain(p)) list.front() = list.back();
+  return list;
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  std::array<float, 2> parameters{};
-  std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
-  return [parameters, width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
+  std::array<double, 2> parameters{};
+  std::ranges::copy(p.numbers(), parameters.begin());
+  return [parameters, width = width_of(p), vectors = is_plain(p) ? 1 : TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};
     const TileWalk walk(operands, width, vectors);
-    pointwise::Params params{walk.tiles().shape, {}, {}, {}, {parameters[0], parameters[1]}};
+    pointwise::Params params{
+        walk.tiles().shape, {}, {}, {}, {static_cast<float>(parameters[0]), static_cast<float>(parameters[1])}, {parameters[0], parameters[1]}};
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.a = walk.operand(0, launch);
       params.b = walk.operand(1, launch);
@@ -37,7 +46,7 @@ Launcher bind(const Problem& p, const Config& config) {
   };
 }
 
-std::vector<Config> configs(const Problem&) { return tile_configs(); }
+std::vector<Config> configs(const Problem& p) { return is_plain(p) ? std::vector<Config>(1) : tile_configs(); }
 double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace cermet::cuda {
 namespace {
 
-constexpr std::size_t scale_operand = 1, offset_operand = 2;
+constexpr std::size_t scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
 
 bool is_dequantize(const Problem& p) { return p.op->kind == OpKind::dequantize; }
 /// Where mode is "div" values were quantized by division, so they are dequantized by multiplication.
@@ -21,9 +21,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       [&](std::string_view tiling) {
         return fmt::format(
             "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, .has_offset = {}, .offset = {}, "
-            ".grouped = {}, .width = {}}}>",
+            ".has_zero_point = {}, .saturate = {}, .grouped = {}, .width = {}}}>",
             is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0), device_name(p.outputs[0].dtype), multiplies(p),
-            p.has(offset_operand), device_type(p, offset_operand), is_grouped(p), width_of(p));
+            p.has(offset_operand), device_type(p, offset_operand), p.has(zero_point_operand), is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p),
+            width_of(p));
       },
       TileChoice(config).blocks);
 }
@@ -47,12 +48,13 @@ Launcher bind(const Problem& p, const Config& config) {
         const TensorView scale = group != 0 ? args.inputs[scale_operand] : broadcast_view(args.inputs[scale_operand], by_rows);
         const bool has_offset = args.has(offset_operand);
         const TensorView offset = !has_offset ? scale : group != 0 ? args.inputs[offset_operand] : broadcast_view(args.inputs[offset_operand], by_rows);
-        const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &args.outputs[0]};
+        const TensorView zero_point = args.has(zero_point_operand) ? broadcast_view(args.inputs[zero_point_operand], false) : scale;
+        const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &zero_point, &args.outputs[0]};
         const TileWalk walk(operands, width, vectors);
         for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
           args.queue->run(walk.tiles().program, walk.tiles().items,
                           quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch),
-                                           walk.operand(3, launch), static_cast<std::uint32_t>(group)});
+                                           walk.operand(3, launch), walk.operand(4, launch), static_cast<std::uint32_t>(group)});
       };
 }
 

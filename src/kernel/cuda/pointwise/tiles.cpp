@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/roofline.hpp"
 
@@ -59,13 +60,11 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int v
 
 Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int most_vectors) {
   const std::int64_t vectors = div_up(length, width);
-  require(walk.rows() < std::int64_t{1} << 32 && vectors < std::int64_t{1} << 31,
-          "elementwise operator: expected fewer than 2^32 rows of 2^31 vectors, found {} and {}", walk.rows(), vectors);
   const bool simple = aligned && length % width == 0 && walk.dims().inner == 0;
   program = simple ? 0 : 1;
   shape.dims = walk.dims();
   shape.rows = static_cast<std::uint32_t>(walk.rows());
-  shape.row_columns = static_cast<std::uint32_t>(vectors);
+  shape.row_columns = static_cast<std::uint32_t>(narrow(vectors, "elementwise operator", "vectors of a row"));
   shape.length = length;
   shape.aligned = aligned;
   while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, pointwise_threads)) ++shape.lanes_shift;
@@ -85,7 +84,7 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, 
   }
   shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{shape.item_columns}));
   items = div_up(walk.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
-  require(items < std::int64_t{1} << 31, "elementwise operator: expected fewer than 2^31 tiles, found {}", items);
+  narrow(items, "elementwise operator", "tiles");
   if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below 2^31 (Granlund and Montgomery, 1994)
     shape.shift = static_cast<std::uint32_t>(std::bit_width(shape.tiles_per_row - 1)) - 1;
     shape.magic = static_cast<std::uint32_t>((std::uint64_t{1} << (32 + shape.shift)) / shape.tiles_per_row + 1);

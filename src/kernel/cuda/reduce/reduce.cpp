@@ -53,8 +53,11 @@ Parts parts_of(const TensorView& x, std::uint32_t reduced, const TensorView& y) 
   return parts;
 }
 
-void enqueue_integers(const LaunchArgs& args, std::size_t first, const TensorView& x, const TensorView& y, const Parts& parts) {
-  const reduce::IntegerParams params{x.data, y.data, parts.kept.make(), parts.reduced.make()};
+/// Types that float32 does not add up: a warp reduces each result in a wider one.
+bool is_plain(DType dtype) { return !dtypes::real.contains(dtype); }
+
+void enqueue_plain(const LaunchArgs& args, std::size_t first, const TensorView& x, const TensorView& y, const Parts& parts) {
+  const reduce::PlainParams params{x.data, y.data, parts.kept.make(), parts.reduced.make()};
   args.queue->run(first, div_up(params.kept.count, reduce::threads / 32), params);
 }
 
@@ -85,7 +88,11 @@ void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan&
 }  // namespace
 
 std::vector<Program> reduce_programs(const ReducePlan& plan) {
-  if (is_integer(plan.x))
+  if (plan.x == DType::f64)
+    return {{.header = "kernel/cuda/device/reduce/doubles.cuh",
+             .task = fmt::format("cermet::reduce::Doubles<cermet::reduce::Kind::{}>", kind_name(plan.kind)),
+             .threads = reduce::threads}};
+  if (is_plain(plan.x))
     return {{.header = "kernel/cuda/device/reduce/integers.cuh",
              .task = fmt::format("cermet::reduce::Integers<cermet::reduce::IntegerConfig{{.kind = cermet::reduce::Kind::{}, .type = {}}}>",
                                  kind_name(plan.kind), device_name(plan.x)),
@@ -95,14 +102,14 @@ std::vector<Program> reduce_programs(const ReducePlan& plan) {
 }
 
 std::int64_t reduce_workspace(const ReducePlan& plan, std::int64_t terms) {
-  return is_integer(plan.x) || terms < 2 * range_terms(plan.rows) ? 0 : most_partials * static_cast<std::int64_t>(sizeof(float));
+  return is_plain(plan.x) || terms < 2 * range_terms(plan.rows) ? 0 : most_partials * static_cast<std::int64_t>(sizeof(float));
 }
 
 void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x, std::uint32_t reduced, const TensorView& y) {
   const Parts parts = parts_of(x, reduced, y);
   const std::int64_t results = parts.kept.count(), terms = parts.reduced.count();
   if (results == 0) return;
-  if (is_integer(plan.x)) return enqueue_integers(args, first, x, y, parts);
+  if (is_plain(plan.x)) return enqueue_plain(args, first, x, y, parts);
   // Words of 16 bytes along the dense axis, which is a reduced one or, for columns, the last kept one.
   const std::int64_t width = 16 / static_cast<std::int64_t>(size_of(x.dtype));
   bool vectors = is_aligned(x.data, 16);
@@ -153,7 +160,7 @@ std::uint32_t reduced_axes(const Problem& p) {
 }
 
 /// Whether terms of few results are split over blocks is a launch's to decide, unless a configuration says that they are not.
-std::vector<Config> configs(const Problem& p) { return is_integer(p.input(0).dtype) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"splits", 0}}}; }
+std::vector<Config> configs(const Problem& p) { return is_plain(p.input(0).dtype) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"splits", 0}}}; }
 
 template <Reduction kind>
 ReducePlan plan_of(const Problem& p, const Config& config = {}) {

@@ -1,6 +1,7 @@
 // Host half of rms_norm_quant and add_rms_norm_quant.
 #include "kernel/cuda/device/rowwise/norm_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "op/norm_quant.hpp"
@@ -43,22 +44,22 @@ RowNeeds needs_of(const Problem& p) {
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const NormQuant op(p);
-  const RowPrograms geometries(configured(needs_of(p), config));
+  const RowGeometries geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back(
-        row_program("kernel/cuda/device/rowwise/norm_quant.cuh",
-                    fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .weight_offset = {}, .x = {}, .residual = {}, .weights = "
-                                "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, .out = {}}}>",
-                                g.text(), op.add, p.attributes.number("weight_offset") != 0, device_type(p, 0), device_type(p, op.add ? 1 : 0),
-                                p.has(op.operands.weight) ? "each" : "none", p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight),
-                                device_type(p, op.operands.smooth), op.codes.text(p, constant_columns(p))),
-                    g));
+    list.push_back(geometry_program(
+        "kernel/cuda/device/rowwise/norm_quant.cuh",
+        fmt::format("cermet::norm_quant::Task<cermet::norm_quant::Config{{{}, .add = {}, .weight_offset = {}, .x = {}, .residual = {}, .weights = "
+                    "cermet::Along::{}, .smooths = cermet::Along::{}, .weight = {}, .smooth = {}, .out = {}}}>",
+                    g.text(), op.add, p.attributes.number("weight_offset") != 0, device_type(p, 0), device_type(p, op.add ? 1 : 0),
+                    p.has(op.operands.weight) ? "each" : "none", p.has(op.operands.smooth) ? "each" : "none", device_type(p, op.operands.weight),
+                    device_type(p, op.operands.smooth), op.codes.text(p, constant_columns(p))),
+        g));
   return list;
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [op = NormQuant(p), programs = RowPrograms(configured(needs_of(p), config)), eps = static_cast<float>(p.attributes.number("eps")),
+  return [op = NormQuant(p), programs = RowGeometries(configured(needs_of(p), config)), eps = static_cast<float>(p.attributes.number("eps")),
           offset = static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const CodeWalk rows(op.codes, args, {{&x}, {&args.inputs[op.add ? 1 : 0]}, {op.add ? &args.outputs[1] : &x}}, op.add ? 2 : 1);
@@ -66,7 +67,7 @@ Launcher bind(const Problem& p, const Config& config) {
     norm_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(x.shape.back());
+    params.length = narrow(x.shape.back(), "row kernel", "columns");
     params.weight = args.has(op.operands.weight) ? args.inputs[op.operands.weight].data : nullptr;
     params.smooth = args.has(op.operands.smooth) ? args.inputs[op.operands.smooth].data : nullptr;
     params.eps = eps;

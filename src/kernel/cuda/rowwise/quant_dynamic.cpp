@@ -1,6 +1,7 @@
 // Host half of dynamic_quant.
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
@@ -35,26 +36,26 @@ RowNeeds needs_of(const Problem& p) {
 /// All programs of one pass, then those of the next.
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
-  const RowPrograms geometries(configured(needs_of(p), config));
+  const RowGeometries geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   const std::vector<std::string_view> passes = op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
   for (const std::string_view pass : passes)
     for (const RowGeometry& g : geometries.list())
-      list.push_back(
-          row_program("kernel/cuda/device/rowwise/dynamic_quant.cuh",
-                      fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
-                                  ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out = {}}}>",
-                                  g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
-                                  !p.has(index_operand) ? "none"
-                                  : op.offsets          ? "offsets"
-                                                        : "ids",
-                                  p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
-                      g));
+      list.push_back(geometry_program(
+          "kernel/cuda/device/rowwise/dynamic_quant.cuh",
+          fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
+                      ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out = {}}}>",
+                      g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
+                      !p.has(index_operand) ? "none"
+                      : op.offsets          ? "offsets"
+                                            : "ids",
+                      p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
+          g));
   return list;
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [op = DynamicQuant(p), programs = RowPrograms(configured(needs_of(p), config))](const LaunchArgs& args) {
+  return [op = DynamicQuant(p), programs = RowGeometries(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
     const CodeWalk rows(op.codes, args, {{&x}, {ids ? ids : &x, ids ? 0 : 1}}, op.per_tensor ? args.outputs.size() : 1);
@@ -62,7 +63,7 @@ Launcher bind(const Problem& p, const Config& config) {
     dynamic_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(x.shape.back());
+    params.length = narrow(x.shape.back(), "row kernel", "columns");
     if (args.has(smooth_operand)) {
       params.smooth = args.inputs[smooth_operand].data;
       params.smooth_step = args.inputs[smooth_operand].strides[0];

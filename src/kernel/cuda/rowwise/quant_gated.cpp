@@ -1,6 +1,7 @@
 // Host half of silu_and_mul_quant and dequant_swiglu_quant.
 #include "kernel/cuda/device/rowwise/gated_quant.hpp"
 
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 
@@ -52,21 +53,21 @@ RowNeeds needs_of(const Problem& p) {
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const GatedQuant op(p);
-  const RowPrograms geometries(configured(needs_of(p), config));
+  const RowGeometries geometries(configured(needs_of(p), config));
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list())
-    list.push_back(
-        row_program("kernel/cuda/device/rowwise/gated_quant.cuh",
-                    fmt::format("cermet::gated_quant::Task<cermet::gated_quant::Config{{{}, .layout = {{.gate_first = {}, .interleaved = {}}}, .x = {}, "
-                                ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, .out = {}}}>",
-                                g.text(), op.gate_first, op.interleaved, device_type(p, 0), device_along(p, op.weight_scale), p.has(op.bias) ? "each" : "none",
-                                device_type(p, op.bias), p.has(op.smooth) ? "each" : "none", device_type(p, op.smooth), op.codes.text(p, features_of(p))),
-                    g));
+    list.push_back(geometry_program(
+        "kernel/cuda/device/rowwise/gated_quant.cuh",
+        fmt::format("cermet::gated_quant::Task<cermet::gated_quant::Config{{{}, .layout = {{.gate_first = {}, .interleaved = {}}}, .x = {}, "
+                    ".weight_scales = {}, .biases = cermet::Along::{}, .bias = {}, .smooths = cermet::Along::{}, .smooth = {}, .out = {}}}>",
+                    g.text(), op.gate_first, op.interleaved, device_type(p, 0), device_along(p, op.weight_scale), p.has(op.bias) ? "each" : "none",
+                    device_type(p, op.bias), p.has(op.smooth) ? "each" : "none", device_type(p, op.smooth), op.codes.text(p, features_of(p))),
+        g));
   return list;
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [op = GatedQuant(p), programs = RowPrograms(configured(needs_of(p), config))](const LaunchArgs& args) {
+  return [op = GatedQuant(p), programs = RowGeometries(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &q = args.outputs[0];
     const bool accumulators = args.has(op.act_scale);
     const CodeWalk rows(op.codes, args, {{&x}, {accumulators ? &args.inputs[op.act_scale] : &x, accumulators ? 0 : 1}}, 1);
@@ -75,7 +76,7 @@ Launcher bind(const Problem& p, const Config& config) {
     gated_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
-    params.length = static_cast<std::int32_t>(q.shape.back());
+    params.length = narrow(q.shape.back(), "row kernel", "columns");
     params.weight_scale = data(op.weight_scale);
     params.bias = data(op.bias);
     params.smooth = data(op.smooth);

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 using Extent = TileProgram::Extent;
 constexpr std::size_t most_operands = row_region::most_operands;
+static_assert(most_operands <= RowWalk::most_operands);
 constexpr std::size_t most_reductions = 3;  // device/rowwise/reduce_row.cuh
 
 /// A region as the programs and the launches of its kernel need it.
@@ -71,12 +73,12 @@ struct RowRegion {
 std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
   const RowRegion made(region, needs_of, config);
   const std::string prelude = row_source(made.program, made.quantization);
-  const RowPrograms geometries(made.needs);
+  const RowGeometries geometries(made.needs);
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list()) {
     const std::string text = g.text();  // ".shape = {..}"
-    Program program = row_program("kernel/cuda/device/rowwise/region.cuh",
-                                  fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
+    Program program = geometry_program("kernel/cuda/device/rowwise/region.cuh",
+                                       fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
     program.prelude = prelude;
     list.push_back(std::move(program));
   }
@@ -170,11 +172,11 @@ class Bound {
   std::int32_t length_of(const TensorView& view) const {
     std::int64_t length = 1;
     for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
-    return static_cast<std::int32_t>(length);
+    return narrow(length, "row kernel", "columns");
   }
 
   RowRegion made_;
-  RowPrograms programs_;
+  RowGeometries programs_;
   std::vector<Operand> operands_;
   std::vector<std::size_t> quantized_;  ///< results of the region
   int rank_;

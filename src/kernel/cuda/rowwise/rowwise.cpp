@@ -1,6 +1,7 @@
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
 
@@ -41,6 +42,7 @@ RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_
   outer_ = size_at(2);
   for (int axis = 3; axis < sizes_.rank(); ++axis) launches_ *= sizes_[axis];
   if (rows() == 0) launches_ = 0;
+  narrow(rows(), "row kernel", "rows of a launch");
   if (sizes_.rank() > 1) dims_ = {static_cast<std::uint32_t>(inner_), static_cast<std::uint32_t>(middle_)};
 }
 
@@ -118,7 +120,7 @@ std::string RowGeometry::text() const {
                      lanes, threads, width, cluster, early, keep, uniform);
 }
 
-RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
+RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
   const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
   if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
     if (needs.columns <= needs.most_columns) {
@@ -136,17 +138,17 @@ RowPrograms::RowPrograms(const RowNeeds& needs) : width_(needs.width) {
   list_.push_back({.lanes = threads, .threads = threads});
 }
 
-std::size_t RowPrograms::choose(const RowWalk& walk, bool aligned, const Target& target) const {
+std::size_t RowGeometries::choose(const RowWalk& walk, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
   return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
 }
 
-std::int64_t RowPrograms::items(std::size_t program, std::int64_t rows) const {
+std::int64_t RowGeometries::items(std::size_t program, std::int64_t rows) const {
   const RowGeometry& g = list_[program];
   return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
 }
 
-Program row_program(std::string header, std::string task, const RowGeometry& geometry) {
+Program geometry_program(std::string header, std::string task, const RowGeometry& geometry) {
   return {.header = std::move(header),
           .task = std::move(task),
           .threads = geometry.threads,

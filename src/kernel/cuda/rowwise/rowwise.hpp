@@ -30,7 +30,7 @@ class RowWalk {
   /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
   explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
 
-  std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch
+  std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch; a task can count them
   std::int64_t launches() const { return launches_; }
   RowDims dims() const { return dims_; }
   bool uniform() const { return dims_.inner == 0; }
@@ -85,9 +85,9 @@ struct RowNeeds {
 int few_cluster(const Target* target);
 
 /// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal ones are listed once.
-class RowPrograms {
+class RowGeometries {
  public:
-  explicit RowPrograms(const RowNeeds& needs);
+  explicit RowGeometries(const RowNeeds& needs);
   const std::vector<RowGeometry>& list() const { return list_; }
   int width() const { return width_; }
   /// Index of the program for these rows, whose operands are all aligned to vectors or not.
@@ -103,7 +103,7 @@ class RowPrograms {
 /// Shared memory of every program of a row kernel.
 inline constexpr std::int64_t row_shared_bytes = 2048;
 /// The program of a geometry.
-Program row_program(std::string header, std::string task, const RowGeometry& geometry);
+Program geometry_program(std::string header, std::string task, const RowGeometry& geometry);
 
 /// The last `trailing` dimensions of operand 0 as one number; 0 where one is symbolic.
 std::int64_t constant_columns(const Problem& problem, int trailing = 1);

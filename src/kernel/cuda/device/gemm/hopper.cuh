@@ -22,7 +22,7 @@ struct Hopper {
   using Out = Element<E::out>;
   using Sum = typename SumOf<C.a>::type;
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
-  using Place = HopperTile<C>;
+  using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
   static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();

@@ -26,12 +26,12 @@ struct HopperConfig {
 
 /// A tile of the result. A whole warp constructs it.
 template <HopperConfig C>
-struct HopperTile {
+struct TileCoord {
   static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
   int row, rows_end;  // of a and y, within the group where groups are batches
   int n, group = 0;
 
-  __device__ HopperTile(const HopperParams& p, uint32_t item) {
+  __device__ TileCoord(const HopperParams& p, uint32_t item) {
     const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
     if constexpr (C.grouping == Grouping::batches) {
       group = static_cast<int>(item / (tiles_m * tiles_n));

@@ -15,9 +15,9 @@ struct RowLoader {
 
   static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
 
-  /// The reduction over the warps of a team, which hold a row between them. `scratch`: a float for each warp of the block.
+  /// The reduction over the warps that hold a row between them. `scratch`: a float for each warp of the block.
   template <class Reduction>
-  static __device__ __forceinline__ float team_reduce(float x, float* scratch) {
+  static __device__ __forceinline__ float reduce_along(float x, float* scratch) {
     const int warp = static_cast<int>(Team::warp());
     x = warp_reduce<Reduction>(x);
     if (lane_index() == 0) scratch[warp] = x;
@@ -57,7 +57,7 @@ struct RowLoader {
     for (int j = 0; j < S.held; ++j)
 #pragma unroll
       for (int i = 0; i < count; ++i) squares = fmaf(v[j][i], v[j][i], squares);
-    const float mean = team_reduce<cermet::Sum>(squares, scratch) / static_cast<float>(C.k);
+    const float mean = reduce_along<cermet::Sum>(squares, scratch) / static_cast<float>(C.k);
     const float inverse = 1.0f / sqrtf(mean + p.epsilon);
     using Weight = Element<C.prologue.weight>;
 #pragma unroll
@@ -69,7 +69,7 @@ struct RowLoader {
     }
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each warp.
+  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them.
   static __device__ __forceinline__ void load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);

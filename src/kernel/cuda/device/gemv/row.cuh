@@ -30,7 +30,7 @@ struct RowBody : RowSums<C, E> {
 
   struct Place {
     S32* partial;    ///< [2][sums][batch][slots]
-    float* scratch;  ///< two for each warp
+    float* scratch;  ///< [warps]
     char* ring;
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
@@ -133,7 +133,7 @@ struct RowBody : RowSums<C, E> {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up);
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, 0, S.held, sums, partial, [&](int r, int j) {
-          const int column = min_of(s.first + row + r * S.side + pass.team, s.end - 1);
+          const int column = min_of(s.first + row + r * S.side + pass.warp_n, s.end - 1);
           return load_piece<W>(matrix + column * stride, ((j * S.along + pass.a) * 32 + pass.lane) * 16, S.row_bytes);
         });
       });
@@ -141,59 +141,60 @@ struct RowBody : RowSums<C, E> {
   }
 
 #if CERMET_ARCH >= 900
-  static constexpr RingShape ring_shape{S.stage_rows, S.chunk, S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1, S.stage_bytes(), matrices, S.warps, element};
-  using Queue = Ring<ring_shape>;
+  static constexpr PipelineShape pipeline_shape{S.stage_rows,    S.chunk,  S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1,
+                                                S.stage_bytes(), matrices, S.warps,  element};
+  using WeightPipeline = Pipeline<pipeline_shape>;
 
-  static __device__ __forceinline__ void run_stream(const Params& p, uint32_t item, const Place& place, int& buffer, RingPlace& at) {
-    Queue queue(place.ring, place.barriers, at);
+  static __device__ __forceinline__ void run_stream(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
     Work::for_segments(p, item, [&](const Segment& s) {
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
-          const char* const stage = queue.wait() + pass.a * piece_bytes + pass.lane * 16;
+          const char* const stage = pipeline.wait() + pass.a * piece_bytes + pass.lane * 16;
           multiply_rows(pass, row, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
             const int offset = (j - chunk * per_chunk) * S.along * piece_bytes;
             Piece w{};
             if (S.row_bytes % (piece_bytes * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)
-              w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.team) * S.chunk + offset);
+              w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.warp_n) * S.chunk + offset);
             return w;
           });
-          queue.release();
+          pipeline.release();
         }
       });
     });
-    at = queue.place();
+    at = pipeline.state();
   }
 
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
   static __device__ __forceinline__ int early_steps(const Params& p, uint32_t item) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(Queue::steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
+    return min_of(WeightPipeline::steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
   }
   /// By the filling warp.
-  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, RingPlace& at) {
-    Queue queue(place.ring, place.barriers, at);
+  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
     const int steps = early_steps(p, item);
     if (steps == 0) return;
     const WeightRows w = Work::weights_of(p, Work::first_segment(p, item));
     const uint64_t policy = ptx::evict_first_policy();
 #pragma unroll 1
-    for (int i = 0; i < steps; ++i) queue.fill(w, i, policy);
-    at = queue.place();
+    for (int i = 0; i < steps; ++i) pipeline.fill(w, i, policy);
+    at = pipeline.state();
   }
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, RingPlace& at) {
-    Queue queue(place.ring, place.barriers, at);
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     int started = early_steps(p, item);  // of the first segment
     Work::for_segments(p, item, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
-      const int steps = Queue::steps(w);
+      const int steps = WeightPipeline::steps(w);
 #pragma unroll 1
-      for (int i = started; i < steps; ++i) queue.fill(w, i, policy);
+      for (int i = started; i < steps; ++i) pipeline.fill(w, i, policy);
       started = 0;
     });
-    at = queue.place();
+    at = pipeline.state();
   }
 #endif
 };
@@ -205,7 +206,7 @@ struct Row {
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
     int buffer = 0;
-    RingPlace at;
+    PipelineState at;
     bool is_open = false;  ///< whether all threads know that the barriers are set up
 
     template <class Team>
@@ -215,7 +216,7 @@ struct Row {
       if constexpr (C.stream) {
         if (team.warp() != Body::S.warps) return;
         const typename Body::Place place(smem);
-        if (lane_index() == 0) typename Body::Queue(place.ring, place.barriers, at).init();
+        if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
         __syncwarp();
       }
 #endif

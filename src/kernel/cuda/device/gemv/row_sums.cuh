@@ -25,7 +25,7 @@ struct RowSums {
   static constexpr int matrices = C.dual ? 2 : 1;
   static constexpr int sums = matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
   static constexpr RowShape S = row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums);
-  static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a team of warps takes
+  static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
   static_assert(!(C.dual && C.blocked) && !(C.dual && C.grouped) && !(E::column_sums && (C.dual || C.blocked)));
@@ -82,7 +82,7 @@ struct RowSums {
     const Segment& s;
     const Held& x;
     S32* partial;
-    int a, team, lane;  ///< place along the row, team of warps
+    int a, warp_n, lane;  ///< of the warp: place along the row, and among those that take rows in turn
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
@@ -102,12 +102,12 @@ struct RowSums {
           multiply(w, pass.x.v[j], block, ones);
 #pragma unroll
           for (int width = 4; width > 0; width /= 2) block += __shfl_xor_sync(0xffffffffu, block, width);
-          const int slot = piece * 4 + pass.lane / 8, at = (row + r * S.side + pass.team) % batch;
+          const int slot = piece * 4 + pass.lane / 8, at = (row + r * S.side + pass.warp_n) % batch;
           if (pass.lane % 8 == 0 && slot < S.slots) partial[at * S.slots + slot] = block;
         } else if constexpr (C.blocked) {
           float even = 0, odd = 0;
           multiply(w, pass.x.v[j], even, odd);
-          const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.team, pass.s.end - 1);
+          const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
           const int64_t at = pass.s.group * pass.p.w_scale_group_stride + column / pass.p.w_scale_columns * pass.p.w_scale_stride;
           const bool inside = block * scale_block < C.k;
           const float w_scale = pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
@@ -126,7 +126,7 @@ struct RowSums {
 #pragma unroll
         for (int r = 0; r < mine; ++r) sums.value[r] += sums.other[r];
       const int r = pass.lane / (32 / mine);
-      S32* const to = partial + (row + r * S.side + pass.team) % batch * S.slots + pass.a;
+      S32* const to = partial + (row + r * S.side + pass.warp_n) % batch * S.slots + pass.a;
       const S32 sum = fold(sums.value);
       if (pass.lane % (32 / mine) == 0) *to = sum;
       if constexpr (E::column_sums) {

@@ -3,7 +3,7 @@
 
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemv/config.cuh"
-#include "kernel/cuda/device/gemv/ring.cuh"
+#include "kernel/cuda/device/gemv/pipeline.cuh"
 
 namespace cermet::gemv {
 

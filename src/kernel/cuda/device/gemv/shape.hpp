@@ -19,7 +19,7 @@ constexpr int power_of_two_below(int value) {
   return power;
 }
 
-/// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side` such teams take rows in turn.
+/// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side` sets of such warps take rows in turn.
 struct RowShape {
   int row_bytes;           ///< of the weight
   int pieces, held;        ///< of a row; of those, what a warp takes

@@ -17,11 +17,11 @@ struct Task {
     const int64_t first = static_cast<int64_t>(item) * block_experts, mine = min_of<int64_t>(block_experts, p.experts - first);
     for (int e = static_cast<int>(team.rank()); e < mine; e += threads) count[e] = 0;
     team.sync();
-    constexpr int together = 8;  // loads in flight before the first counter waits for one
-    for (int64_t begin = team.rank(); begin < p.axes.count; begin += threads * together) {
-      int64_t expert[together];
+    constexpr int in_flight = 8;  // loads in flight before the first counter waits for one
+    for (int64_t begin = team.rank(); begin < p.axes.count; begin += threads * in_flight) {
+      int64_t expert[in_flight];
 #pragma unroll
-      for (int i = 0; i < together; ++i) {
+      for (int i = 0; i < in_flight; ++i) {
         int64_t offset[1];
         expert[i] = -1;
         if (begin + i * threads >= p.axes.count) continue;
@@ -29,7 +29,7 @@ struct Task {
         expert[i] = load_index(p.ids, p.wide_ids, offset[0]) - first;
       }
 #pragma unroll
-      for (int i = 0; i < together; ++i)
+      for (int i = 0; i < in_flight; ++i)
         if (expert[i] >= 0 && expert[i] < mine) atomicAdd(&count[expert[i]], 1);
     }
     team.sync();

@@ -74,15 +74,15 @@ struct Direct {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t token, Team team, char* smem) {
     if (token == p.tokens) return write_offsets(team, p, reinterpret_cast<int32_t*>(smem));
-    int32_t* to = reinterpret_cast<int32_t*>(smem);  // [together]
+    int32_t* to = reinterpret_cast<int32_t*>(smem);  // [choices_at_once]
     const int64_t pairs = p.tokens * p.k;
-    for (int64_t first = 0; first < p.k; first += together) {
-      const int count = static_cast<int>(min_of<int64_t>(together, p.k - first));
-      if (team.rank() < together) to[team.rank()] = 0;
-      int64_t expert[together];
-      int32_t before[together];
+    for (int64_t first = 0; first < p.k; first += choices_at_once) {
+      const int count = static_cast<int>(min_of<int64_t>(choices_at_once, p.k - first));
+      if (team.rank() < choices_at_once) to[team.rank()] = 0;
+      int64_t expert[choices_at_once];
+      int32_t before[choices_at_once];
 #pragma unroll
-      for (int j = 0; j < together; ++j) {
+      for (int j = 0; j < choices_at_once; ++j) {
         expert[j] = j < count ? expert_of(p, token, first + j) : -1;
         before[j] = 0;
       }
@@ -90,11 +90,11 @@ struct Direct {
         const int64_t other = expert_of(p, pair);
         if (other < 0) continue;
 #pragma unroll
-        for (int j = 0; j < together; ++j) before[j] += other < expert[j] || (other == expert[j] && pair < token * p.k + first + j) ? 1 : 0;
+        for (int j = 0; j < choices_at_once; ++j) before[j] += other < expert[j] || (other == expert[j] && pair < token * p.k + first + j) ? 1 : 0;
       }
       team.sync();
 #pragma unroll
-      for (int j = 0; j < together; ++j) {
+      for (int j = 0; j < choices_at_once; ++j) {
 #pragma unroll
         for (int offset = 16; offset > 0; offset /= 2) before[j] += __shfl_xor_sync(0xffffffffu, before[j], offset);
         if (lane_index() == 0 && j < count) atomicAdd(&to[j], before[j]);
@@ -218,18 +218,18 @@ struct Copy {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t token, Team team, char*) {
-    for (int64_t first = 0; first < p.k; first += together) {
-      const int count = static_cast<int>(min_of<int64_t>(together, p.k - first));
-      int32_t to[together];
+    for (int64_t first = 0; first < p.k; first += choices_at_once) {
+      const int count = static_cast<int>(min_of<int64_t>(choices_at_once, p.k - first));
+      int32_t to[choices_at_once];
 #pragma unroll
-      for (int j = 0; j < together; ++j) to[j] = j < count ? p.row_of[token * p.row_of_stride + first + j] : -1;
+      for (int j = 0; j < choices_at_once; ++j) to[j] = j < count ? p.row_of[token * p.row_of_stride + first + j] : -1;
       by_word_size(p.word_bytes, [&](auto zero) {
         using Word = decltype(zero);
         const Word* from = static_cast<const Word*>(p.x) + token * p.x_stride;  // [row_words]
         for (int64_t w = team.rank(); w < p.row_words; w += threads) {
           const Word word = from[w];
 #pragma unroll
-          for (int j = 0; j < together; ++j)
+          for (int j = 0; j < choices_at_once; ++j)
             if (to[j] >= 0) static_cast<Word*>(p.rows)[to[j] * p.rows_stride + w] = word;
         }
       });

@@ -11,7 +11,7 @@ inline constexpr int chunk_experts = 1024;
 /// Experts that one pass over all ids counts.
 inline constexpr int pass_experts = 2048;
 /// Choices that a block places at once.
-inline constexpr int together = 8;
+inline constexpr int choices_at_once = 8;
 /// Shared memory of the tasks: counts, and sums of the warps.
 inline constexpr int direct_shared_bytes = (pass_experts + warps) * 4, count_shared_bytes = warps * chunk_experts * 4,
                      place_shared_bytes = count_shared_bytes + warps * 4;

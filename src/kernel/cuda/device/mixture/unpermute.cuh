@@ -20,18 +20,18 @@ struct Task {
   using R = Element<C.residual>;
   using Out = Element<C.out>;
   static constexpr int width = min_of(min_of(per_16_bytes<T>, per_16_bytes<Out>), C.has_residual ? per_16_bytes<R> : 16);
-  static constexpr int together = min_of(C.k, 8);  // rows whose loads are in flight at once
+  static constexpr int in_flight = min_of(C.k, 8);  // rows whose loads are in flight at once
 
   template <int Width>
   static __device__ __forceinline__ void add(const Params& p, int64_t token, int64_t column) {
     const T* rows = static_cast<const T*>(p.rows) + column;
     float sum[Width] = {};
 #pragma unroll 1
-    for (int first = 0; first < C.k; first += together) {
-      Vector<T, Width> x[together];
-      float weight[together];
+    for (int first = 0; first < C.k; first += in_flight) {
+      Vector<T, Width> x[in_flight];
+      float weight[in_flight];
 #pragma unroll
-      for (int j = 0; j < together; ++j) {
+      for (int j = 0; j < in_flight; ++j) {
         weight[j] = 0;
         if (first + j >= C.k) continue;
         const int64_t row = load_index(p.row_of, p.wide_ids, token * p.row_of_stride + first + j);
@@ -40,7 +40,7 @@ struct Task {
         x[j] = *reinterpret_cast<const Vector<T, Width>*>(rows + (legal ? row : 0) * p.rows_stride);
       }
 #pragma unroll
-      for (int j = 0; j < together; ++j)
+      for (int j = 0; j < in_flight; ++j)
         if (first + j < C.k) {
 #pragma unroll
           for (int i = 0; i < Width; ++i) sum[i] = fmaf(weight[j], to_float(x[j][i]), sum[i]);

@@ -13,9 +13,9 @@ namespace cermet::pointwise {
       return expression;                                                                                                                    \
     }                                                                                                                                       \
   };
-#define UNARY(name, types, depth, terms, text, expression) FUNCTIONS(name, x, p_, q_, expression)
-#define UNARY1(name, types, depth, p, p_default, terms, text, expression) FUNCTIONS(name, x, p, q_, expression)
-#define UNARY2(name, types, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, x, p, q, expression)
+#define UNARY(name, types, result, depth, terms, text, expression) FUNCTIONS(name, x, p_, q_, expression)
+#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) FUNCTIONS(name, x, p, q_, expression)
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, x, p, q, expression)
 #define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS

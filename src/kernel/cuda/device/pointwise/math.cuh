@@ -1,7 +1,8 @@
-// The functions that rows of pointwise.inc and activation.inc may use: for float32 and for wrapping 64-bit integers.
+// The functions that rows of pointwise.inc and activation.inc may use, for float32. Those for integers: op/wrapping.hpp; for double: double.cuh.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
+#include "op/wrapping.hpp"
 
 namespace cermet {
 
@@ -41,10 +42,27 @@ __device__ __forceinline__ Real log(Real x) { return logf(x.v); }
 __device__ __forceinline__ Real log1p(Real x) { return log1pf(x.v); }
 __device__ __forceinline__ Real sin(Real x) { return sinf(x.v); }
 __device__ __forceinline__ Real cos(Real x) { return cosf(x.v); }
+__device__ __forceinline__ Real tan(Real x) { return tanf(x.v); }
+__device__ __forceinline__ Real asin(Real x) { return asinf(x.v); }
+__device__ __forceinline__ Real acos(Real x) { return acosf(x.v); }
+__device__ __forceinline__ Real atan(Real x) { return atanf(x.v); }
+__device__ __forceinline__ Real sinh(Real x) { return sinhf(x.v); }
+__device__ __forceinline__ Real cosh(Real x) { return coshf(x.v); }
 __device__ __forceinline__ Real tanh(Real x) { return tanhf(x.v); }
+__device__ __forceinline__ Real asinh(Real x) { return asinhf(x.v); }
+__device__ __forceinline__ Real acosh(Real x) { return acoshf(x.v); }
+__device__ __forceinline__ Real atanh(Real x) { return atanhf(x.v); }
 __device__ __forceinline__ Real erf(Real x) { return erff(x.v); }
 /// In double, because the float32 function is off by up to 4 units in the last place.
 __device__ __forceinline__ Real pow(Real a, Real b) { return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v))); }
+/// Exact; the sign of a.
+__device__ __forceinline__ Real trunc_mod(Real a, Real b) { return fmodf(a.v, b.v); }
+/// As numpy.mod: the sign of b.
+__device__ __forceinline__ Real floor_mod(Real a, Real b) {
+  const float rest = fmodf(a.v, b.v);
+  if (rest == 0) return copysignf(rest, b.v);
+  return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
+}
 
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 __device__ __forceinline__ Real sigmoid(Real x) {
@@ -55,29 +73,5 @@ __device__ __forceinline__ Real sigmoid(Real x) {
 __device__ __forceinline__ Real normal_cdf(Real x) { return 0.5f * erfcf(x.v * -0.70710678118654752f); }
 /// sqrt(2 / pi) (x + 0.044715 x^3)
 __device__ __forceinline__ Real gelu_tanh_argument(Real x) { return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v)); }
-
-/// A 64-bit integer whose arithmetic wraps. Booleans are 0 and 1.
-struct Integer {
-  int64_t value;
-
-  __device__ __forceinline__ constexpr Integer(int64_t x) : value(x) {}
-  __device__ __forceinline__ constexpr Integer(int x) : value(x) {}
-  static __device__ __forceinline__ Integer wrap(uint64_t bits) { return static_cast<int64_t>(bits); }
-  friend __device__ __forceinline__ Integer operator+(Integer a, Integer b) { return wrap(static_cast<uint64_t>(a.value) + static_cast<uint64_t>(b.value)); }
-  friend __device__ __forceinline__ Integer operator-(Integer a, Integer b) { return wrap(static_cast<uint64_t>(a.value) - static_cast<uint64_t>(b.value)); }
-  friend __device__ __forceinline__ Integer operator*(Integer a, Integer b) { return wrap(static_cast<uint64_t>(a.value) * static_cast<uint64_t>(b.value)); }
-  friend __device__ __forceinline__ Integer operator-(Integer a) { return Integer(0) - a; }
-  friend __device__ __forceinline__ bool operator<(Integer a, Integer b) { return a.value < b.value; }
-  friend __device__ __forceinline__ bool operator<=(Integer a, Integer b) { return a.value <= b.value; }
-  friend __device__ __forceinline__ bool operator>(Integer a, Integer b) { return a.value > b.value; }
-  friend __device__ __forceinline__ bool operator>=(Integer a, Integer b) { return a.value >= b.value; }
-  friend __device__ __forceinline__ bool operator==(Integer a, Integer b) { return a.value == b.value; }
-  friend __device__ __forceinline__ bool operator!=(Integer a, Integer b) { return a.value != b.value; }
-};
-
-__device__ __forceinline__ Integer select(bool condition, Integer yes, Integer no) { return condition ? yes : no; }
-__device__ __forceinline__ Integer abs(Integer x) { return x.value < 0 ? -x : x; }
-__device__ __forceinline__ Integer maximum(Integer a, Integer b) { return a.value > b.value ? a : b; }
-__device__ __forceinline__ Integer minimum(Integer a, Integer b) { return a.value < b.value ? a : b; }
 
 }  // namespace cermet

@@ -1,6 +1,7 @@
 // Every elementwise operator: a row of pointwise.inc over a tile.
 #pragma once
 
+#include "kernel/cuda/device/pointwise/double.cuh"
 #include "kernel/cuda/device/pointwise/functions.cuh"
 #include "kernel/cuda/device/pointwise/pointwise.hpp"
 #include "kernel/cuda/device/pointwise/tile.cuh"
@@ -23,6 +24,8 @@ inline constexpr bool is_real<bf16> = true;
 template <>
 inline constexpr bool is_real<f16> = true;
 
+constexpr bool is_unsigned(DType t) { return t == DType::u8 || t == DType::u16 || t == DType::u32 || t == DType::u64; }
+
 template <class Row, Config C>
 struct Task {
   using Params = pointwise::Params;
@@ -35,6 +38,12 @@ struct Task {
       const float y = Row::template apply<Real>(to_float(a), to_float(b), p.parameters[0], p.parameters[1]).v;
       if constexpr (is_real<Out>) return from_float<Out>(y);
       else return y != 0;
+    } else if constexpr (C.in == DType::f64) {
+      const double y = Row::template apply<Double>(a, b, p.wide_parameters[0], p.wide_parameters[1]).v;
+      if constexpr (C.out == DType::f64) return y;
+      else return y != 0;
+    } else if constexpr (is_unsigned(C.in)) {
+      return static_cast<Out>(Row::template apply<Natural>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), 0, 0).value);
     } else {
       return static_cast<Out>(Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
     }

@@ -9,6 +9,7 @@ struct Params {
   TileShape shape;
   TileOperand a, b, y;
   float parameters[2];
+  double wide_parameters[2];  ///< the same, for f64
 };
 
 }  // namespace cermet::pointwise

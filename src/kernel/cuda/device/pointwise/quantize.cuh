@@ -12,7 +12,9 @@ struct Config {
   bool multiply = false;  ///< by the scale, not divide
   bool has_offset = false;
   DType offset = DType::f32;
-  bool grouped = false;  ///< scales and offsets go by groups of columns
+  bool has_zero_point = false;  ///< of the type of y
+  bool saturate = true;         ///< fp8
+  bool grouped = false;         ///< scales and offsets go by groups of columns
   int width = 4;
 };
 
@@ -28,10 +30,33 @@ __device__ __forceinline__ void load_parameters(const TileOperand& operand, cons
   }
 }
 
+/// Rounds half to even and saturates; NaN gives 0.
+template <class T, int Width>
+__device__ __forceinline__ Vector<T, Width> to_whole(const float (&v)[Width], float low, float high) {
+  Vector<T, Width> y;
+#pragma unroll
+  for (int k = 0; k < Width; ++k) y[k] = v[k] != v[k] ? T{0} : static_cast<T>(__float2int_rn(fminf(fmaxf(v[k], low), high)));
+  return y;
+}
+template <DType T, int Width>
+__device__ __forceinline__ Vector<Element<T>, Width> quantized(const float (&v)[Width]) {
+  if constexpr (T == DType::u8) return to_whole<uint8_t>(v, 0.0f, 255.0f);
+  else if constexpr (T == DType::u16) return to_whole<uint16_t>(v, 0.0f, 65535.0f);
+  else if constexpr (T == DType::i16) return to_whole<int16_t>(v, -32768.0f, 32767.0f);
+  else return from_floats<Element<T>>(v);
+}
+
+/// Beyond the largest value what the format has there, instead of that value; see op/quantization.hpp.
+template <DType T>
+__device__ __forceinline__ float unsaturated(float v) {
+  if constexpr (T == DType::f8_e4m3) return fabsf(v) > 464.0f ? quiet_nan() : v;
+  else return fabsf(v) >= 61440.0f ? copysignf(infinity(), v) : v;
+}
+
 template <Config C>
 struct Raw {
   Vector<Element<C.x>, C.width> x;
-  float scale[C.width], offset[C.width];
+  float scale[C.width], offset[C.width], zero_point[C.width];
 };
 
 template <Config C>
@@ -40,10 +65,11 @@ __device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width,
   raw.x = load_tile<Element<C.x>>(p.x, place);
   load_parameters<float, C.grouped>(p.scale, place, p.group, raw.scale);
   if constexpr (C.has_offset) load_parameters<Element<C.offset>, C.grouped>(p.offset, place, p.group, raw.offset);
+  if constexpr (C.has_zero_point) load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
   return raw;
 }
 
-/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type.
+/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type, where a zero point is added.
 template <Config C>
 struct QuantizeTask {
   using Params = quantize::Params;
@@ -61,8 +87,10 @@ struct QuantizeTask {
           for (int k = 0; k < C.width; ++k) {
             v[k] = C.multiply ? __fmul_rn(v[k], raw.scale[k]) : __fdiv_rn(v[k], raw.scale[k]);
             if constexpr (C.has_offset) v[k] = __fadd_rn(v[k], raw.offset[k]);
+            if constexpr (C.has_zero_point) v[k] = rintf(v[k]) + raw.zero_point[k];
+            if constexpr (!C.saturate) v[k] = unsaturated<C.y>(v[k]);
           }
-          store_tile(p.y, place, from_floats<Element<C.y>>(v));
+          store_tile(p.y, place, quantized<C.y>(v));
         });
   }
 };

@@ -7,7 +7,7 @@ namespace cermet::quantize {
 
 struct Params {
   TileShape shape;
-  TileOperand x, scale, offset, y;
+  TileOperand x, scale, offset, zero_point, y;
   uint32_t group;  ///< columns that share a scale, where they are grouped
 };
 

@@ -21,22 +21,10 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&d)[4], const void* 
                : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x2(uint32_t (&d)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(shared_address(row)) : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x2_trans(uint32_t (&d)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(shared_address(row)) : "memory");
-}
-
 #if CERMET_ARCH >= 900
 __device__ __forceinline__ void stmatrix_x4(void* row, const uint32_t (&s)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3])
                : "memory");
-}
-
-__device__ __forceinline__ void stmatrix_x2(void* row, const uint32_t (&s)[2]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(shared_address(row)), "r"(s[0]), "r"(s[1]) : "memory");
 }
 #endif
 

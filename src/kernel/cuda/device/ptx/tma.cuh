@@ -19,14 +19,6 @@ __device__ __forceinline__ void tma_load_2d(void* shared, const TensorMapBytes* 
                : "memory");
 }
 
-/// The same into every block of the cluster whose bit is set, at the same place, each with its own barrier.
-__device__ __forceinline__ void tma_load_2d_multicast(void* shared, const TensorMapBytes* map, int column, int row, uint64_t* barrier, uint16_t blocks) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
-                   shared_address(shared)),
-               "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(blocks)
-               : "memory");
-}
-
 /// Brings a tile to the L2.
 __device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");

@@ -22,7 +22,8 @@ struct Params {
   Axes<1> reduced;   ///< strides of x in elements, or in words
 };
 
-struct IntegerParams {
+/// Of integers, bool and f64.
+struct PlainParams {
   const void* x;
   void* y;
   Axes<2> kept;

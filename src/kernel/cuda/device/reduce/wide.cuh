@@ -10,6 +10,7 @@ struct Wide {
   int64_t high = 0;
 
   static __device__ __forceinline__ Wide of(int64_t x) { return {static_cast<uint64_t>(x), x >> 63}; }
+  static __device__ __forceinline__ Wide of(uint64_t x) { return {x, 0}; }
   static __device__ __forceinline__ Wide product(int64_t a, int64_t b) { return {static_cast<uint64_t>(a) * static_cast<uint64_t>(b), __mul64hi(a, b)}; }
   friend __device__ __forceinline__ Wide operator+(Wide a, Wide b) {
     const uint64_t low = a.low + b.low;
@@ -39,7 +40,7 @@ __device__ inline Wide rounded_quotient(Wide a, int64_t b) {
     (bit >= 64 ? high : low) |= uint64_t{1} << bit % 64;
   }
   Wide result{low, static_cast<int64_t>(high)};
-  if (rest > divisor - rest || (rest == divisor - rest && (low & 1u))) result = result + Wide::of(1);
+  if (rest > divisor - rest || (rest == divisor - rest && (low & 1u))) result = result + Wide{1, 0};
   return negative ? result.negated() : result;
 }
 

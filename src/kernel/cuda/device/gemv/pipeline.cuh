@@ -7,14 +7,14 @@
 
 namespace cermet::gemv {
 
-struct RingShape {
+struct PipelineShape {
   int rows, chunk;        ///< of a stage: rows, and bytes of each
   int chunks, row_bytes;  ///< of a row; the last chunk may be short
   int stages, stage_bytes, matrices, consumers, element;
 };
 
-/// Where a warp is in the ring; it lives on from item to item.
-struct RingPlace {
+/// Where a warp is in the ring of stages; it lives on from item to item.
+struct PipelineState {
   int stage = 0;
   uint32_t parity = 0;
 };
@@ -41,16 +41,16 @@ struct UnitOf<4> {
 };
 
 /// Stages hold, in this order: for each group of `rows` rows, for each matrix, each chunk.
-template <RingShape S>
-struct Ring {
+template <PipelineShape S>
+struct Pipeline {
   char* data;
   uint64_t *full, *empty;
   int stage;
   uint32_t parity;
 
-  __device__ __forceinline__ Ring(char* memory, uint64_t* barriers, const RingPlace& place)
-      : data(memory), full(barriers), empty(barriers + S.stages), stage(place.stage), parity(place.parity) {}
-  __device__ __forceinline__ RingPlace place() const { return {stage, parity}; }
+  __device__ __forceinline__ Pipeline(char* memory, uint64_t* barriers, const PipelineState& state)
+      : data(memory), full(barriers), empty(barriers + S.stages), stage(state.stage), parity(state.parity) {}
+  __device__ __forceinline__ PipelineState state() const { return {stage, parity}; }
 
   static __device__ __forceinline__ int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
 

@@ -1,0 +1,32 @@
+// Products of one channel's windows with that channel's kernel, for vectors of channels.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/cpu/conv/taps.hpp"
+
+namespace cermet::cpu {
+
+/// Neighbouring places that are computed at a time.
+inline constexpr int depthwise_places = 7;
+/// Channels that a product takes at least.
+inline constexpr std::int64_t least_depthwise_channels = 16;
+
+/// Windows of `count` <= depthwise_places neighbouring places, of some channels. Along a row their elements are counted from the first window's first tap.
+struct DepthwiseBlock {
+  const float* x;                               ///< tap (0, 0, 0) of the first window, which may lie in the padding; at the first channel
+  std::int64_t plane_step, row_step, pixel;     ///< elements of x between taps of different planes and rows, and between pixels
+  std::int64_t first_plane, last_plane;         ///< taps that are in x
+  std::int64_t first_row, last_row, low, high;  ///< and elements of a row
+  std::int64_t rows, taps, stride, dilation;    ///< rows of taps in a plane, taps in a row; along a row
+  const float* weight;                          ///< [planes][rows][taps][tap_step], at the first channel
+  std::int64_t tap_step, columns, count;
+};
+
+/// Computes a block and stores it.
+using MultiplyDepthwise = void (*)(const DepthwiseBlock& block, const TapStore& store);
+
+/// For kernels of so many taps along a row; for the active instruction set.
+MultiplyDepthwise depthwise_product(std::int64_t taps, std::int64_t stride, std::int64_t dilation);
+
+}  // namespace cermet::cpu

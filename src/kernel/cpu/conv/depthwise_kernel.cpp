@@ -1,0 +1,140 @@
+// The host half of depthwise convolution: places and channels are cut into blocks for threads.
+#include <algorithm>
+#include <limits>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/conv/depthwise.hpp"
+#include "kernel/cpu/conv/store.hpp"
+#include "kernel/cpu/conv/weights.hpp"
+#include "kernel/cpu/gemm/binding.hpp"
+#include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/roofline.hpp"
+#include "op/conv.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct Plan {
+  ConvGeometry geometry;
+  AnchorOperands operands;
+  ConvStore store;
+  bool prepacked;
+  MultiplyDepthwise multiply;
+
+  explicit Plan(const Region& region)
+      : geometry(conv_geometry(region.problem())),
+        operands(region),
+        store(region),
+        prepacked(region.problem().is_constant(1) && region.problem().input(1).rank() > 3),
+        multiply(depthwise_product(geometry.kernel[2], geometry.stride[2], geometry.dilation[2])) {}
+};
+
+/// Taps [first, last) of `count`, `dilation` apart, whose element from `begin` on is one of [0, size).
+void taps_inside(std::int64_t begin, std::int64_t dilation, std::int64_t count, std::int64_t size, std::int64_t& first, std::int64_t& last) {
+  first = std::min(count, div_up(std::max<std::int64_t>(-begin, 0), dilation));
+  last = std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(size - begin, 0), dilation), first, count);
+}
+
+/// All of one launch; x is float32.
+struct Launch {
+  const ConvGeometry& g;
+  const float* x;
+  const ConvTensor in, out;
+  const float* weight;
+  std::int64_t width;  ///< of a row of the packed weight
+  const ConvStoreRun& store;
+  MultiplyDepthwise multiply;
+
+  /// Channels [first, last) of a row of places.
+  void run(std::int64_t row, std::int64_t first, std::int64_t last) const {
+    const std::int64_t h = row % out.dims[3], d = row / out.dims[3] % out.dims[2], n = row / out.dims[3] / out.dims[2];
+    const std::int64_t from_d = d * g.stride[0] - g.before[0], from_h = h * g.stride[1] - g.before[1];
+    DepthwiseBlock b{};
+    b.plane_step = g.dilation[0] * in.strides[2], b.row_step = g.dilation[1] * in.strides[3], b.pixel = in.strides[4];
+    taps_inside(from_d, g.dilation[0], g.kernel[0], in.dims[2], b.first_plane, b.last_plane);
+    taps_inside(from_h, g.dilation[1], g.kernel[1], in.dims[3], b.first_row, b.last_row);
+    b.rows = g.kernel[1], b.taps = g.kernel[2], b.stride = g.stride[2], b.dilation = g.dilation[2], b.tap_step = width;
+    const std::int64_t line = n * in.strides[0] + from_d * in.strides[2] + from_h * in.strides[3];
+    for (std::int64_t column = 0; column < out.dims[4]; column += depthwise_places) {
+      const std::int64_t from_w = column * g.stride[2] - g.before[2], place = row * out.dims[4] + column;
+      b.count = std::min<std::int64_t>(depthwise_places, out.dims[4] - column);
+      b.low = -from_w, b.high = in.dims[4] - from_w;
+      if (!store.clamps()) {
+        for (std::int64_t c = first; c < last; c += panel_columns)
+          run_tile(b, x + line + from_w * b.pixel, place, std::min(c, last - least(last - first)), last);
+        continue;
+      }
+      b.x = x + line + from_w * b.pixel + first, b.weight = weight + first, b.columns = last - first;
+      multiply(b, store.store_at(place, first));
+    }
+  }
+
+  static std::int64_t least(std::int64_t channels) { return std::min(channels, panel_columns); }
+
+  /// Channels from c on, by way of a tile.
+  void run_tile(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t c, std::int64_t last) const {
+    alignas(64) float tile[depthwise_places * panel_columns];
+    b.x = from + c, b.weight = weight + c, b.columns = std::min(panel_columns, last - c);
+    multiply(b, {.y = tile, .y_step = panel_columns, .bias = nullptr, .residual = nullptr, .residual_step = 0, .low = -infinity, .high = infinity});
+    store(tile, c, {place, b.count, c, b.columns});
+  }
+};
+
+void conv_depthwise(const LaunchArgs& args, const Plan& plan) {
+  const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  if (y.elements() == 0) return;
+  if (!plan.prepacked) conv_channels.pack(weight, args.workspace, *args.pool);
+  const float* const packed = plan.prepacked ? weight.as<const float>() : reinterpret_cast<const float*>(args.workspace);
+  const std::int64_t channels = weight.shape[0];
+  const ConvStoreRun store(plan.store, args);
+  const Launch launch{.g = plan.geometry,
+                      .x = x.as<const float>(),
+                      .in = conv_tensor(x, true),
+                      .out = conv_tensor(y, true),
+                      .weight = packed,
+                      .width = round_up(channels, panel_columns),
+                      .store = store,
+                      .multiply = plan.multiply};
+  const std::int64_t rows = launch.out.batch() * launch.out.dims[2] * launch.out.dims[3];
+  // Some channels of a row of places: a few items for each thread, of whole panels.
+  const std::int64_t wanted = args.pool->size() == 1 ? 1 : 8 * args.pool->size(),
+                     pieces = std::clamp<std::int64_t>(div_up(wanted, rows), 1, channels / panel_columns + 1);
+  const std::int64_t step = round_up(div_up(channels, pieces), panel_columns), used = div_up(channels, step);
+  const auto begin_of = [&](std::int64_t piece) { return std::min(piece * step, channels); };
+  args.pool->parallel_for(rows * used, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t first = begin_of(item % used), last = begin_of(item % used + 1);
+      launch.run(item / used, std::min(first, last - least_depthwise_channels), last);
+    }
+  });
+}
+
+Decline declines(const Region& region) {
+  const Problem& p = region.problem();
+  const ConvGeometry g = conv_geometry(p);
+  if (!g.channels_last) return "the layout is nchw";
+  if (p.input(0).dtype != DType::f32) return fmt::format("x is {}, not f32", name_of(p.input(0).dtype));
+  if (p.size(1, 1) != 1 || p.size(1, 0) != g.group) return "channels are not convolved one by one";
+  if (g.group < least_depthwise_channels) return fmt::format("less than {} channels", least_depthwise_channels);
+  return ConvStore::declines(region);
+}
+
+}  // namespace
+
+extern const Kernel conv_depthwise_nhwc{
+    .name = "conv.depthwise",
+    .op = OpKind::conv,
+    .summary = "a group for each channel: vectors of channels, seven places at a time",
+    .fuses = true,
+    .declines = declines,
+    .bind = [](const Region& region) -> Launcher { return [plan = Plan(region)](const LaunchArgs& args) { conv_depthwise(args, plan); }; },
+    .weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
+      return region.operand_of(1) == operand && region.problem().input(1).rank() > 3 ? &conv_channels : nullptr;
+    },
+    .workspace = [](const Problem& p, int) -> std::int64_t { return p.is_constant(1) && p.input(1).rank() > 3 ? 0 : conv_channels.bytes(p.input(1)); },
+    .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
+};
+
+}  // namespace cermet::cpu

@@ -1,0 +1,95 @@
+#include "kernel/cpu/conv/store.hpp"
+
+#include <limits>
+
+#include "kernel/cpu/gemm/panels.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+using Source = TileProgram::Source;
+
+bool is_operand(const TileProgram& program, const Source& source, TileProgram::Extent extent) {
+  if (source.from != Source::From::extra) return false;
+  const TileProgram::Extra& extra = program.extras[static_cast<std::size_t>(source.index)];
+  return extra.dtype == DType::f32 && extra.extent == extent;
+}
+
+}  // namespace
+
+std::optional<ClampProgram> ClampProgram::of(const TileProgram& program) {
+  if (program.inputs != std::vector<DType>{DType::f32} || program.results.size() != 1 || program.results[0].dtype != DType::f32) return std::nullopt;
+  ClampProgram clamp{{}, {}, -infinity, infinity};
+  bool clamped = false;
+  Source value{Source::From::input, 0, 0};
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const TileProgram::Step& step = program.steps[s];
+    if (clamped || step.integer || step.round != DType::f32 || step.fused_multiply) return std::nullopt;
+    if (step.function == OpKind::add) {
+      const Source other = step.a == value ? step.b : step.a;
+      if (!(step.a == value || step.b == value) || other.from != Source::From::extra) return std::nullopt;
+      const std::size_t operand = program.extras[static_cast<std::size_t>(other.index)].operand;
+      if (is_operand(program, other, TileProgram::Extent::column) && !clamp.bias && !clamp.residual) clamp.bias = operand;
+      else if (is_operand(program, other, TileProgram::Extent::element) && !clamp.residual) clamp.residual = operand;
+      else return std::nullopt;
+    } else if ((step.function == OpKind::relu || step.function == OpKind::clip) && step.a == value) {
+      clamped = true;
+      clamp.low = step.function == OpKind::relu ? 0.0f : step.parameters[0];
+      if (step.function == OpKind::clip) clamp.high = step.parameters[1];
+    } else {
+      return std::nullopt;
+    }
+    value = {Source::From::step, static_cast<std::int32_t>(s), 0};
+  }
+  if (program.results[0].value != value) return std::nullopt;
+  return clamp;
+}
+
+ConvStore::ConvStore(const Region& region) {
+  const TileProgramOrReason made = product_epilogue(region);
+  CERMET_ASSERT(!made.reason);
+  program = BoundTileProgram(made.program);
+  clamp = ClampProgram::of(made.program);
+  result = made.program.results.front().result;
+}
+
+Decline ConvStore::declines(const Region& region) {
+  if (region.anchor != 0) return fmt::format("{} comes before the convolution", region.nodes[0].problem.op->name);
+  const TileProgramOrReason made = product_epilogue(region);
+  if (made.reason) return made.reason;
+  if (made.program.results.size() != region.results.size()) return "a result does not come from the convolution";
+  return BoundTileProgram::declines(made.program);
+}
+
+ConvStoreRun::ConvStoreRun(const ConvStore& store, const LaunchArgs& args) : run_(store.program, args) {
+  if (!store.clamp) return;
+  const TensorView& y = args.outputs[store.result];
+  const auto view_of = [&](std::optional<std::size_t> operand) { return operand ? args.inputs[*operand] : TensorView(); };
+  const TensorView bias = view_of(store.clamp->bias), residual = view_of(store.clamp->residual);
+  if (!y.is_dense() || (bias.present && !bias.is_dense()) || (residual.present && !residual.is_dense())) return;
+  clamps_ = true;
+  whole_ = {.y = y.as<float>(),
+            .y_step = y.shape.back(),
+            .bias = bias.as<const float>(),
+            .residual = residual.as<const float>(),
+            .residual_step = y.shape.back(),
+            .low = store.clamp->low,
+            .high = store.clamp->high};
+}
+
+TapStore ConvStoreRun::store_at(std::int64_t row, std::int64_t column) const {
+  TapStore to = whole_;
+  to.y += row * to.y_step + column;
+  if (to.bias) to.bias += column;
+  if (to.residual) to.residual += row * to.residual_step + column;
+  return to;
+}
+
+void ConvStoreRun::operator()(const float* tile, std::int64_t first_column, const TilePlace& place) const {
+  const TileOperand input{tile + (place.column - first_column), static_cast<std::size_t>(panel_columns), 1};
+  run_(&input, place);
+}
+
+}  // namespace cermet::cpu

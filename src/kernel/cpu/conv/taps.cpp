@@ -1,0 +1,163 @@
+// Blocks of windows times panels. A result is one chain of fused multiply-adds over the taps and their channels, whatever the block. In a file of its own
+// because its unrolled blocks take longer to compile than all that is around them.
+#include "kernel/cpu/conv/taps.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/cpu/conv/taps.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kernel/cpu/conv/clamp-inl.hpp"
+#include "kernel/cpu/gemm/block_rows-inl.hpp"
+#include "kernel/cpu/gemm/panels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag()));
+
+/// sum += x * weights, without a copy of x: see gemm/float.cpp.
+HWY_INLINE void accumulate(Floats& sum, Floats x, Floats weights) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(weights.raw));
+#else
+  sum = hn::MulAdd(x, weights, sum);
+#endif
+}
+
+/// Addresses of R rows by few registers: every fourth row has a pointer, the ones between are multiples of the step away.
+template <int R>
+struct RowPointers {
+  static constexpr int groups = (R + 3) / 4;
+  const float* at[groups];
+  std::int64_t step;
+
+  HWY_INLINE RowPointers(const float* first, std::int64_t row_step) : step(row_step) {
+    for (int g = 0; g < groups; ++g) at[g] = first + 4 * g * row_step;
+  }
+  HWY_INLINE float row(int r) const { return at[r / 4][r % 4 * step]; }
+  HWY_INLINE void next() {
+    for (int g = 0; g < groups; ++g) ++at[g];
+  }
+};
+
+/// The first `count` elements; no others are read or written.
+HWY_INLINE Floats load_first(const float* p, std::size_t count) {
+  if constexpr (HWY_MEM_OPS_MIGHT_FAULT != 0) return load_n(p, count);
+  return hn::MaskedLoad(hn::FirstN(FloatTag(), count), FloatTag(), p);
+}
+HWY_INLINE void store_first(Floats v, float* p, std::size_t count) {
+  if constexpr (HWY_MEM_OPS_MIGHT_FAULT != 0) return store_n(v, p, count);
+  hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
+}
+
+/// Stores `columns` columns of sums that are in a tile already: registers would have to have addresses.
+HWY_NOINLINE void store_some(const float* tile, int rows, const TapStore& s, std::int64_t columns) {
+  const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
+  for (std::int64_t c = 0; c < columns; c += lane_count) {
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(lane_count, columns - c));
+    const Floats bias = s.bias ? load_first(s.bias + c, count) : hn::Zero(FloatTag());
+    for (int r = 0; r < rows; ++r) {
+      Floats sum = load(tile + r * panel_columns + c);
+      if (s.bias) sum = hn::Add(sum, bias);
+      if (s.residual) sum = hn::Add(sum, load_first(s.residual + r * s.residual_step + c, count));
+      store_first(clamp(sum, low, high), s.y + r * s.y_step + c, count);
+    }
+  }
+}
+
+template <int R, int V>
+HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s) {
+  const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) {
+    const Floats bias = s.bias ? load(s.bias + v * lane_count) : hn::Zero(FloatTag());
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      Floats sum = sums[r][v];
+      if (s.bias) sum = hn::Add(sum, bias);
+      if (s.residual) sum = hn::Add(sum, load(s.residual + r * s.residual_step + v * lane_count));
+      store(clamp(sum, low, high), s.y + r * s.y_step + v * lane_count);
+    }
+  }
+}
+
+/// The product for V vectors of columns.
+template <int R, int V>
+HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to, std::int64_t columns) {
+  Floats sums[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
+  for (const TapRun* run = rows.runs; run < rows.runs + rows.run_count; ++run) {
+    RowPointers<R> x(rows.first + run->offset, rows.step);
+    for (std::int64_t k = run->length; k > 0; --k) {
+      Floats weights[V];
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) weights[v] = load(panel + v * lane_count);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Floats value = hn::Set(FloatTag(), x.row(r));
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) accumulate(sums[r][v], value, weights[v]);
+      }
+      x.next();
+      panel += panel_columns;
+    }
+  }
+  if (store_to && columns >= V * lane_count) return store_sums<R, V>(sums, *store_to);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) store(sums[r][v], tile + r * panel_columns + v * lane_count);
+  if (store_to) store_some(tile, R, *store_to, columns);
+}
+
+template <int R>
+void multiply_panel(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to) {
+  constexpr int vectors = static_cast<int>(panel_columns) / lane_count, V = R * vectors <= 2 * block_rows ? vectors : 2;
+  if (rows.columns <= lane_count) return multiply_columns<R, 1>(rows, panel, tile, store_to, rows.columns);
+  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V) {
+    const int column = v * lane_count;
+    if (!store_to) {
+      multiply_columns<R, V>(rows, panel + column, tile + column, nullptr, 0);
+      continue;
+    }
+    TapStore part = *store_to;
+    part.y += column;
+    if (part.bias) part.bias += column;
+    if (part.residual) part.residual += column;
+    multiply_columns<R, V>(rows, panel + column, tile + column, &part, rows.columns - column);
+  }
+}
+
+template <std::size_t... R>
+constexpr std::array<MultiplyTaps, sizeof...(R)> table_of(std::index_sequence<R...>) {
+  return {multiply_panel<static_cast<int>(R) + 1>...};
+}
+
+}  // namespace
+
+TapProducts products() {
+  static constexpr auto table = table_of(std::make_index_sequence<block_rows>());
+  static_assert(block_rows <= most_tap_rows);
+  return {table.data(), block_rows};
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cermet::cpu {
+
+HWY_EXPORT(products);
+
+TapProducts tap_products() { return HWY_DYNAMIC_DISPATCH(products)(); }
+
+}  // namespace cermet::cpu
+#endif

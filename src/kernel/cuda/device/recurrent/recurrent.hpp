@@ -1,0 +1,39 @@
+// Parameters of the task of lstm, gru and rnn.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::recurrent {
+
+inline constexpr int threads = 512;
+
+enum class Cell : uint8_t { lstm, gru, rnn };
+
+struct Activation {
+  uint32_t function;  ///< a row of op/recurrent.inc
+  float alpha, beta;
+};
+
+/// An operand or result by its leading strides, in elements; null where it is not given. The last dimension is contiguous.
+struct Strided {
+  void* data;
+  int64_t stride[3];
+};
+
+/// Floats of scratch for each direction and sequence: both sums of all gates, h, c and r * h.
+constexpr int64_t scratch_floats(int64_t gates, int64_t hidden) { return (2 * gates + 3) * hidden; }
+
+struct Params {
+  Strided x, w, r, bias, initial_h, initial_c, peepholes;
+  Strided y, y_h, y_c;
+  const int32_t* lengths;
+  float* scratch;
+  int64_t steps, batch, input, hidden;
+  float clip;
+  uint32_t reverse;         ///< bit d: direction d runs backwards
+  uint32_t coupled;         ///< lstm: forget is 1 - i
+  uint32_t reset_after;     ///< gru: the reset gate comes behind the product
+  Activation functions[6];  ///< three for each direction
+};
+
+}  // namespace cermet::recurrent

@@ -1,0 +1,33 @@
+// What resize does along each axis, from its attributes and the sizes of its operand and result.
+#pragma once
+
+#include <array>
+
+#include "op/problem.hpp"
+#include "op/resize_axis.hpp"
+
+namespace cermet {
+
+struct ResizePlan {
+  resize::Rule rule;
+  int rank = 0;
+  std::array<resize::Axis, Shape::max_rank> axes{};
+  std::array<bool, Shape::max_rank> resized{};  ///< whether the axis is not simply copied
+  double extrapolation = 0;
+};
+
+/// The attributes, read once; sizes come with every launch.
+class ResizeAttributes {
+ public:
+  ResizeAttributes(const Attributes& attributes, int rank);
+  ResizePlan plan(const Shape& in, const Shape& out) const;
+  const resize::Rule& rule() const { return rule_; }
+
+ private:
+  resize::Rule rule_;
+  int rank_;
+  std::array<double, Shape::max_rank> scale_{}, begin_{}, end_{};  ///< scale 0: out / in
+  double extrapolation_;
+};
+
+}  // namespace cermet

@@ -1,0 +1,100 @@
+// Which elementwise nodes join the product that they read.
+#include <gtest/gtest.h>
+
+#include "fuse/plan.hpp"
+#include "graph/text.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+namespace {
+
+/// Groups as "linear+add relu", for kernels that take any nodes around a product whose region has one result.
+std::string followed(const std::string& nodes) {
+  const Graph graph =
+      parse_graph("graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 4]\n  constant %w : f32[4, 8]\n  constant %v : f32[4, 4]\n" + nodes + "\n}");
+  SymbolValues maximum;
+  maximum.set(Symbol("T"), 4);
+  const auto groups = plan_fusion(graph, maximum, nullptr,
+                                  {[](OpKind anchor) { return anchor == OpKind::linear; },
+                                   [](const Region& region) {
+                                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
+                                     return region.results.size() == 1 && region.problem().op->kind == OpKind::linear && region.anchor == 0;
+                                   }});
+  std::vector<bool> made(graph.values().size());
+  std::string text;
+  for (const FusionGroup& group : groups) {
+    std::string names;
+    for (const std::int32_t n : group.nodes)
+      names += fmt::format("{}{}", names.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
+    for (const ValueId id : group.operands)
+      EXPECT_TRUE(!id || graph.value(id).producer < 0 || made[id.at()]) << graph.value(id).name << " is read before it is made";
+    for (const ValueId id : group.results) made[id.at()] = true;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", names);
+  }
+  return text;
+}
+
+TEST(Follow, AChainAndItsResidual) {
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %z = add(%a, %r) : f32[T, 4]
+    output z = %z)"),
+            "linear+relu+add");
+}
+
+TEST(Follow, AValueThatTheChainReadsTwice) {
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %s = sigmoid(%y) : f32[T, 4]
+    %e = erf(%s) : f32[T, 4]
+    %z = mul(%y, %e) : f32[T, 4]
+    output z = %z)"),
+            "linear+sigmoid+erf+mul");
+}
+
+TEST(Follow, NotBeyondAResultOfTheGraphOrASecondReader) {
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %b = exp(%a) : f32[T, 4]
+    output a = %a
+    output b = %b)"),
+            "linear+relu exp");
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %s = softmax(%y) : f32[T, 4]
+    output a = %a
+    output s = %s)"),
+            "linear relu softmax");
+}
+
+TEST(Follow, TheGroupRunsWhereItsLastNodeStood) {
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %s = softmax(%r) : f32[T, 4]
+    %z = add(%y, %s) : f32[T, 4]
+    output z = %z)"),
+            "softmax linear+add");
+  // The second product cannot run before the first, which it reads.
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %u = linear(%a, %v) : f32[T, 4]
+    %z = add(%u, %a) : f32[T, 4]
+    output z = %z)"),
+            "linear+relu linear+add");
+}
+
+TEST(Follow, TwoProductsAreNotOneGroup) {
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %u = linear(%r, %v) : f32[T, 4]
+    %z = add(%y, %u) : f32[T, 4]
+    output z = %z)"),
+            "linear linear+add");
+}
+
+}  // namespace
+}  // namespace cermet

@@ -1,0 +1,95 @@
+// Convolutions beyond their operator's cases: what follows them in a region, and sizes that are known only at the launch.
+#include <gtest/gtest.h>
+
+#include "op/case_data.hpp"
+#include "select/bound_op.hpp"
+#include "tests/support/region_builder.hpp"
+#include "tests/support/region_run.hpp"
+
+namespace cermet {
+namespace {
+
+using Value = RegionBuilder::Value;
+
+struct Shapes {
+  Dims x, weight, y;
+  std::int64_t group;
+};
+
+const Shapes shapes[] = {
+    {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1},
+    {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
+    {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2},
+};
+
+/// conv, then the nodes that `follow` adds to it; against the references, and where edges are strict to the bit against the kernels one after another.
+template <class Follow>
+void expect_conforms(const Shapes& s, DType dtype, Rounding rounding, std::vector<Fill> fills, Follow&& follow) {
+  RegionBuilder b(rounding);
+  const Value conv = b.add(OpKind::conv, {b.operand({dtype, s.x}), b.operand({dtype, s.weight}), b.operand({dtype, {s.weight[0]}})},
+                           {{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}, {"group", s.group}});
+  follow(b, conv);
+  b.anchor(conv);
+  Region region = b.build();
+  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+  fills.insert(fills.begin(), {normal(), normal(0.2), normal()});
+  expect_region_conforms(region, fills, 1);
+}
+
+TEST(Conv, BoundsAfterIt) {
+  for (const Shapes& s : shapes)
+    for (const OpKind bounds : {OpKind::relu, OpKind::clip})
+      for (const Rounding rounding : {Rounding::strict, Rounding::fast})
+        for (const DType dtype : {DType::f32, DType::f16})
+          if (dtype == DType::f32 || s.weight[1] != Dim(1))
+            expect_conforms(s, dtype, rounding, {}, [&](RegionBuilder& b, Value conv) { b.result(b.add(bounds, {conv})); });
+}
+
+TEST(Conv, ResidualAfterIt) {
+  for (const Shapes& s : shapes)
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+      expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {
+        b.result(b.add(OpKind::relu, {b.add(OpKind::add, {b.operand({DType::f32, s.y}), conv})}));
+      });
+      expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {  // no bounds of a sum
+        b.result(b.add(OpKind::add, {b.add(OpKind::relu, {conv}), b.operand({DType::f32, s.y})}));
+      });
+      expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {
+        b.result(b.add(OpKind::mul, {b.add(OpKind::silu, {conv}), b.operand({DType::f32, {s.y[3]}})}));
+      });
+    }
+}
+
+TEST(Conv, TakesAnySizeUpToTheMaximum) {
+  const OpDefinition& op = definition(OpKind::conv);
+  ThreadPool pool(2);
+  for (const auto& [channels, weight, group] : {std::tuple<std::int64_t, Dims, std::int64_t>{20, {33, 20, 3, 3}, 1}, {24, {24, 1, 3, 3}, 24}}) {
+    for (const char* layout : {"nhwc", "nchw"}) {
+      const bool last = std::string_view(layout) == "nhwc";
+      const Attributes attributes{{"layout", layout}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 1, 0, 1}}, {"group", group}};
+      const auto x_dims = [&](const Dim& n, const Dim& h, const Dim& w) { return last ? Dims{n, h, w, channels} : Dims{n, channels, h, w}; };
+      const Dim n = Dim::symbol("N"), h = Dim::symbol("H"), w = Dim::symbol("W");
+      Problem symbolic = make_problem(op, {TensorType{DType::f32, x_dims(n, h, w)}, TensorType{DType::f32, weight}}, attributes);
+      symbolic.constant_inputs = 2;
+      for (const auto& [name, most] : {std::pair<const char*, std::int64_t>{"N", 3}, {"H", 21}, {"W", 40}}) symbolic.maximum.set(Symbol(name), most);
+      int taken = 0;
+      for (const Kernel* kernel : cpu::kernels_of(OpKind::conv)) {
+        if (kernel->declines(symbolic)) continue;
+        ++taken;
+        BoundOp bound(symbolic, *kernel, pool);
+        for (const auto& size : {std::array<std::int64_t, 3>{3, 21, 40}, {1, 5, 3}, {2, 20, 1}, {0, 7, 7}}) {
+          const CaseData data = make_case_data(
+              op, {"any", {CaseOperand{{DType::f32, x_dims(size[0], size[1], size[2])}}, CaseOperand{{DType::f32, weight}, normal(0.2), 0, true}}, attributes});
+          bound.prepack(1, data.inputs[1]);
+          const OwnedTensor y(DType::f32, bind(data.problem.outputs[0].dims, {}));
+          bound.run(data.inputs, std::array{y.view});
+          EXPECT_EQ(compare(data.problem, run_reference(data), {y.view}), "") << kernel->name << ", " << layout << ", height " << size[1];
+        }
+      }
+      EXPECT_GT(taken, 0) << layout;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cermet
