@@ -76,6 +76,27 @@ void Importer::enter_function(const Node& node, const FunctionDef& function) {
   enter(std::move(frame));
 }
 
+std::vector<Operand> Importer::in_place(const GraphDef& graph, const std::vector<Operand>& inputs) {
+  Lowering make(*this, (*state_.frames.back().nodes)[state_.frames.back().next], 0);
+  Frame frame{.nodes = &graph.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = {}};
+  for (const Tensor& tensor : graph.initializers) frame.names[tensor.name()] = make.constant(tensor.data());  // the same ones when it is done again
+  for (std::size_t i = 0; i < inputs.size(); ++i) frame.names[graph.inputs[i].name] = inputs[i];
+  struct Entered {
+    std::vector<Frame>& frames;
+    ~Entered() { frames.pop_back(); }  // also where elements are needed
+  };
+  state_.frames.push_back(std::move(frame));
+  const Entered entered{state_.frames};
+  for (const Node& node : graph.nodes) {
+    const bool control = node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan");
+    if (control || model_.function(node)) fail(Status::unsupported, "node '{}' ({}): not supported in the graph of another operator", node.name, node.op);
+    lower(node);
+  }
+  std::vector<Operand> results;
+  for (const ValueInfo& output : graph.outputs) results.push_back(find(output.name));
+  return results;
+}
+
 void Importer::enter_loop(const Node& node) {
   expect(node, node.inputs.size() >= 2, "expected at least 2 operands, found {}", node.inputs.size());
   const GraphDef& body = graph_attribute(node, "body");

@@ -114,6 +114,8 @@ class Importer {
   const TensorData& known(Operand x);
   bool is_known(Operand x) const;
   std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  /// Lowers the nodes of a graph as part of the node that has it.
+  std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
   const SymbolRanges& ranges() const { return ranges_; }
 
  private:

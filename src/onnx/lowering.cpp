@@ -142,6 +142,14 @@ std::vector<Operand> Lowering::ops(OpKind kind, std::vector<Operand> inputs, con
 
 Operand Lowering::op(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes) { return ops(kind, std::move(inputs), attributes).at(0); }
 
+std::vector<Operand> Lowering::graph_results(std::string_view name, const std::vector<Operand>& inputs) {
+  const Attribute* found = attribute(name);
+  const auto* graph = found ? std::get_if<std::shared_ptr<const GraphDef>>(found) : nullptr;
+  expect(graph, "attribute {}: expected a graph, found none", name);
+  expect((*graph)->inputs.size() == inputs.size(), "attribute {}: expected a graph of {} inputs, found {}", name, inputs.size(), (*graph)->inputs.size());
+  return importer_.in_place(**graph, inputs);
+}
+
 Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
 
 Operand Lowering::reshape(Operand x, const Dims& to) {

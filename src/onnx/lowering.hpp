@@ -84,6 +84,9 @@ class Lowering {
   Operand op(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes = {});
   std::vector<Operand> ops(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes = {});
 
+  /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
+  std::vector<Operand> graph_results(std::string_view attribute, const std::vector<Operand>& inputs);
+
   // ---- Often needed
   Operand cast(Operand x, DType to);               ///< x itself where it has the type
   Operand reshape(Operand x, const Dims& to);      ///< x itself where it has the dimensions

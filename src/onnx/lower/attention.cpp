@@ -150,16 +150,21 @@ Operand attention_bias(Lowering& l, const AttentionCall& c, std::int64_t past) {
   return l.op(OpKind::where, {seen, added ? added : l.scalar(c.compute, 0), l.scalar(c.compute, minus_infinity)});
 }
 
+/// q k' * scale, [B, Hq, Sq, Sk].
+Operand attention_scores(Lowering& l, const AttentionCall& c) {
+  const Operand k = repeat_heads(l, c.k, c.heads / c.kv_heads);
+  const std::string sums(l.dtype(c.q) == DType::f64 ? "f64" : "f32");
+  const Operand products = l.op(OpKind::matmul, {c.q, k}, {{"transpose_b", true}, {"out_dtype", sums}});
+  return l.cast(l.binary(OpKind::mul, products, c.scale), c.compute);
+}
+
 Operand composed(Lowering& l, const AttentionCall& c, std::int64_t past) {
   const std::int64_t mode = l.integer("qk_matmul_output_mode", 0);
-  const std::string compute(name_of(c.compute));
   const DType t = l.dtype(c.q);
   const auto show = [&](std::int64_t stage, Operand x) {
     if (stage == mode && l.wants(3)) l.set(3, l.cast(x, t));
   };
-  const Operand k = repeat_heads(l, c.k, c.heads / c.kv_heads), v = repeat_heads(l, c.v, c.heads / c.kv_heads);
-  Operand scores = l.op(OpKind::matmul, {c.q, k}, {{"transpose_b", true}, {"out_dtype", compute}});
-  scores = l.binary(OpKind::mul, scores, c.scale);
+  Operand scores = attention_scores(l, c);
   show(0, scores);
   if (c.softcap > 0) scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, c.softcap)), c.softcap);
   show(1, scores);
@@ -172,6 +177,7 @@ Operand composed(Lowering& l, const AttentionCall& c, std::int64_t past) {
     p = l.op(OpKind::where, {none, l.scalar(c.compute, 0), p});
   }
   show(3, p);
+  const Operand v = repeat_heads(l, c.v, c.heads / c.kv_heads);
   return l.op(OpKind::matmul, {l.cast(p, t), v}, {{"out_dtype", std::string(name_of(t))}});
 }
 
@@ -196,11 +202,25 @@ void lower_attention(Lowering& l) {
   l.set(0, y);
 }
 
+/// score_mod and prob_mod are graphs from scores to scores and from probabilities to probabilities.
 void lower_flex_attention(Lowering& l) {
-  if (l.has_attribute("score_mod") || l.has_attribute("prob_mod")) l.unsupported("attributes score_mod and prob_mod are not supported");
-  AttentionCall c = attention_call(l);
+  const AttentionCall c = attention_call(l);
   l.expect(!c.packed, "expected operands of 4 dimensions, found 3");
-  l.set(0, is_flash(l, c, 0) ? flash(l, c) : composed(l, c, 0));
+  const bool score_mod = l.has_attribute("score_mod"), prob_mod = l.has_attribute("prob_mod");
+  if (!score_mod && !prob_mod && is_flash(l, c, 0)) return l.set(0, flash(l, c));
+  const auto modified = [&](std::string_view attribute, Operand x) {
+    const std::vector<Operand> results = l.graph_results(attribute, {x});
+    l.expect(results.size() == 1 && l.dims(results[0]) == l.dims(x), "attribute {}: expected a graph of one result {}, found {}", attribute,
+             l.type(x).to_string(), results.size() == 1 ? l.type(results[0]).to_string() : fmt::format("{} results", results.size()));
+    return l.cast(results[0], l.dtype(x));
+  };
+  Operand scores = attention_scores(l, c);
+  if (score_mod) scores = modified("score_mod", scores);
+  Operand p = l.op(OpKind::softmax, {scores});
+  if (prob_mod) p = modified("prob_mod", p);
+  const DType t = l.dtype(c.q);
+  const Operand v = l.cast(repeat_heads(l, c.v, c.heads / c.kv_heads), c.compute);
+  l.set(0, l.cast(l.op(OpKind::matmul, {p, v}), t));
 }
 
 }  // namespace cermet::onnx

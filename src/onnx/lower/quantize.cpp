@@ -1,4 +1,6 @@
 // Quantization: exact integer products from float32 products that are short enough to be exact.
+#include <algorithm>
+
 #include "onnx/lowering.hpp"
 
 namespace cermet::onnx {
@@ -59,9 +61,40 @@ Operand integer_product(Lowering& l, Operand a, Operand b) {
   return sum;
 }
 
+/// x as i8 and what its zero point is then: u8 is less by 128.
+std::pair<Operand, Operand> as_signed(Lowering& l, Operand x, Operand zero) {
+  zero = zero ? l.cast(zero, DType::i32) : l.scalar(DType::i32, 0);
+  if (l.dtype(x) == DType::i8) return {x, zero};
+  return {l.cast(l.binary(OpKind::sub, l.cast(x, DType::i32), 128.0), DType::i8), l.binary(OpKind::sub, zero, 128.0)};
+}
+
+bool is_zero(Lowering& l, Operand x) {
+  return l.is_known(x) && std::ranges::all_of(l.ints_in(x), [](std::int64_t value) { return value == 0; });
+}
+
+/// Rows times a matrix of 8-bit integers, in i32: a [.., K] with one zero point, b [K, N] with one or one a column. Exact modulo 2^32.
+Operand row_product(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero) {
+  const Dims dims = l.dims(a);
+  const auto [left, left_zero] = as_signed(l, l.reshape(a, {product({dims.begin(), dims.end() - 1}), dims.back()}), a_zero);
+  const auto [right, right_zero] = as_signed(l, b, b_zero);
+  const Operand zero = l.reshape(left_zero, {});
+  Operand y = l.op(OpKind::scaled_mm, {left, l.transpose(right, {1, 0}), {}, {}, {}, zero}, {{"out_dtype", "i32"}});
+  if (!is_zero(l, right_zero)) {
+    const Operand sums = l.reduce(OpKind::reduce_sum, l.binary(OpKind::sub, l.cast(left, DType::i32), zero), {1}, true);
+    y = l.binary(OpKind::sub, y, l.binary(OpKind::mul, sums, right_zero));
+  }
+  Dims to(dims.begin(), dims.end() - 1);
+  to.push_back(l.dim(b, 1));
+  return l.reshape(y, to);
+}
+
 /// matmul of NumPy on integers: operands of one dimension are a row, a column. A zero point of a has one number or one a row, of b one number or one a column.
 Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero) {
   const bool row = l.rank(a) == 1, column = l.rank(b) == 1;
+  const bool one_zero = !a_zero || product(l.dims(a_zero)) == Dim(1);
+  constexpr std::int64_t longest = 131071;  // of scaled_mm
+  if (l.rank(a) >= 2 && l.rank(b) == 2 && one_zero && (!b_zero || l.rank(b_zero) < 2) && l.size(b, 0) > 0 && l.size(b, 0) <= longest)
+    return row_product(l, a, a_zero, b, b_zero);
   if (a_zero && l.rank(a_zero) == 1 && l.dim(a_zero, 0) != Dim(1)) a_zero = l.unsqueeze(a_zero, {1});
   a = centered(l, a, a_zero);
   b = centered(l, b, b_zero);
