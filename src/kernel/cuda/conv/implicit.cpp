@@ -11,6 +11,8 @@ namespace {
 constexpr int small_tile = 64, large_tile = 128, threads = 256;
 /// The large program is taken from this many of its tiles on: fewer leave SMs idle.
 constexpr std::int64_t enough_tiles = 96;
+/// A tile has columns of one group.
+constexpr std::int64_t fewest_group_outputs = 16;
 
 std::int32_t narrow(std::int64_t value) {
   require(value >= 0 && value < std::int64_t{1} << 31, "conv: expected sizes below 2^31, found {}", value);
@@ -59,8 +61,9 @@ Decline ImplicitConv::declines(const Region& region) {
   if (type == DType::bf16 && capability < 80) return "needs compute capability 8.0 for bf16";
   const Dims& weight = p.input(1).dims;
   if (weight[0].constant() * weight[1].constant() == 0) return "there are no channels";
-  if (Decline reason = GeneralConv::declines(region)) return reason;
-  return std::nullopt;
+  if (const std::int64_t group = p.attributes.integer("group"); group > 1 && weight[0].constant() / group < fewest_group_outputs)
+    return "groups have few output channels, and tiles would be nearly empty";
+  return GeneralConv::declines(region);
 }
 
 ImplicitConv::ImplicitConv(const Region& region, const Config& config)
