@@ -57,8 +57,8 @@ struct TapRange {
 inline TapRange taps_inside(const PoolWindow& window, int axis, std::int64_t at, std::int64_t size) {
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t start = at * window.stride[a] - window.before[a], step = window.dilation[a];
-  const std::int64_t first = start >= 0 ? 0 : (-start + step - 1) / step;
-  const std::int64_t last = start >= size ? 0 : (size - start + step - 1) / step;
+  const auto steps = [step](std::int64_t distance) { return step == 1 ? distance : (distance + step - 1) / step; };  // divisions are slow
+  const std::int64_t first = start >= 0 ? 0 : steps(-start), last = start >= size ? 0 : steps(size - start);
   return {first, last < window.kernel[a] ? last : window.kernel[a], start};
 }
 /// Taps that an average counts along one axis: those inside, and with `padding` those on the pads too, but not those beyond them.

@@ -21,7 +21,6 @@ class ResizeAttributes {
  public:
   ResizeAttributes(const Attributes& attributes, int rank);
   ResizePlan plan(const Shape& in, const Shape& out) const;
-  const resize::Rule& rule() const { return rule_; }
 
  private:
   resize::Rule rule_;

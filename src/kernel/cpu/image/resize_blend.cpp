@@ -47,6 +47,18 @@ HWY_INLINE void store_number(Floats v, T* p, std::size_t count) {
 /// total[i] (+)= sum of weight[r] * rows[r][i].
 template <class T>
 void blend_rows(const T* const* rows, const float* weights, std::int64_t count, std::int64_t length, bool fresh, float* total) {
+  if (fresh && (count == 2 || count == 4)) {  // linear along one axis and along two
+    const bool four = count == 4;
+    const T *a = rows[0], *b = rows[1], *c = rows[four ? 2 : 0], *d = rows[four ? 3 : 0];
+    const auto at_a = hn::Set(FloatTag(), weights[0]), at_b = hn::Set(FloatTag(), weights[1]);
+    const auto at_c = hn::Set(FloatTag(), weights[four ? 2 : 0]), at_d = hn::Set(FloatTag(), weights[four ? 3 : 0]);
+    for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
+      auto sum = hn::MulAdd(at_b, load_number(b + i, n), hn::Mul(at_a, load_number(a + i, n)));
+      if (four) sum = hn::Add(sum, hn::MulAdd(at_d, load_number(d + i, n), hn::Mul(at_c, load_number(c + i, n))));
+      store_n(sum, total + i, n);
+    });
+    return;
+  }
   for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
     auto sum = fresh ? hn::Zero(FloatTag()) : load_n(total + i, n);
     for (std::int64_t r = 0; r < count; ++r) sum = hn::MulAdd(hn::Set(FloatTag(), weights[r]), load_number(rows[r] + i, n), sum);

@@ -17,27 +17,58 @@ namespace cermet::cpu::HWY_NAMESPACE {
 /// Rows that are combined at a time.
 inline constexpr std::int64_t row_list = 32;
 
+/// What a window's elements become: State takes one after another.
 struct PoolMax {
   static constexpr float identity = -std::numeric_limits<float>::infinity();
+  struct State {
+    Floats most;
+    hn::Mask<FloatTag> unordered;
+  };
+  HWY_INLINE State start(Floats x) const { return {x, hn::IsNaN(x)}; }
   HWY_INLINE Floats lift(Floats x) const { return x; }
-  /// NaN where either is.
-  HWY_INLINE Floats combine(Floats a, Floats b) const { return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a); }
+  /// NaN is kept beside the maximum, which it would make depend on the order, so that a chain has one instruction for each element.
+  HWY_INLINE void add(State& state, Floats x) const {
+    state.most = hn::Max(state.most, x);
+    state.unordered = hn::Or(state.unordered, hn::IsNaN(x));
+  }
+  HWY_INLINE Floats result(const State& state) const {
+    return hn::IfThenElse(state.unordered, hn::Set(FloatTag(), std::numeric_limits<float>::quiet_NaN()), state.most);
+  }
+  HWY_INLINE float reduce(Floats x) const {
+    if (HWY_UNLIKELY(!hn::AllFalse(FloatTag(), hn::IsNaN(x)))) return std::numeric_limits<float>::quiet_NaN();
+    return max_lanes(x);
+  }
 };
 struct PoolSum {
   static constexpr float identity = 0;
+  struct State {
+    Floats sum;
+  };
+  HWY_INLINE State start(Floats x) const { return {x}; }
   HWY_INLINE Floats lift(Floats x) const { return x; }
-  HWY_INLINE Floats combine(Floats a, Floats b) const { return hn::Add(a, b); }
+  HWY_INLINE void add(State& state, Floats x) const { state.sum = hn::Add(state.sum, x); }
+  HWY_INLINE Floats result(const State& state) const { return state.sum; }
+  HWY_INLINE float reduce(Floats x) const { return sum_lanes(x); }
 };
-struct PoolPowers {
-  static constexpr float identity = 0;
+struct PoolPowers : PoolSum {
   int power;
+  explicit PoolPowers(int p) : power(p) {}
   HWY_INLINE Floats lift(Floats x) const {
     if (power == 1) return hn::Abs(x);
     if (power == 2) return hn::Mul(x, x);
     return pow(Real(hn::Abs(x)), Real(power)).v;
   }
-  HWY_INLINE Floats combine(Floats a, Floats b) const { return hn::Add(a, b); }
 };
+
+/// for_vectors, but the last whole vector overlaps the one before instead of being cut: for bodies that may run twice on an element.
+template <class Body>
+HWY_INLINE void for_overlapping_vectors(std::size_t length, Body&& body) {
+  const std::size_t step = lanes();
+  std::size_t i = 0;
+  for (; i + step <= length; i += step) body(i, step);
+  if (i < length && length >= step) body(length - step, step);
+  else if (i < length) body(i, length - i);
+}
 
 template <class T>
 HWY_INLINE Floats load_elements(const T* p, std::size_t count, float fill) {
@@ -56,11 +87,13 @@ HWY_INLINE Floats load_elements(const T* p, std::size_t count, float fill) {
 /// out[i] = out[i] combined with rows[..][i], 0 <= i < length; `fresh`: with the rows alone.
 template <class Op, class T>
 void combine_rows(const Op& op, const T* const* rows, std::int64_t count, std::int64_t length, bool fresh, float* out) {
-  for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
-    auto total = fresh ? hn::Set(FloatTag(), Op::identity) : load_n(out + i, n);
-    for (std::int64_t r = 0; r < count; ++r) total = op.combine(total, op.lift(load_elements(rows[r] + i, n, 0)));
-    store_n(total, out + i, n);
-  });
+  const auto combine = [&](std::size_t i, std::size_t n) HWY_ATTR {
+    auto state = op.start(fresh ? hn::Set(FloatTag(), Op::identity) : load_n(out + i, n));
+    for (std::int64_t r = 0; r < count; ++r) op.add(state, op.lift(load_elements(rows[r] + i, n, 0)));
+    store_n(op.result(state), out + i, n);
+  };
+  if (fresh) for_overlapping_vectors(static_cast<std::size_t>(length), combine);
+  else for_vectors(static_cast<std::size_t>(length), combine);
 }
 
 /// What is left to do for a result: divided by `divisor`, and the root of a norm.
@@ -71,12 +104,12 @@ HWY_INLINE Floats finished(const Pooling& pooling, Floats total, Floats divisor)
   return pow(Real(total), Real(1.0 / pooling.power)).v;
 }
 
-/// Stores finished results; `divisor` is one for each element, or one for all where `shared`.
+/// Stores finished results; `divisor` is one for each element, or one for all where `shared`. Both rows have memory for whole vectors.
 template <class T>
 void finish_row(const Pooling& pooling, const float* total, const float* divisor, float shared, T* to, std::int64_t length) {
-  for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
+  for_overlapping_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
     const auto all = hn::Set(FloatTag(), shared);
-    const auto y = finished(pooling, load_n(total + i, n), divisor ? hn::Mul(load_n(divisor + i, n), all) : all);
+    const auto y = finished(pooling, load(total + i), divisor ? hn::Mul(load(divisor + i), all) : all);
     if constexpr (sizeof(T) > 1) {
       store_n(y, to + i, n);
     } else {

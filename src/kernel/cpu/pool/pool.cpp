@@ -15,6 +15,8 @@ namespace cermet::cpu {
 inline constexpr std::int64_t pool_slack = 64;
 /// Channels that are combined at a time.
 inline constexpr std::int64_t channel_tile = 1024;
+/// Rows of results that go through each step together.
+inline constexpr std::int64_t rows_at_once = 4;
 
 struct PoolRun {
   Pooling pooling;
@@ -34,8 +36,10 @@ struct PoolRun {
     padded = round_up((y.size[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1, w.stride[2]);
     padded = round_up(HWY_MAX(padded, w.before[2] + x.size[2]), w.stride[2]);
   }
-  /// Floats of a row with its padding, of the same taken apart by stride, and of a row of results.
-  std::int64_t scratch() const { return 2 * padded + (2 + pooling.window.stride[2]) * pool_slack + 2 * round_up(y.size[2], pool_slack) + 2 * pool_slack; }
+  /// Floats of a row with its padding, and of the same taken apart by stride.
+  std::int64_t row_scratch() const { return 2 * padded + (2 + pooling.window.stride[2]) * pool_slack; }
+  /// Those of all rows that go together, of a row of results and of its divisors.
+  std::int64_t scratch() const { return rows_at_once * row_scratch() + 2 * (round_up(y.size[2], pool_slack) + pool_slack); }
 };
 
 }  // namespace cermet::cpu
@@ -60,70 +64,120 @@ void split_phases(const float* row, std::int64_t length, std::int64_t step, floa
     for (std::int64_t i = 0; i < each; ++i) out[phase * pitch + i] = row[i * step + phase];
 }
 
+/// Where a row of results lies; counted without divisions.
+struct RowPlace {
+  const SpatialView& y;
+  std::int64_t n, c, i, j;
+
+  RowPlace(const SpatialView& view, std::int64_t row) : y(view), n(row / (y.size[0] * y.size[1]) / y.channels), c(row / (y.size[0] * y.size[1]) % y.channels) {
+    i = row / y.size[1] % y.size[0];
+    j = row % y.size[1];
+  }
+  void next() {
+    if (++j < y.size[1]) return;
+    j = 0;
+    if (++i < y.size[0]) return;
+    i = 0;
+    if (++c < y.channels) return;
+    c = 0;
+    ++n;
+  }
+};
+
+/// Combines the rows of x behind a row of results.
+template <class Op, class T>
+void combine_window_rows(const PoolRun& run, const Op& op, const RowPlace& at, float* row) {
+  const PoolWindow& w = run.pooling.window;
+  const TapRange outer = taps_inside(w, 0, at.i, run.x.size[0]), inner = taps_inside(w, 1, at.j, run.x.size[1]);
+  RowList<Op, T> rows{op, run.x.size[2], row, {}};
+  for (std::int64_t a = outer.first; a < outer.last; ++a)
+    for (std::int64_t b = inner.first; b < inner.last; ++b)
+      rows.add(static_cast<const T*>(run.from) + run.x.offset(at.n, at.c, {outer.start + a * w.dilation[0], inner.start + b * w.dilation[1], 0}));
+  rows.flush();
+}
+
+/// Combines the taps of the windows along a row whose phases are `pitch` apart.
+template <class Op>
+void combine_along(const PoolWindow& w, const Op& op, const float* phases, std::int64_t pitch, float* total, std::int64_t columns) {
+  const std::int64_t step = w.stride[2], far = w.dilation[2] / step, near = w.dilation[2] % step;
+  for (std::int64_t o = 0; o < columns; o += static_cast<std::int64_t>(lanes())) {
+    auto state = op.start(hn::Set(FloatTag(), Op::identity));
+    for (std::int64_t k = 0, phase = 0, at = o; k < w.kernel[2]; ++k) {
+      op.add(state, hn::LoadU(FloatTag(), phases + phase * pitch + at));
+      phase += near;
+      at += far;
+      if (phase < step) continue;
+      phase -= step;
+      ++at;
+    }
+    hn::StoreU(op.result(state), FloatTag(), total + o);
+  }
+}
+
 /// [N, C, spatial..]: rows [begin, end) of results, a row of the last axis each.
 template <class Op, class T>
 void pool_rows(const PoolRun& run, const Op& op, float* scratch, std::int64_t begin, std::int64_t end) {
   const PoolWindow& w = run.pooling.window;
-  const std::int64_t columns = run.y.size[2], step = w.stride[2], pitch = run.padded / step + pool_slack;
-  float* row = scratch;                                             // [padded], then slack
-  float* phases = step == 1 ? row : row + run.padded + pool_slack;  // [step, pitch]
-  float* total = row + 2 * run.padded + (step + 1) * pool_slack;    // [columns], then slack
+  const std::int64_t columns = run.y.size[2], step = w.stride[2], pitch = step == 1 ? 0 : run.padded / step + pool_slack;
+  const std::int64_t one = run.row_scratch();
+  float* total = scratch + rows_at_once * one;  // [columns], then slack
   float* counts = total + round_up(columns, pool_slack) + pool_slack;
-  for (std::int64_t i = 0; i < run.padded + pool_slack; ++i) row[i] = Op::identity;
-  for (std::int64_t i = 0; i < columns; ++i) counts[i] = divisor_of(counted_taps(w, 2, i, run.x.size[2], run.pooling.count_padding));
-  for (std::int64_t r = begin; r < end; ++r) {
-    const std::int64_t j = r % run.y.size[1], i = r / run.y.size[1] % run.y.size[0], plane = r / (run.y.size[1] * run.y.size[0]);
-    const std::int64_t n = plane / run.y.channels, c = plane % run.y.channels;
-    const TapRange outer = taps_inside(w, 0, i, run.x.size[0]), inner = taps_inside(w, 1, j, run.x.size[1]);
-    RowList<Op, T> rows{op, run.x.size[2], row + w.before[2], {}};
-    for (std::int64_t a = outer.first; a < outer.last; ++a)
-      for (std::int64_t b = inner.first; b < inner.last; ++b)
-        rows.add(static_cast<const T*>(run.from) + run.x.offset(n, c, {outer.start + a * w.dilation[0], inner.start + b * w.dilation[1], 0}));
-    rows.flush();
-    if (step > 1) split_phases(row, run.padded, step, phases, pitch);
-    for (std::int64_t o = 0; o < columns; o += static_cast<std::int64_t>(lanes())) {
-      auto sum = hn::Set(FloatTag(), Op::identity);
-      for (std::int64_t k = 0, at = 0; k < w.kernel[2]; ++k, at += w.dilation[2])
-        sum = op.combine(sum, hn::LoadU(FloatTag(), phases + (step == 1 ? at : at % step * pitch + at / step) + o));
-      hn::StoreU(sum, FloatTag(), total + o);
+  for (std::int64_t q = 0; q < rows_at_once; ++q)
+    for (std::int64_t i = 0; i < run.padded + pool_slack; ++i) scratch[q * one + i] = Op::identity;
+  const bool average = run.pooling.kind == PoolKind::average, padding = run.pooling.count_padding;
+  for (std::int64_t i = 0; average && i < columns; ++i) counts[i] = divisor_of(counted_taps(w, 2, i, run.x.size[2], padding));
+  RowPlace read(run.y, begin), write(run.y, begin);
+  // Each step over several rows, so that what a step wrote has left the store buffer when the next one reads it at other addresses.
+  for (std::int64_t r = begin; r < end; r += rows_at_once) {
+    const std::int64_t rows = HWY_MIN(rows_at_once, end - r);
+    for (std::int64_t q = 0; q < rows; ++q, read.next()) combine_window_rows<Op, T>(run, op, read, scratch + q * one + w.before[2]);
+    for (std::int64_t q = 0; step > 1 && q < rows; ++q) split_phases(scratch + q * one, run.padded, step, scratch + q * one + run.padded + pool_slack, pitch);
+    for (std::int64_t q = 0; q < rows; ++q, write.next()) {
+      combine_along(w, op, scratch + q * one + (step > 1 ? run.padded + pool_slack : 0), pitch, total, columns);
+      float counted = 1;
+      if (average) counted = divisor_of(counted_taps(w, 0, write.i, run.x.size[0], padding) * counted_taps(w, 1, write.j, run.x.size[1], padding));
+      T* y = static_cast<T*>(run.to) + run.y.offset(write.n, write.c, {write.i, write.j, 0});
+      finish_row(run.pooling, total, average ? counts : nullptr, counted, y, columns);
     }
-    const std::int64_t counted =
-        counted_taps(w, 0, i, run.x.size[0], run.pooling.count_padding) * counted_taps(w, 1, j, run.x.size[1], run.pooling.count_padding);
-    finish_row(run.pooling, total, counts, divisor_of(counted), static_cast<T*>(run.to) + run.y.offset(n, c, {i, j, 0}), columns);
   }
 }
 
 /// A window that is all of a dense plane: planes [begin, end) of results.
 template <class Op, class T>
 void pool_planes(const PoolRun& run, const Op& op, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t results_at_once = 64;
   const std::int64_t length = run.x.positions();
-  for (std::int64_t plane = begin; plane < end; ++plane) {
-    const std::int64_t n = plane / run.y.channels, c = plane % run.y.channels;
-    const T* x = static_cast<const T*>(run.from) + run.x.offset(n, c, {0, 0, 0});
-    auto total = hn::Set(FloatTag(), Op::identity), other = total;
+  HWY_ALIGN float results[results_at_once];
+  std::int64_t count = 0;
+  RowPlace read(run.y, begin), place(run.y, begin);
+  for (std::int64_t plane = begin; plane < end; ++plane, read.next()) {
+    const T* x = static_cast<const T*>(run.from) + run.x.offset(read.n, read.c, {0, 0, 0});
+    auto total = op.start(hn::Set(FloatTag(), Op::identity)), other = total;
     const auto step = static_cast<std::int64_t>(lanes());
     std::int64_t i = 0;
     for (; i + 2 * step <= length; i += 2 * step) {
-      total = op.combine(total, op.lift(load_elements(x + i, lanes(), 0)));
-      other = op.combine(other, op.lift(load_elements(x + i + step, lanes(), 0)));
+      op.add(total, op.lift(load_elements(x + i, lanes(), 0)));
+      op.add(other, op.lift(load_elements(x + i + step, lanes(), 0)));
     }
     if (i + step <= length) {
-      total = op.combine(total, op.lift(load_elements(x + i, lanes(), 0)));
+      op.add(total, op.lift(load_elements(x + i, lanes(), 0)));
       i += step;
     }
-    HWY_ALIGN float lane[hn::MaxLanes(FloatTag())];
-    if (i < length) {
-      // Lanes beyond the end take the identity, which lift() need not keep.
-      const auto tail = op.lift(load_elements(x + i, static_cast<std::size_t>(length - i), 0));
-      other = op.combine(other, hn::IfThenElse(hn::FirstN(FloatTag(), static_cast<std::size_t>(length - i)), tail, hn::Set(FloatTag(), Op::identity)));
+    if (i < length && length >= step) {  // the last whole vector, without what it shares with the one before
+      const auto shared = hn::FirstN(FloatTag(), static_cast<std::size_t>(i - (length - step)));
+      op.add(other, hn::IfThenElse(shared, hn::Set(FloatTag(), Op::identity), op.lift(load_elements(x + length - step, lanes(), 0))));
+    } else if (i < length) {
+      const auto tail = hn::FirstN(FloatTag(), static_cast<std::size_t>(length - i));
+      const auto values = op.lift(load_elements(x + i, static_cast<std::size_t>(length - i), 0));
+      op.add(other, hn::IfThenElse(tail, values, hn::Set(FloatTag(), Op::identity)));
     }
-    hn::Store(op.combine(total, other), FloatTag(), lane);
-    for (std::size_t width = lanes() / 2; width > 0; width /= 2)
-      for (std::size_t k = 0; k < width; ++k) {
-        const auto pair = op.combine(hn::Set(FloatTag(), lane[k]), hn::Set(FloatTag(), lane[k + width]));
-        lane[k] = hn::GetLane(pair);
-      }
-    finish_row(run.pooling, lane, nullptr, divisor_of(length), static_cast<T*>(run.to) + run.y.offset(n, c, {0, 0, 0}), 1);
+    op.add(total, op.result(other));
+    results[count++] = op.reduce(op.result(total));
+    if (count < results_at_once && plane + 1 < end) continue;
+    HWY_ALIGN T finished[results_at_once];
+    finish_row(run.pooling, results, nullptr, divisor_of(length), finished, count);
+    for (std::int64_t k = 0; k < count; ++k, place.next()) static_cast<T*>(run.to)[run.y.offset(place.n, place.c, {0, 0, 0})] = finished[k];
+    count = 0;
   }
 }
 
@@ -190,7 +244,7 @@ void pool_reals(const LaunchArgs& args, const PoolRun& run, const Op& op) {
 
 void pool_any(const LaunchArgs& args, const PoolRun& run) {
   if (run.pooling.kind == PoolKind::average) return pool_reals(args, run, PoolSum());
-  if (run.pooling.kind == PoolKind::norm) return pool_reals(args, run, PoolPowers{run.pooling.power});
+  if (run.pooling.kind == PoolKind::norm) return pool_reals(args, run, PoolPowers(run.pooling.power));
   if (args.inputs[0].dtype == DType::i8) return pool_with<PoolMax, std::int8_t>(args, run, PoolMax());
   if (args.inputs[0].dtype == DType::u8) return pool_with<PoolMax, std::uint8_t>(args, run, PoolMax());
   pool_reals(args, run, PoolMax());
@@ -211,7 +265,8 @@ std::int64_t pool_workspace(const Problem& p, int threads) {
   const Dim columns = p.outputs[0].dims.back();
   // As PoolRun counts them, with every sum rounded up.
   const std::int64_t covered = columns.value(p.maximum) * window.stride[2] + kernel * window.dilation[2] + window.before[2] + size + 2 * window.stride[2];
-  const std::int64_t floats = 2 * covered + (window.stride[2] + 6) * pool_slack + 2 * columns.value(p.maximum);
+  const std::int64_t row = 2 * covered + (2 + window.stride[2]) * pool_slack;
+  const std::int64_t floats = rows_at_once * row + 2 * (columns.value(p.maximum) + 2 * pool_slack);
   return threads * floats * static_cast<std::int64_t>(sizeof(float));
 }
 
