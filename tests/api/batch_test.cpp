@@ -1,37 +1,10 @@
 // Many prompts at once through the C interface.
 #include <cermet/cermet.hpp>
-#include <cstdlib>
-#include <limits>
 #include <map>
-#include <new>
 #include <set>
 
 #include "tests/api/model_fixture.hpp"
-
-namespace {
-/// Allocations of this thread that succeed before one fails.
-thread_local std::int64_t allocations_left = std::numeric_limits<std::int64_t>::max();
-
-void* limited_allocation(std::size_t size, std::size_t alignment) {
-  void* memory = allocations_left-- > 0 ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment) : nullptr;
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-// Every allocation of this program through operator new can be made to fail.
-void* operator new(std::size_t size) { return limited_allocation(size, 16); }
-void* operator new[](std::size_t size) { return limited_allocation(size, 16); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return limited_allocation(size, static_cast<std::size_t>(alignment)); }
-void* operator new[](std::size_t size, std::align_val_t alignment) { return limited_allocation(size, static_cast<std::size_t>(alignment)); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/support/heap.hpp"
 
 namespace cermet::test {
 namespace {
@@ -234,9 +207,9 @@ TEST_F(Batch, ASubmissionWithoutMemoryLeavesNothingBehind) {
   const std::vector<std::int32_t> prompt = {5, 6};
   std::int64_t request = -1;
   const auto submit_with = [&](std::int64_t allocations) {
-    allocations_left = allocations;
+    heap::fail_after(allocations);
     const cermet_status status = cermet_batch_submit(batch, prompt.data(), prompt.size(), nullptr, &request);
-    allocations_left = std::numeric_limits<std::int64_t>::max();
+    heap::fail_after(heap::never);
     return status;
   };
   std::int64_t enough = 0;
@@ -258,9 +231,9 @@ TEST_F(Batch, RefusesToGoOnAfterAStepThatFailed) {
   EXPECT_EQ(step(), 1u);
   submit({7});
   size_t left = 0;
-  allocations_left = 0;
+  heap::fail_after(0);
   const cermet_status failed = cermet_batch_step(batch, &left);
-  allocations_left = std::numeric_limits<std::int64_t>::max();
+  heap::fail_after(heap::never);
   expect_refused(CERMET_OUT_OF_MEMORY, failed, {"memory: expected room"});
   expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_step(batch, &left), {"batch: expected one whose steps succeeded; one failed"});
   const std::int32_t id = 8;

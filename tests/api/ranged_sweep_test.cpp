@@ -8,6 +8,7 @@
 #include "op/case_data.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
+#include "tests/support/every_operator.hpp"
 
 namespace cermet {
 namespace {
@@ -136,12 +137,6 @@ TEST_P(RangedOperator, GivesTheBitsOfTheNumber) {
     }
   }
   EXPECT_EQ(taken == 0, known_first_dimension.contains(op.name)) << taken << " cases may have a first dimension that varies";
-}
-
-std::vector<const OpDefinition*> every_operator() {
-  std::vector<const OpDefinition*> list;
-  for (const OpDefinition& op : all_operators()) list.push_back(&op);
-  return list;
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, RangedOperator, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });

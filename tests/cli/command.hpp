@@ -15,6 +15,8 @@
 
 namespace cermet::test {
 
+inline const std::string tiny = "tests/model/data/reference/llama-gqa-f32";  // has no tokenizer.json
+
 struct CommandResult {
   int code = -1;  ///< exit code; 128 + signal where it was killed
   std::string out, err;

@@ -6,8 +6,6 @@
 namespace cermet::test {
 namespace {
 
-const std::string tiny = "tests/model/data/reference/llama-gqa-f32";  // has no tokenizer.json
-
 TEST(Run, StreamsTextAndSummarises) {
   const CommandResult result = run_cermet("run models/demo -p 'The PostgreSQL server' -n 6");
   EXPECT_EQ(result.code, 0) << result.err;

@@ -4,8 +4,6 @@
 namespace cermet::test {
 namespace {
 
-const std::string tiny = "tests/model/data/reference/llama-gqa-f32";  // has no tokenizer.json
-
 std::vector<nlohmann::json> lines_of(const std::string& text) {
   std::vector<nlohmann::json> lines;
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) lines.push_back(nlohmann::json::parse(text.substr(at, text.find('\n', at) - at)));

@@ -13,7 +13,7 @@ namespace {
 
 /// Runs a pass on golden/NAME.before.graph and expects golden/NAME.after.graph.
 void expect_pass(const std::string& name, Graph (*pass)(const Graph&)) {
-  const Graph before = parse_graph(read_file(CERMET_SOURCE_DIR "/tests/graph/golden/" + name + ".before.graph"));
+  const Graph before = parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/golden/" + name + ".before.graph"));
   const Graph after = pass(before);
   verify(after);
   expect_golden("graph/golden/" + name + ".after.graph", to_text(after));

@@ -14,7 +14,7 @@ namespace cermet {
 namespace {
 
 std::string file(const Rule& rule, std::string_view which) { return fmt::format("graph/golden/rewrite/{}.{}.graph", rule.name, which); }
-Graph read(const std::string& name) { return parse_graph(read_file(CERMET_SOURCE_DIR "/tests/" + name)); }
+Graph read(const std::string& name) { return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/" + name)); }
 
 /// Results of a rule that is not exact: quantized values differ by a step at most, others by float32 rounding.
 double allowed(const Rule& rule, DType type, double value) {

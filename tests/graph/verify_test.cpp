@@ -22,7 +22,7 @@ std::vector<std::filesystem::path> bad_graphs() {
 class BadGraph : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(BadGraph, IsRefusedWithItsMessage) {
-  const std::string text = read_file(GetParam());
+  const std::string text = read_text(GetParam());
   const std::string message = text.substr(3, text.find('\n') - 3);
   EXPECT_EQ(error_text([&] { verify(parse_unverified_graph(text)); }), message);
   EXPECT_EQ(error_text([&] { parse_graph(text); }), message);
@@ -66,7 +66,7 @@ TEST(Verify, EveryRuleHasAGraphThatBreaksIt) {
   std::set<std::string> broken{"operands-exist",
                                "aliases-match"};  // the text form cannot express the first; the second guards against wrong operator definitions
   for (const auto& file : bad_graphs()) {
-    const std::string message = find_violation(parse_unverified_graph(read_file(file))).value_or("");
+    const std::string message = find_violation(parse_unverified_graph(read_text(file))).value_or("");
     const std::size_t begin = message.find(": rule ") + 7;
     broken.insert(message.substr(begin, message.find(':', begin) - begin));
   }

@@ -27,7 +27,7 @@ Problem parse_line(const std::string& line, const Target* target) {
 
 /// Every line with what is chosen for it on the device.
 std::string choices_on(const Target* target) {
-  std::istringstream calls(read_file(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/kernel_cuda/golden/suite_calls.txt"));
+  std::istringstream calls(read_text(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/kernel_cuda/golden/suite_calls.txt"));
   std::string text;
   for (std::string line; std::getline(calls, line);) {
     const Problem problem = parse_line(line, target);

@@ -5,15 +5,13 @@
 
 #include "format/element.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
 using test::content_of;
 using test::ScratchFolder;
-
-const std::filesystem::path root = CERMET_SOURCE_DIR;
-const std::filesystem::path small_model = root / "tests/model/data/reference/llama-gqa-f32";
 
 /// A copy of a model's folder in which `edit` changes the list of tensors before zeros are written for all of them.
 Checkpoint zeros_like(const ScratchFolder& scratch, const std::filesystem::path& model, const std::function<void(std::vector<TensorSpec>&)>& edit) {
@@ -28,7 +26,7 @@ Checkpoint zeros_like(const ScratchFolder& scratch, const std::filesystem::path&
 }
 
 TEST(CheckpointReport, DescribesTheDemoModel) {
-  const CheckpointReport demo = report(Checkpoint::open(root / "models/demo"));
+  const CheckpointReport demo = report(Checkpoint::open(source / "models/demo"));
   EXPECT_EQ(demo.architecture, "Qwen3MoeForCausalLM");
   EXPECT_EQ(demo.tensors, 200);
   EXPECT_EQ(demo.parameters, 12730368);
@@ -63,7 +61,7 @@ TEST(CheckpointReport, ListsWhatIsMissingOrMisshapen) {
 }
 
 TEST(CheckpointReport, WarnsOfTensorsThatNothingReads) {
-  const std::filesystem::path tied = root / "tests/model/data/reference/llama-rope-scaled-bf16";
+  const std::filesystem::path tied = source / "tests/model/data/reference/llama-rope-scaled-bf16";
   const ScratchFolder scratch;
   const Checkpoint checkpoint = zeros_like(scratch, tied, [](std::vector<TensorSpec>& specs) {
     specs.push_back({"lm_head.weight", DType::bf16, {320, 96}});                         // tied: a second copy

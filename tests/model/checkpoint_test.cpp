@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
@@ -10,9 +11,6 @@ namespace {
 using test::content_of;
 using test::expect_error;
 using test::ScratchFolder;
-
-const std::filesystem::path root = CERMET_SOURCE_DIR;
-const std::filesystem::path small_model = root / "tests/model/data/reference/llama-gqa-f32";
 
 /// A folder with the configuration of a small model and a shard for each given list of (name, value): tensors of one byte.
 struct Folder {
@@ -36,7 +34,7 @@ struct Folder {
 };
 
 TEST(Checkpoint, ReadsTheDemoModelFromTwoShards) {
-  const Checkpoint demo = Checkpoint::open(root / "models/demo");
+  const Checkpoint demo = Checkpoint::open(source / "models/demo");
   EXPECT_EQ(demo.files().size(), 2u);
   EXPECT_EQ(demo.tensors().size(), 200u);
   EXPECT_EQ(demo.total_bytes(), 2 * 12730368);

@@ -7,14 +7,13 @@
 #include "io/json_file.hpp"
 #include "model/checkpoint/checkpoint.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
 using test::expect_error;
 using test::ScratchFolder;
-
-const std::filesystem::path data = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data";
 
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
@@ -23,12 +22,12 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
   return entries;
 }
 
-ModelConfig reference(std::string_view name) { return load_config(data / "reference" / name); }
-ModelConfig good(std::string_view name) { return load_config_file(data / "config_good" / (std::string(name) + ".json")); }
+ModelConfig reference(std::string_view name) { return load_config(model_data / "reference" / name); }
+ModelConfig good(std::string_view name) { return load_config_file(model_data / "config_good" / (std::string(name) + ".json")); }
 using Windows = std::vector<std::int64_t>;
 
 TEST(Config, ReadsEveryReferenceModelAndItsTensors) {
-  const std::vector<std::filesystem::path> folders = entries_of(data / "reference");
+  const std::vector<std::filesystem::path> folders = entries_of(model_data / "reference");
   ASSERT_GE(folders.size(), 6u);
   for (const std::filesystem::path& folder : folders) {
     SCOPED_TRACE(folder);
@@ -127,12 +126,12 @@ bool same(const RopeParameters& a, const RopeParameters& b) {
 TEST(Config, TheOldSpellingSaysTheSame) {
   constexpr std::string_view suffix = "-oldspelling.json";
   int compared = 0;
-  for (const std::filesystem::path& path : entries_of(data / "config_good")) {
+  for (const std::filesystem::path& path : entries_of(model_data / "config_good")) {
     const std::string name = path.filename().string();
     if (!name.ends_with(suffix)) continue;
     SCOPED_TRACE(name);
     const std::string stem = name.substr(0, name.size() - suffix.size());
-    const bool in_reference = std::filesystem::exists(data / "reference" / stem);
+    const bool in_reference = std::filesystem::exists(model_data / "reference" / stem);
     const ModelConfig a = load_config_file(path), b = in_reference ? reference(stem) : good(stem);
     EXPECT_TRUE(same(a.rope, b.rope));
     EXPECT_EQ(a.dtype, b.dtype);
@@ -154,13 +153,13 @@ std::string llama_with(std::string_view fields) {
                      fields.empty() ? "" : ",", fields);
 }
 
-ModelConfig parse(const std::string& text) {
+ModelConfig parse_config(const std::string& text) {
   static const ScratchFolder scratch;
   return load_config_file(scratch.file("config.json", text));
 }
 
 TEST(Config, FillsInDefaults) {
-  const ModelConfig config = parse(llama_with(""));
+  const ModelConfig config = parse_config(llama_with(""));
   EXPECT_EQ(config.kv_heads, 6);
   EXPECT_EQ(config.head_dim, 16);
   EXPECT_EQ(config.max_position_embeddings, 2048);
@@ -169,34 +168,35 @@ TEST(Config, FillsInDefaults) {
   EXPECT_FALSE(config.bos_id.has_value());
   EXPECT_TRUE(config.eos_ids.empty());
   EXPECT_FALSE(config.tie_word_embeddings);
-  EXPECT_EQ(parse(llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)")).head_dim, 16);
+  EXPECT_EQ(parse_config(llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)")).head_dim, 16);
 }
 
 TEST(Config, TheNewSpellingOfTheTypeWins) {
-  EXPECT_EQ(parse(llama_with(R"("dtype":"float16","torch_dtype":"bfloat16")")).dtype, DType::f16);
-  EXPECT_EQ(parse(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_theta":7000,"rope_type":"default"})")).rope.theta, 7000);
-  EXPECT_EQ(parse(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_type":"default"})")).rope.theta, 5000);
-  EXPECT_EQ(parse(llama_with(R"("rope_scaling":{},"rope_parameters":{"rope_type":"linear","factor":3})")).rope.factor, 3);
+  EXPECT_EQ(parse_config(llama_with(R"("dtype":"float16","torch_dtype":"bfloat16")")).dtype, DType::f16);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_theta":7000,"rope_type":"default"})")).rope.theta, 7000);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_type":"default"})")).rope.theta, 5000);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_scaling":{},"rope_parameters":{"rope_type":"linear","factor":3})")).rope.factor, 3);
 }
 
 TEST(Config, ReadsPartialRotation) {
-  EXPECT_EQ(parse(llama_with(R"("partial_rotary_factor":0.5)")).rope.rotary_dim, 8);
-  EXPECT_EQ(parse(llama_with(R"("rope_parameters":{"partial_rotary_factor":0.25})")).rope.rotary_dim, 4);
+  EXPECT_EQ(parse_config(llama_with(R"("partial_rotary_factor":0.5)")).rope.rotary_dim, 8);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_parameters":{"partial_rotary_factor":0.25})")).rope.rotary_dim, 4);
 }
 
 TEST(Config, YarnTakesItsFactorFromTheLengthsWhereItHasNone) {
   const RopeParameters rope =
-      parse(llama_with(R"("max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":null,"original_max_position_embeddings":1024})")).rope;
+      parse_config(llama_with(R"("max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":null,"original_max_position_embeddings":1024})")).rope;
   EXPECT_EQ(rope.factor, 4);
   EXPECT_EQ(rope.original_max_position_embeddings, 1024);
 }
 
 TEST(Config, NeutralValuesOfUnsupportedFieldsAreFine) {
-  EXPECT_NO_THROW(parse(llama_with(
+  EXPECT_NO_THROW(parse_config(llama_with(
       R"("pretraining_tp":1,"attn_logit_softcapping":null,"alibi":false,"embedding_multiplier":1.0,"layer_types":["full_attention","full_attention","full_attention"])")));
-  EXPECT_NO_THROW(parse(llama_with(R"("some_field_of_tomorrow":{"a":[1,2,3]})")));
+  EXPECT_NO_THROW(parse_config(llama_with(R"("some_field_of_tomorrow":{"a":[1,2,3]})")));
   EXPECT_EQ(
-      parse(R"({"model_type":"qwen3","architectures":[],"vocab_size":8,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":1})")
+      parse_config(
+          R"({"model_type":"qwen3","architectures":[],"vocab_size":8,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":1})")
           .architecture,
       Architecture::qwen3);
 }
@@ -215,7 +215,7 @@ TEST(Config, GenerationConfigDecidesWhereTextEnds) {
 }
 
 TEST(Config, RefusesEveryBadFile) {
-  const std::vector<std::filesystem::path> files = entries_of(data / "config_bad");
+  const std::vector<std::filesystem::path> files = entries_of(model_data / "config_bad");
   ASSERT_GE(files.size(), 60u);
   for (const std::filesystem::path& file : files) {
     SCOPED_TRACE(file.filename());
@@ -250,7 +250,7 @@ TEST(Config, RefusesWhatIsNoFolder) {
 
 // Numbers of a valid file replaced by hostile ones: an error or a configuration whose tensors can be listed.
 TEST(Config, SurvivesHostileNumbers) {
-  const std::string base = test::content_of(data / "reference/qwen3moe-mixed-f32/config.json");
+  const std::string base = test::content_of(model_data / "reference/qwen3moe-mixed-f32/config.json");
   const std::vector<std::string_view> hostile{"0",      "-1",  "1",    "2",    "7",     "65536", "2147483647", "2147483648",         "1e308",
                                               "1e-300", "0.5", "null", "true", "\"x\"", "[]",    "{}",         "9223372036854775807"};
   std::mt19937 random(11);
@@ -265,7 +265,7 @@ TEST(Config, SurvivesHostileNumbers) {
       text.replace(colon + 2, end - colon - 2, hostile[below(hostile.size())]);
     }
     try {
-      const ModelConfig config = parse(text);
+      const ModelConfig config = parse_config(text);
       ++accepted;
       if (config.experts * config.layers < 10000) {
         EXPECT_GT(expected_tensors(config).size(), 0u);

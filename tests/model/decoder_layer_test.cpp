@@ -12,11 +12,11 @@
 #include "model/rotary.hpp"
 #include "model/weight_loader.hpp"
 #include "runtime/compile.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
-const std::filesystem::path references = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
 constexpr std::int64_t tokens = 24, block = 16, pages = 2;
 
 /// A chain of layers over one sequence of 24 tokens, from position 0.
@@ -113,7 +113,7 @@ class Chain {
 };
 
 /// Largest difference, relative to the largest expected magnitude.
-double error_of(const float* expected, const std::vector<float>& found) {
+double relative_error(const float* expected, const std::vector<float>& found) {
   double error = 0, magnitude = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     error = std::max(error, std::abs(static_cast<double>(expected[i]) - static_cast<double>(found[i])));
@@ -142,9 +142,9 @@ TEST_P(Layers, OneAtATimeGiveTheLogitsOfTheWholeDecoder) {
   Chain chain(references / name, quantization);
   // A quantized value that a rounding moves by one step shows in the logits, more where the taps make quantization a
   // step of its own.
-  EXPECT_LT(error_of(expected.as<float>(), chain.logits(ids, false)), int8 ? 0.02 : 1e-5);
+  EXPECT_LT(relative_error(expected.as<float>(), chain.logits(ids, false)), int8 ? 0.02 : 1e-5);
   EXPECT_EQ(chain.taps.count(decoder_io::tap_qkv), 0u);
-  EXPECT_LT(error_of(expected.as<float>(), chain.logits(ids, true)), int8 ? 0.02 : 1e-5);
+  EXPECT_LT(relative_error(expected.as<float>(), chain.logits(ids, true)), int8 ? 0.02 : 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, Layers,

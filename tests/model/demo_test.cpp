@@ -9,11 +9,10 @@
 #include "model/generate.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
-
-const std::filesystem::path demo = std::filesystem::path(CERMET_SOURCE_DIR) / "models/demo";
 
 std::vector<std::int32_t> ids_of(const Json& list) {
   std::vector<std::int32_t> ids;
@@ -31,7 +30,7 @@ std::string heldout_text(std::size_t characters) {
   return text.substr(0, end);
 }
 
-Engine load(DType dtype) {
+Engine load_demo(DType dtype) {
   EngineOptions options;
   options.dtype = dtype;
   return Engine::load(demo, options);
@@ -39,7 +38,7 @@ Engine load(DType dtype) {
 
 TEST(Demo, PromptsContinueAsInTransformers) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
-  Engine engine = load(DType::f32);
+  Engine engine = load_demo(DType::f32);
   const JsonDocument document = JsonDocument::read(demo / "reference.json");
   for (const Json prompt : document.root().at("prompts")) {
     const std::vector<std::int32_t> ids = ids_of(prompt.at("ids")), expected = ids_of(prompt.at("greedy_ids"));
@@ -55,7 +54,7 @@ TEST(Demo, PromptsContinueAsInTransformers) {
 TEST(Demo, Bf16PerplexityIsWithinThreeTenthsOfAPercentOfFloat32) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(40000));
-  Engine exact = load(DType::f32), rounded = load(DType::bf16);
+  Engine exact = load_demo(DType::f32), rounded = load_demo(DType::bf16);
   const double expected = evaluate(exact, ids, 512).value;
   EXPECT_NEAR(evaluate(rounded, ids, 512).value, expected, 0.003 * expected);
 }
@@ -65,7 +64,7 @@ TEST(Demo, Int8WeightsAndActivationsKeepThePerplexityWithinHalfAPercent) {
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(10000));
   EngineOptions options;
   options.weights = DType::i8;
-  Engine exact = load(DType::bf16), quantized = Engine::load(demo, options);
+  Engine exact = load_demo(DType::bf16), quantized = Engine::load(demo, options);
   EXPECT_LT(quantized.weight_bytes(), exact.weight_bytes() * 3 / 4);
   const double expected = evaluate(exact, ids, 512).value;
   EXPECT_NEAR(evaluate(quantized, ids, 512).value, expected, 0.005 * expected);
@@ -74,7 +73,7 @@ TEST(Demo, Int8WeightsAndActivationsKeepThePerplexityWithinHalfAPercent) {
 TEST(Demo, CachesOfCodesKeepThePerplexityWithinHalfAPercent) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(20000));
-  Engine exact = load(DType::bf16);
+  Engine exact = load_demo(DType::bf16);
   const double expected = evaluate(exact, ids, 512).value;
   for (const DType cache : {DType::i8, DType::f8_e4m3}) {
     EngineOptions options;
@@ -96,7 +95,7 @@ void expect_perplexity_of_transformers(std::string_view entry) {
   const JsonDocument document = JsonDocument::read(demo / "reference.json");
   const Json reference = document.root().at(entry);
   const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(static_cast<std::size_t>(reference.at("file_chars").as_integer())));
-  Engine engine = load(DType::f32);
+  Engine engine = load_demo(DType::f32);
   const Perplexity found = evaluate(engine, ids, 512);
   EXPECT_EQ(found.tokens, reference.at("tokens").as_integer());
   // Near enough to tell float32 rotary frequencies from those rounded to bf16, which are 1.2e-5 of it away.

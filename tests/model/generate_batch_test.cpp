@@ -8,14 +8,12 @@
 
 #include "io/json_file.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
-const std::filesystem::path source = CERMET_SOURCE_DIR;
-const std::filesystem::path references = source / "tests/model/data/reference", demo = source / "models/demo";
-
-Engine load(const std::filesystem::path& model, std::optional<DType> dtype, std::int64_t sequences, std::int64_t context = 512) {
+Engine load_for(const std::filesystem::path& model, std::optional<DType> dtype, std::int64_t sequences, std::int64_t context = 512) {
   EngineOptions options;
   options.dtype = dtype;
   options.threads = 2;
@@ -82,11 +80,11 @@ TEST(GenerateBatch, GivesEveryPromptWhatItGetsAlone) {
                                      {references / "qwen3moe-bf16", DType::bf16},
                                      {references / "mistral-window-bf16", DType::f32}})
     for (const double temperature : {0.0, 0.9}) {
-      Engine alone = load(model, dtype, 2);
+      Engine alone = load_for(model, dtype, 2);
       const std::vector<BatchRequest> requests = some_requests(alone.config(), temperature);
       const Results expected = run_alone(alone, requests);
       for (const std::int64_t sequences : {3, 8}) {
-        Engine engine = load(model, dtype, sequences);
+        Engine engine = load_for(model, dtype, sequences);
         expect_same(expected, run_batch(engine, requests), fmt::format("{}, {} sequences, temperature {}", model.filename().string(), sequences, temperature));
       }
     }
@@ -103,14 +101,14 @@ TEST(GenerateBatch, GreedyTokensOfTheDemoModelAreTheReferences) {
     for (const Json id : prompt.at("greedy_ids")) expected.back().push_back(static_cast<std::int32_t>(id.as_integer()));
     request.options.max_new_tokens = std::ssize(expected.back());
   }
-  Engine engine = load(demo, DType::f32, 4);
+  Engine engine = load_for(demo, DType::f32, 4);
   const Results results = run_batch(engine, requests);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(results[i].ids, expected[i]) << "prompt " << i;
 }
 
 /// A cache that holds two of the longest requests at most: the others wait, and all are answered.
 TEST(GenerateBatch, WaitsForMemory) {
-  Engine alone = load(references / "llama-gqa-f32", DType::f32, 1, 64), tight = load(references / "llama-gqa-f32", DType::f32, 4, 64);
+  Engine alone = load_for(references / "llama-gqa-f32", DType::f32, 1, 64), tight = load_for(references / "llama-gqa-f32", DType::f32, 4, 64);
   std::vector<BatchRequest> requests = some_requests(alone.config(), 0);
   requests[3].options.max_new_tokens = 500;  // more than the context holds
   const Results expected = run_alone(alone, requests);
@@ -119,7 +117,7 @@ TEST(GenerateBatch, WaitsForMemory) {
 }
 
 TEST(GenerateBatch, EndsAtStopTokensAndWhenCancelled) {
-  Engine engine = load(references / "llama-gqa-f32", DType::f32, 2);
+  Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 2);
   std::vector<BatchRequest> requests = some_requests(engine.config(), 0);
   requests.resize(3);
   requests[0].options.max_new_tokens = 8;
@@ -144,7 +142,7 @@ TEST(GenerateBatch, EndsAtStopTokensAndWhenCancelled) {
 
 /// In the middle of a pass: the request whose token it is, one whose token of the same pass was taken, one whose is not, and one that waits for a place.
 TEST(GenerateBatch, CancelsFromWithinAnEvent) {
-  Engine engine = load(references / "llama-gqa-f32", DType::f32, 4);
+  Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 4);
   std::vector<BatchRequest> requests(6, BatchRequest{{}, {}});
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].prompt = {static_cast<std::int32_t>(5 + i), 6, 7};
@@ -179,7 +177,7 @@ TEST(GenerateBatch, CancelsFromWithinAnEvent) {
 
 /// The pass that failed counts as computed, so that another one would miss its tokens.
 TEST(GenerateBatch, RefusesToGoOnAfterAStepThatThrew) {
-  Engine engine = load(references / "llama-gqa-f32", DType::f32, 2);
+  Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 2);
   std::vector<Generation::End> ends;
   BatchGenerator generator(engine, {[](std::size_t, std::int32_t) { fail(Status::io, "client: expected a connection, found none"); },
                                     [&](std::size_t, const Generation& result) { ends.push_back(result.end); }});
@@ -196,7 +194,7 @@ TEST(GenerateBatch, RefusesToGoOnAfterAStepThatThrew) {
 }
 
 TEST(GenerateBatch, RefusesWhatNoPassCouldTake) {
-  Engine engine = load(references / "llama-gqa-f32", DType::f32, 2, 64);
+  Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 2, 64);
   BatchGenerator generator(engine, {});
   const auto adding = [&](std::vector<std::int32_t> prompt, Sampling sampling = {}) {
     BatchRequest request{std::move(prompt), {}};

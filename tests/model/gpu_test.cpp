@@ -8,11 +8,11 @@
 #include "model/generate.hpp"
 #include "model/sampler.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
-const std::filesystem::path demo = std::filesystem::path(CERMET_SOURCE_DIR) / "models/demo";
 const std::vector<std::int32_t> prompt{5, 17, 200, 31, 8};
 
 EngineOptions on_gpu() {

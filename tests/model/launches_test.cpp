@@ -7,11 +7,10 @@
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
-
-const std::filesystem::path source = CERMET_SOURCE_DIR;
 
 std::string launches_of(const Graph& graph, std::int64_t tokens, const Target* target) {
   SymbolValues maximum;

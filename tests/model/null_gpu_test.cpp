@@ -6,11 +6,10 @@
 
 #include "model/generate.hpp"
 #include "tests/model/plugin.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
-
-const std::filesystem::path folder = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
 
 class NullGpu : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
@@ -26,7 +25,7 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
   options.threads = 1;
   options.max_context = 256;
   options.max_batch_tokens = 32;
-  Engine engine = Engine::load(folder / model, options);
+  Engine engine = Engine::load(references / model, options);
   EXPECT_FALSE(engine.computes());
   const std::vector<std::int32_t> prompt{1, 2, 3};
   GenerateOptions few;

@@ -10,6 +10,7 @@
 #include "model/engine.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
@@ -19,8 +20,7 @@ using test::expect_error;
 using test::PlainDecoder;
 using test::ScratchFolder;
 
-const std::filesystem::path data = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data";
-const std::filesystem::path llama = data / "reference/llama-gqa-f32";
+const std::filesystem::path llama = model_data / "reference/llama-gqa-f32";
 
 constexpr std::string_view weights = R"("weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel"})";
 
@@ -32,7 +32,7 @@ std::string with_group(std::string_view fields, std::string_view rest = "") {
   return with_groups(fmt::format(R"("group_0":{{"targets":["Linear"],{}}})", fields), rest);
 }
 
-Quantization parse(const std::string& text, const std::filesystem::path& model = llama) {
+Quantization parse_quantization(const std::string& text, const std::filesystem::path& model = llama) {
   return read_compressed_tensors(JsonDocument::parse(text, "config.json").root(), load_config(model));
 }
 
@@ -41,7 +41,7 @@ std::string scheme(const Quantization& quantization, const std::string& module) 
 TEST(QuantizationConfig, TargetsAreNamesExpressionsAndTheClass) {
   const std::string dynamic = R"("input_activations":{"num_bits":8,"type":"int","strategy":"token","dynamic":true})";
   const std::string fixed = R"("input_activations":{"num_bits":8,"type":"int","strategy":"tensor","dynamic":false})";
-  const Quantization q = parse(
+  const Quantization q = parse_quantization(
       with_groups(fmt::format(R"("a":{{"targets":["Linear"],{0}}},"b":{{"targets":["re:.*mlp\\.(gate|up)_proj$","model.layers.1.self_attn.o_proj"],{0},{1}}},)"
                               R"("c":{{"targets":["re:.*layers\\.1\\..*","re:self_attn"],{0},{2}}})",
                               weights, dynamic, fixed),
@@ -56,17 +56,18 @@ TEST(QuantizationConfig, TargetsAreNamesExpressionsAndTheClass) {
 }
 
 TEST(QuantizationConfig, TheClassMeansRoutersAndTheHeadToo) {
-  const Quantization q = parse(with_group(weights), data / "reference/mixtral-bf16");
+  const Quantization q = parse_quantization(with_group(weights), model_data / "reference/mixtral-bf16");
   EXPECT_EQ(scheme(q, "model.layers.0.block_sparse_moe.gate"), "w8a16");
   EXPECT_EQ(scheme(q, "model.layers.0.block_sparse_moe.experts.3.w2"), "w8a16");
   EXPECT_EQ(scheme(q, "lm_head"), "w8a16");
-  EXPECT_EQ(scheme(parse(with_group(weights), data / "reference/qwen3-qknorm-bf16"), "lm_head"), "16bit");  // tied: there is none
+  EXPECT_EQ(scheme(parse_quantization(with_group(weights), model_data / "reference/qwen3-qknorm-bf16"), "lm_head"), "16bit");  // tied: there is none
 }
 
 TEST(QuantizationConfig, FieldsThatChangeNothingAreFine) {
-  EXPECT_EQ(scheme(parse(with_group(R"("weights":{"num_bits":8,"type":"float","strategy":"tensor","group_size":null,"observer":"mse",
+  EXPECT_EQ(scheme(parse_quantization(
+                       with_group(R"("weights":{"num_bits":8,"type":"float","strategy":"tensor","group_size":null,"observer":"mse",
     "observer_kwargs":{"a":1},"dynamic":false,"actorder":null,"scale_dtype":null},"format":"float-quantized","output_activations":null)",
-                                    R"(,"kv_cache_scheme":null,"sparsity_config":{},"transform_config":{},"ignore":[],"quantization_status":"compressed")")),
+                                  R"(,"kv_cache_scheme":null,"sparsity_config":{},"transform_config":{},"ignore":[],"quantization_status":"compressed")")),
                    "lm_head"),
             "fp8_weight_only");
 }
@@ -105,7 +106,7 @@ TEST(QuantizationConfig, RefusesByFieldWhatItDoesNotCompute) {
       {with_groups(fmt::format(R"("group_0":{{{}}})", weights)), "config_groups.group_0", "targets"},
   };
   for (const Refusal& refusal : refusals) {
-    const std::optional<Error> error = test::error_of([&] { parse(refusal.text); });
+    const std::optional<Error> error = test::error_of([&] { parse_quantization(refusal.text); });
     ASSERT_TRUE(error.has_value()) << refusal.text;
     const std::string message = error->what();
     EXPECT_NE(message.find(refusal.path), std::string::npos) << message;
@@ -228,7 +229,7 @@ TEST_F(Broken, QuantizingWhileLoadingNeedsRealWeights) {
 }
 
 TEST(CompressedTensors, ACheckpointOfThePackageGivesItsLogits) {
-  const std::filesystem::path folder = data / "quantized/compressed-tensors";
+  const std::filesystem::path folder = model_data / "quantized/compressed-tensors";
   const JsonDocument document = JsonDocument::read(folder / "reference.json");
   std::vector<std::int32_t> ids;
   for (const Json id : document.root().at("input_ids")) ids.push_back(static_cast<std::int32_t>(id.as_integer()));

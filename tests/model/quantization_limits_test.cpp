@@ -11,6 +11,7 @@
 #include "model/engine.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
@@ -19,8 +20,6 @@ using test::content_of;
 using test::expect_error;
 using test::PlainDecoder;
 using test::ScratchFolder;
-
-const std::filesystem::path references = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
 
 /// A file with one tensor of zeros that takes no space on disk.
 void write_sparse(const std::filesystem::path& path, std::string_view tensor, std::uint64_t bytes) {

@@ -8,6 +8,7 @@
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using test::PlainDecoder;
 using test::ScratchFolder;
 using Format = PlainDecoder::Format;
-
-const std::filesystem::path references = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
 
 std::vector<std::int32_t> some_ids(const ModelConfig& config, std::int64_t count) {
   std::vector<std::int32_t> ids;
@@ -45,7 +44,7 @@ std::vector<double> engine_logits(const std::filesystem::path& folder, const std
 }
 
 /// Root mean square of the difference, relative to that of the expectation.
-double error_of(std::span<const double> expected, std::span<const double> found) {
+double difference_of(std::span<const double> expected, std::span<const double> found) {
   EXPECT_EQ(expected.size(), found.size());
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
@@ -60,7 +59,7 @@ std::int64_t equal_rows(std::span<const double> expected, std::span<const double
   const auto row = static_cast<std::size_t>(vocab_size);
   std::int64_t equal = 0;
   for (std::size_t begin = 0; begin + row <= std::min(expected.size(), found.size()); begin += row)
-    equal += error_of(expected.subspan(begin, row), found.subspan(begin, row)) < 5e-5;
+    equal += difference_of(expected.subspan(begin, row), found.subspan(begin, row)) < 5e-5;
   return equal;
 }
 
@@ -138,7 +137,7 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
   const ScratchFolder scratch;
   decoder.write(scratch / "model", mix.format);
   const std::vector<double> expected = decoder.logits(ids);
-  const double quantization = error_of(real, expected);
+  const double quantization = difference_of(real, expected);
   EXPECT_GT(quantization, 1e-3);
   for (const bool one_by_one : {false, true}) {
     const std::vector<double> found = engine_logits(scratch / "model", device, ids, one_by_one);
@@ -148,7 +147,7 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
     // tokens of these mixes are such, at the earliest the tenth of a sequence. Weight-only quantization rounds no input.
     const std::int64_t equal = equal_rows(expected, found, decoder.config().vocab_size), tokens = std::ssize(ids);
     EXPECT_GE(equal, rounds_inputs(mix) ? tokens / 4 : tokens) << one_by_one;
-    EXPECT_LT(error_of(expected, found), quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
+    EXPECT_LT(difference_of(expected, found), quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
   }
 }
 
@@ -224,7 +223,7 @@ TEST_P(Caches, OfCodesGiveNearlyTheLogitsOfThe16BitOnes) {
   const std::vector<double> expected = engine_logits(model, GetParam(), ids, false);
   for (const auto& [cache, bound] : {std::pair(DType::i8, 0.02), std::pair(DType::f8_e4m3, 0.08)})
     for (const bool one_by_one : {false, true}) {
-      const double error = error_of(expected, engine_logits(model, GetParam(), ids, one_by_one, DType::f32, cache));
+      const double error = difference_of(expected, engine_logits(model, GetParam(), ids, one_by_one, DType::f32, cache));
       EXPECT_LT(error, bound) << name_of(cache);
       EXPECT_GT(error, 1e-4) << name_of(cache);  // they were rounded
     }

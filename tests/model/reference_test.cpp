@@ -6,11 +6,10 @@
 #include "device/cuda/plugin.hpp"
 #include "io/json_file.hpp"
 #include "model/generate.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
-
-const std::filesystem::path folder = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference";
 
 struct Reference {
   std::vector<std::int32_t> input_ids, greedy_ids;
@@ -34,7 +33,7 @@ Reference read_reference(const std::filesystem::path& model, const char* file = 
   return r;
 }
 
-Engine load(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3) {
+Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3) {
   EngineOptions options;
   options.device = device;
   options.dtype = dtype;
@@ -61,7 +60,7 @@ class References : public testing::TestWithParam<std::tuple<std::string, std::st
   void SetUp() override {
     if (device() == "cuda" && !cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   }
-  std::filesystem::path model() const { return folder / std::get<0>(GetParam()); }
+  std::filesystem::path model() const { return references / std::get<0>(GetParam()); }
   std::string device() const { return std::get<1>(GetParam()); }
 };
 
@@ -77,13 +76,13 @@ double largest_error(Engine& engine, const Reference& reference) {
 }
 
 TEST_P(References, Float32LogitsAreWithin2e4) {
-  Engine engine = load(device(), model(), DType::f32);
+  Engine engine = load_on(device(), model(), DType::f32);
   EXPECT_LE(largest_error(engine, read_reference(model())), 2e-4);
 }
 
 TEST_P(References, Float32GreedyTokensAreIdentical) {
   const Reference reference = read_reference(model());
-  Engine engine = load(device(), model(), DType::f32);
+  Engine engine = load_on(device(), model(), DType::f32);
   GenerateOptions options;
   options.max_new_tokens = static_cast<std::int64_t>(reference.greedy_ids.size());
   EXPECT_EQ(generate(engine, reference.input_ids, options).ids, reference.greedy_ids);
@@ -126,7 +125,7 @@ class GreedyComparison {
 
 void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype) {
   const Reference reference = read_reference(model);
-  Engine engine = load(device, model, dtype, 512, 1);  // one for several sequences rounds operands of a single token too
+  Engine engine = load_on(device, model, dtype, 512, 1);  // one for several sequences rounds operands of a single token too
   GreedyComparison comparison(reference);
   const auto forward = [&](std::span<const std::int32_t> ids) {
     const SequenceTokens part{0, ids};
@@ -144,7 +143,7 @@ TEST_P(References, F16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_mar
 /// Chunks, batches of uneven length and single steps see the same context, so they give the same logits.
 TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
   const Reference reference = read_reference(model());
-  Engine engine = load(device(), model(), DType::f32, 7);
+  Engine engine = load_on(device(), model(), DType::f32, 7);
   const std::span<const std::int32_t> ids(reference.input_ids);
   const TensorView chunked = engine.prefill(1, ids);
   EXPECT_LE(row_error(reference.logits.back(), chunked.as<const float>()), 2e-4) << "in chunks of 7";
@@ -161,19 +160,19 @@ TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
 
 /// A reference of a module that was cast: model.to(bfloat16) rounds the frequencies with the weights.
 TEST(StoredFrequencies, GiveTheLogitsOfACastModule) {
-  const std::filesystem::path model = folder / "qwen3-qknorm-bf16";
+  const std::filesystem::path model = references / "qwen3-qknorm-bf16";
   const Reference reference = read_reference(model, "reference_stored_frequencies.json");
   EngineOptions options;
   options.dtype = DType::f32;
   options.rope_frequencies = RopeFrequencies::stored;
-  Engine stored = Engine::load(model, options), exact = load("cpu", model, DType::f32);
+  Engine stored = Engine::load(model, options), exact = load_on("cpu", model, DType::f32);
   EXPECT_LE(largest_error(stored, reference), 2e-4);
   EXPECT_GT(largest_error(exact, reference), 1e-3);
 }
 
 std::vector<std::string> reference_models() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+  for (const auto& entry : std::filesystem::directory_iterator(references))
     if (entry.is_directory()) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;

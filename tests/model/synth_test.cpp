@@ -9,6 +9,7 @@
 #include "model/checkpoint/checkpoint_report.hpp"
 #include "model/random_weights.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
@@ -17,8 +18,7 @@ using test::content_of;
 using test::expect_error;
 using test::ScratchFolder;
 
-const std::filesystem::path data = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data";
-const std::filesystem::path moe_config = data / "reference/qwen3moe-bf16/config.json";
+const std::filesystem::path moe_config = model_data / "reference/qwen3moe-bf16/config.json";
 
 std::vector<double> values_of(const Checkpoint& checkpoint, std::string_view name) {
   const StoredTensor& tensor = *checkpoint.find(name);
@@ -47,7 +47,7 @@ Moments moments_of(const std::vector<double>& values) {
 
 TEST(Synth, WritesEveryArchitecture) {
   ThreadPool pool(2);
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(data / "reference")) {
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(model_data / "reference")) {
     SCOPED_TRACE(entry.path());
     const ScratchFolder scratch;
     const SynthOptions options{.config_file = entry.path() / "config.json", .out = scratch / "model"};
@@ -125,7 +125,7 @@ TEST(Synth, LeavesExistingFoldersAlone) {
 TEST(Synth, FailuresLeaveNothing) {
   const ScratchFolder scratch;
   ThreadPool pool(2);
-  SynthOptions options{.config_file = data / "config_bad/negative_hidden_size.json", .out = scratch / "model"};
+  SynthOptions options{.config_file = model_data / "config_bad/negative_hidden_size.json", .out = scratch / "model"};
   expect_error(Status::invalid_file, {"hidden_size"}, [&] { write_random_checkpoint(options, pool); });
   options.config_file = moe_config;
   const std::atomic<bool> cancelled{true};
@@ -158,7 +158,7 @@ TEST(Synth, AFullDiskLeavesNothing) {
 TEST(Synth, AModelLargerThanTheDiskIsRefusedAtOnce) {
   const ScratchFolder scratch;
   ThreadPool pool(1);
-  std::string text = content_of(data / "reference/llama-gqa-f32/config.json");
+  std::string text = content_of(model_data / "reference/llama-gqa-f32/config.json");
   for (const auto& [from, to] :
        {std::pair{"\"intermediate_size\": 160", "\"intermediate_size\": 2000000000"}, std::pair{"\"num_hidden_layers\": 3", "\"num_hidden_layers\": 7"}}) {
     text.replace(text.find(from), std::string_view(from).size(), to);

@@ -5,16 +5,16 @@
 
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 
 using nlohmann::json;
 
-inline const std::filesystem::path source = CERMET_SOURCE_DIR;
-inline const std::filesystem::path data = source / "tests/model/data/tokenizer";
+inline const std::filesystem::path tokenizer_data = source / "tests/model/data/tokenizer";
 
 inline const json& cases() {
-  static const json all = json::parse(content_of(data / "cases.json"));
+  static const json all = json::parse(content_of(tokenizer_data / "cases.json"));
   return all;
 }
 

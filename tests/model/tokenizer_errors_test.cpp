@@ -10,7 +10,7 @@ namespace {
 
 TEST(Tokenizer, RefusesEveryBadFile) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(data / "bad")) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(tokenizer_data / "bad")) files.push_back(entry.path());
   ASSERT_GE(files.size(), 90u);
   for (const std::filesystem::path& file : files) {
     SCOPED_TRACE(file.filename());

@@ -10,7 +10,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const Tokenizer& demo() {
+const Tokenizer& demo_tokenizer() {
   static const Tokenizer tokenizer = Tokenizer::load(source / "models/demo/tokenizer.json");
   return tokenizer;
 }
@@ -82,11 +82,11 @@ TEST(Tokenizer, GivesTheLibrarysIds) {
 }
 
 TEST(Tokenizer, GivesTheLibrarysIdsForTheDemoModel) {
-  compare(demo(), cases()["demo"]);
+  compare(demo_tokenizer(), cases()["demo"]);
   const json reference = json::parse(content_of(source / "models/demo/reference.json"));
   for (const json& prompt : reference["prompts"]) {
-    EXPECT_EQ(demo().encode(prompt["prompt"].get<std::string>()), prompt["ids"].get<Ids>());
-    EXPECT_EQ(demo().decode(prompt["greedy_ids"].get<Ids>()), prompt["text"].get<std::string>());
+    EXPECT_EQ(demo_tokenizer().encode(prompt["prompt"].get<std::string>()), prompt["ids"].get<Ids>());
+    EXPECT_EQ(demo_tokenizer().decode(prompt["greedy_ids"].get<Ids>()), prompt["text"].get<std::string>());
   }
 }
 
@@ -101,9 +101,9 @@ TEST(Tokenizer, GivesTextBackByteForByte) {
 TEST(Tokenizer, GivesTheDocumentationBackByteForByte) {
   const std::string text = content_of(source / "models/demo/heldout.txt");
   ASSERT_GT(text.size(), 1'000'000u);
-  const Ids ids = demo().encode(text);
-  EXPECT_TRUE(demo().decode_bytes(ids) == text);
-  EXPECT_TRUE(demo().decode(ids) == text);
+  const Ids ids = demo_tokenizer().encode(text);
+  EXPECT_TRUE(demo_tokenizer().decode_bytes(ids) == text);
+  EXPECT_TRUE(demo_tokenizer().decode(ids) == text);
   EXPECT_TRUE(named("llama 3").decode_bytes(named("llama 3").encode(text, false)) == text);
 }
 
@@ -111,14 +111,14 @@ TEST(Tokenizer, TakesLongPiecesInLinearTime) {  // quadratic time would run into
   const Tokenizer llama3 = named("llama 3"), qwen2 = named("qwen 2");
   for (const std::string& text : long_texts()) {
     SCOPED_TRACE(quote(text, 8));
-    EXPECT_TRUE(demo().decode_bytes(demo().encode(text)) == text);
+    EXPECT_TRUE(demo_tokenizer().decode_bytes(demo_tokenizer().encode(text)) == text);
     EXPECT_TRUE(llama3.decode_bytes(llama3.encode(text, false)) == text);
     EXPECT_FALSE(qwen2.encode(text).empty());
   }
 }
 
 TEST(Tokenizer, DecodesBrokenBytesAsReplacementCharacters) {
-  const auto through = [](std::string_view bytes) { return demo().decode(demo().encode(bytes)); };
+  const auto through = [](std::string_view bytes) { return demo_tokenizer().decode(demo_tokenizer().encode(bytes)); };
   EXPECT_EQ(through("a\xFF"
                     "b"),
             "a\uFFFDb");
@@ -155,9 +155,9 @@ TEST(Tokenizer, StreamsWhatItDecodes) {
     }
   }
   // A character comes as soon as it is whole.
-  StreamDecoder stream(demo());
-  EXPECT_EQ(stream.push(*demo().token_to_id("\u00C3")), "");  // names of the bytes 0xC3 and 0xA9
-  EXPECT_EQ(stream.push(*demo().token_to_id("\u00A9")), "\u00E9");
+  StreamDecoder stream(demo_tokenizer());
+  EXPECT_EQ(stream.push(*demo_tokenizer().token_to_id("\u00C3")), "");  // names of the bytes 0xC3 and 0xA9
+  EXPECT_EQ(stream.push(*demo_tokenizer().token_to_id("\u00A9")), "\u00E9");
   EXPECT_EQ(stream.finish(), "");
 }
 
@@ -204,10 +204,10 @@ TEST(Tokenizer, NamesAByteThatTheVocabularyLacks) {
 
 TEST(Tokenizer, GivesTheSameIdsInEveryThread) {
   const std::string text = content_of(source / "models/demo/heldout.txt").substr(0, 100'000);
-  const Ids expected = demo().encode(text);
+  const Ids expected = demo_tokenizer().encode(text);
   std::vector<Ids> results(4);
   std::vector<std::thread> threads;
-  for (Ids& result : results) threads.emplace_back([&] { result = demo().encode(text); });
+  for (Ids& result : results) threads.emplace_back([&] { result = demo_tokenizer().encode(text); });
   for (std::thread& thread : threads) thread.join();
   for (const Ids& result : results) EXPECT_TRUE(result == expected);
 }

@@ -4,11 +4,10 @@
 #include <filesystem>
 
 #include "model/engine.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
-
-const std::filesystem::path demo = std::filesystem::path(CERMET_SOURCE_DIR) / "models/demo";
 
 /// Bytes of a grouped GEMM in which `groups` of them have rows.
 double expected_bytes(const Problem& problem, double rows, double groups) {

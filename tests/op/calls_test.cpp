@@ -38,7 +38,7 @@ std::string answer(const std::string& text) {
 }
 
 TEST(Calls, GiveTheseTypesOrMessages) {
-  std::istringstream file(read_file(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/op/calls.txt"));
+  std::istringstream file(read_text(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/op/calls.txt"));
   std::string text;
   std::set<std::string, std::less<>> accepted;
   for (std::string line; std::getline(file, line);) {

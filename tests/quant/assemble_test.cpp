@@ -7,11 +7,11 @@
 #include "model/checkpoint/compressed_tensors.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
 
-const std::filesystem::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
 const std::filesystem::path mixture = references / "qwen3moe-bf16", dense = references / "qwen2-bias-f16";
 
 nlohmann::json json_of(const std::filesystem::path& file) { return nlohmann::json::parse(content_of(file)); }

@@ -6,11 +6,10 @@
 #include "quant/svg_plot.hpp"
 #include "quant/target_quality.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
-
-const std::filesystem::path model = CERMET_SOURCE_DIR "/tests/model/data/reference/qwen3moe-bf16";
 
 /// Made-up figures: errors grow with the layer, and expert 0 gets every token.
 std::vector<LayerResult> figures(const ModelConfig& config) {
@@ -41,7 +40,7 @@ std::vector<LayerResult> figures(const ModelConfig& config) {
 }
 
 TEST(AutoPolicy, SpendsTimeWhereItLowersErrorMost) {
-  const ModelConfig config = load_config(model);
+  const ModelConfig config = load_config(small_mixture);
   std::vector<SchemeGroup> table = sensitivity_table(config, figures(config));
   ASSERT_EQ(table.size(), static_cast<std::size_t>(3 * config.layers));  // qkv, o, experts
   choose_schemes(table, 1e9);
@@ -85,7 +84,7 @@ TEST(AutoPolicy, FewerBytesAndQuickerProductsCostLess) {
 }
 
 TEST(AutoPolicy, WantsFigures) {
-  const ModelConfig config = load_config(model);
+  const ModelConfig config = load_config(small_mixture);
   std::vector<LayerResult> layers = figures(config);
   layers[1].modules.front().errors.erase("w8a16");
   expect_error(Status::invalid_argument, {"model.layers.1.self_attn.q_proj", "w8a16"}, [&] { sensitivity_table(config, layers); });
@@ -94,7 +93,7 @@ TEST(AutoPolicy, WantsFigures) {
 }
 
 TEST(TargetQuality, StepsBackUntilPerplexityFits) {
-  const ModelConfig config = load_config(model);
+  const ModelConfig config = load_config(small_mixture);
   const std::vector<LayerResult> layers = figures(config);
   std::vector<SchemeGroup> table = sensitivity_table(config, layers);
   const double worst = [&] {
@@ -132,7 +131,7 @@ TEST(TargetQuality, StepsBackUntilPerplexityFits) {
 }
 
 TEST(Report, HasFiguresAndPlots) {
-  const ModelConfig config = load_config(model);
+  const ModelConfig config = load_config(small_mixture);
   ReportInput input{.model = "a<b",
                     .machine = "machine",
                     .date = "today",

@@ -8,11 +8,10 @@
 #include "model/checkpoint/modelslim.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
-
-const std::filesystem::path model = CERMET_SOURCE_DIR "/tests/model/data/reference/qwen3moe-bf16";
 
 QuantizedCheck check(const std::filesystem::path& folder) {
   ThreadPool pool(2);
@@ -52,7 +51,7 @@ void set(OutputTensor& tensor, std::int64_t index, double value) { format::store
 TEST(Check, PassesWhatTheExportWrites) {
   for (const char* scheme : {"w8a8_dynamic", "w8a16", "fp8_dynamic", "fp8_weight_only"}) {
     const ScratchFolder scratch;
-    round_checkpoint(model, scratch / "out", Policy::uniform(*scheme_named(scheme)));
+    round_checkpoint(small_mixture, scratch / "out", Policy::uniform(*scheme_named(scheme)));
     const QuantizedCheck result = check(scratch / "out");
     EXPECT_TRUE(result.ok()) << scheme << ": " << fmt::format("{}", fmt::join(result.violations, "\n"));
     EXPECT_GT(result.codes, 0);
@@ -60,10 +59,10 @@ TEST(Check, PassesWhatTheExportWrites) {
   const ScratchFolder scratch;
   ExportOptions options;
   options.shards.max_file_bytes = 60'000;
-  round_checkpoint(model, scratch / "out", Policy::standard(), options);
+  round_checkpoint(small_mixture, scratch / "out", Policy::standard(), options);
   EXPECT_TRUE(check(scratch / "out").ok());
   options.format = ExportFormat::modelslim;
-  round_checkpoint(model, scratch / "slim", Policy::standard(), options);
+  round_checkpoint(small_mixture, scratch / "slim", Policy::standard(), options);
   const QuantizedCheck slim = check(scratch / "slim");
   EXPECT_TRUE(slim.ok()) << fmt::format("{}", fmt::join(slim.violations, "\n"));
 }
@@ -89,7 +88,7 @@ TEST(Check, NamesEveryViolation) {
   };
   for (const Case& c : cases) {
     const ScratchFolder scratch;
-    round_checkpoint(model, scratch / "out", Policy::standard());
+    round_checkpoint(small_mixture, scratch / "out", Policy::standard());
     rewrite(scratch / "out", c.change);
     expect_violation(scratch / "out", c.fragments);
   }
@@ -97,7 +96,7 @@ TEST(Check, NamesEveryViolation) {
 
 TEST(Check, HoldsTheDescriptorToThePolicy) {
   const ScratchFolder scratch;
-  round_checkpoint(model, scratch / "out", Policy::uniform(*scheme_named("w8a8_dynamic")));
+  round_checkpoint(small_mixture, scratch / "out", Policy::uniform(*scheme_named("w8a8_dynamic")));
   QuantizationRecord record = *QuantizationRecord::read(scratch / "out");
   record.policy = "model.layers.0.self_attn.o_proj = w8a16\n" + record.policy;
   write_file_atomically(scratch / "out/cermet_quantization.json", record.to_json());
@@ -109,7 +108,7 @@ TEST(Check, HoldsTheDescriptorToThePolicy) {
 TEST(Check, CodesKeepToTheRangeOfTheScales) {
   const ScratchFolder scratch;
   ExportOptions options;
-  round_checkpoint(model, scratch / "out", Policy::standard(), options);
+  round_checkpoint(small_mixture, scratch / "out", Policy::standard(), options);
   QuantizationRecord record = *QuantizationRecord::read(scratch / "out");
   record.range = 127;
   write_file_atomically(scratch / "out/cermet_quantization.json", record.to_json());
@@ -124,7 +123,7 @@ TEST(Check, CodesKeepToTheRangeOfTheScales) {
 }
 
 TEST(Check, RefusesWhatIsNotQuantized) {
-  expect_error(Status::invalid_argument, {"expected a quantized checkpoint"}, [] { check(model); });
+  expect_error(Status::invalid_argument, {"expected a quantized checkpoint"}, [] { check(small_mixture); });
 }
 
 }  // namespace

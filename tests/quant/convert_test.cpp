@@ -2,11 +2,10 @@
 
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
-
-const std::filesystem::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
 
 ExportOptions to(ExportFormat format, bool allow_rounding = false) {
   ExportOptions options;

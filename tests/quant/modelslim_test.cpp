@@ -5,11 +5,10 @@
 
 #include "tests/model/scratch.hpp"
 #include "tests/quant/rounded_layers.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
-
-const std::filesystem::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
 
 /// A rounded checkpoint, its tensors and what they mean.
 struct Rounded {
@@ -28,7 +27,7 @@ struct Rounded {
   std::vector<OutputTensor> tensors;
 };
 
-std::map<std::string, std::pair<std::string, std::vector<std::byte>>> content(const std::vector<OutputTensor>& tensors) {
+std::map<std::string, std::pair<std::string, std::vector<std::byte>>> bytes_by_name(const std::vector<OutputTensor>& tensors) {
   std::map<std::string, std::pair<std::string, std::vector<std::byte>>> result;
   for (const OutputTensor& tensor : tensors) {
     std::vector<std::byte> bytes = tensor.bytes;
@@ -59,7 +58,7 @@ TEST(ModelSlim, ThereAndBackIsTheSameBytes) {
     }
     std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes);
     const std::vector<OutputTensor> back = from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype);
-    auto expected = content(rounded.tensors), found = content(back);
+    auto expected = bytes_by_name(rounded.tensors), found = bytes_by_name(back);
     if (std::string_view(model) == "llama-bias-mha-f16") {  // a bias of zeros is none in the descriptor
       for (const LinearModule& module : rounded.modules) expected.erase(module.name + ".bias");
     }
@@ -95,7 +94,7 @@ TEST(ModelSlim, WeightsAlone) {
   const nlohmann::json description = nlohmann::json::parse(modelslim_description(slim, rounded.schemes).dump());
   EXPECT_EQ(description["model_quant_type"], "W8A16");
   EXPECT_EQ(description["model.layers.0.mlp.up_proj.weight_offset"], "W8A16");
-  EXPECT_EQ(content(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)), content(rounded.tensors));
+  EXPECT_EQ(bytes_by_name(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)), bytes_by_name(rounded.tensors));
 }
 
 TEST(ModelSlim, RefusesBiases) {

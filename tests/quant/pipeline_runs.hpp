@@ -9,12 +9,11 @@
 
 #include "quant/pipeline.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 
 namespace fs = std::filesystem;
-inline const fs::path demo = CERMET_SOURCE_DIR "/models/demo";
-inline const fs::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
 
 inline std::vector<std::vector<std::int32_t>> prompts_of(std::int64_t vocabulary, std::size_t count, std::size_t length) {
   std::vector<std::vector<std::int32_t>> prompts(count);

@@ -2,12 +2,10 @@
 
 #include "io/safetensors.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet::test {
 namespace {
-
-const std::filesystem::path demo = CERMET_SOURCE_DIR "/models/demo";
-const std::filesystem::path references = CERMET_SOURCE_DIR "/tests/model/data/reference";
 
 std::string scheme(const Policy& policy, std::string_view module) { return std::string(name_of(policy.scheme_of(module))); }
 

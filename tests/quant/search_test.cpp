@@ -9,17 +9,17 @@
 #include "format/element.hpp"
 #include "quant/outlier_search.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
-const std::filesystem::path model = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";
 constexpr LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed}, dynamic{LinearScheme::Weight::int8, LinearScheme::Input::dynamic};
 
 /// A copy of the model whose q, k and v of layer 0 have their first columns divided by 40.
 std::filesystem::path quiet_columns(const test::ScratchFolder& scratch, int count) {
-  const Checkpoint source = Checkpoint::open(model);
-  std::filesystem::copy(model, scratch / "model");
+  const Checkpoint source = Checkpoint::open(small_model);
+  std::filesystem::copy(small_model, scratch / "model");
   std::string file = test::content_of(scratch / "model/model.safetensors");
   std::uint64_t header = 0;
   std::memcpy(&header, file.data(), sizeof header);

@@ -5,20 +5,11 @@
 #include "graph/text.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
+#include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
-
-/// A layout that turns every matrix upside down.
-std::int64_t plain_bytes(const TensorType& matrix) { return matrix.bytes().constant(); }
-void reverse_rows(const TensorView& matrix, std::byte* destination, ThreadPool&) {
-  const TensorView to(destination, matrix.dtype, matrix.shape);
-  const std::int64_t rows = matrix.shape[0], columns = matrix.shape[1];
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) store(to, (rows - 1 - r) * columns + c, load(matrix, r * columns + c));
-}
-const WeightLayout reversed{"reversed", plain_bytes, reverse_rows};
 
 /// Element i of weight "wN" is 100 N + i; notes every request.
 struct Weights {

@@ -8,18 +8,13 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
+#include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
 
 const Dim T = Dim::symbol("T");
-
-SymbolValues tokens(std::int64_t n) {
-  SymbolValues values;
-  values.set(Symbol("T"), n);
-  return values;
-}
 
 /// A weight's elements: 0.5, 0.75, 1.0, ... repeating, so that every position of a row matters.
 void load_ramp(const std::string&, std::int64_t, const TensorView& destination) {

@@ -14,7 +14,7 @@
 
 namespace cermet {
 
-inline Graph test_graph(const std::string& name) { return parse_graph(read_file(CERMET_SOURCE_DIR "/tests/runtime/graphs/" + name + ".graph")); }
+inline Graph test_graph(const std::string& name) { return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/runtime/graphs/" + name + ".graph")); }
 
 /// Values of a tensor from its name alone: the same weights for kernels and references.
 inline void fill_by_name(const std::string& name, const TensorView& tensor) {

@@ -1,38 +1,11 @@
 // Whole graphs: kernels against references, options against each other, and no memory from the heap in a run.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/graph_harness.hpp"
-
-namespace {
-std::atomic<std::int64_t> allocations{0};
-
-void* counted_allocation(std::size_t size, std::size_t alignment) {
-  allocations.fetch_add(1);
-  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-// Every allocation of this program through operator new is counted.
-void* operator new(std::size_t size) { return counted_allocation(size, 16); }
-void* operator new[](std::size_t size) { return counted_allocation(size, 16); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return counted_allocation(size, static_cast<std::size_t>(alignment)); }
-void* operator new[](std::size_t size, std::align_val_t alignment) { return counted_allocation(size, static_cast<std::size_t>(alignment)); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/support/heap.hpp"
 
 namespace cermet {
 namespace {
@@ -111,10 +84,10 @@ TEST_P(WholeGraph, RunsAllocateNothing) {
   GraphRunner runner(name);
   const std::vector<Batch> list = batches();
   for (const Batch& batch : list) runner.run(batch);  // threads may still be starting
-  const std::int64_t before = allocations.load();
+  const std::int64_t before = heap::allocations();
   for (const Batch& batch : list)  // token counts and bound memory change from run to run
     for (int i = 0; i < 3; ++i) runner.run(batch);
-  EXPECT_EQ(allocations.load() - before, 0);
+  EXPECT_EQ(heap::allocations() - before, 0);
 }
 
 /// On a GPU, launches are planned anew when token counts or bound memory change.
@@ -132,9 +105,9 @@ TEST_P(WholeGraph, PlansAllocateNothing) {
   };
   const std::size_t launches = plan();
   EXPECT_GT(launches, list.size());
-  const std::int64_t before = allocations.load();
+  const std::int64_t before = heap::allocations();
   EXPECT_EQ(plan(), launches);
-  EXPECT_EQ(allocations.load() - before, 0);
+  EXPECT_EQ(heap::allocations() - before, 0);
 }
 
 TEST_P(WholeGraph, NullDeviceGoesThroughTheMotions) {

@@ -38,7 +38,7 @@ Graph layered_graph(int layers) {
 /// Processor seconds of each step, by name.
 using Times = std::map<std::string, double>;
 
-Times compiled(int layers, const std::string& device_name) {
+Times compile_times(int layers, const std::string& device_name) {
   const Context context({device_name, 1});
   CompileOptions options;
   options.queue = context.queue();
@@ -74,12 +74,12 @@ class LargeGraph : public testing::TestWithParam<std::string> {};
 TEST_P(LargeGraph, CompilesInTimeInProportionToItsNodes) {
   if (GetParam().starts_with("null:"))
     if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  compiled(1, GetParam());  // kernels come from the cache from now on
+  compile_times(1, GetParam());  // kernels come from the cache from now on
   Times small, large;
   std::optional<std::string> steep;
   for (int round = 0; round < 2 || (steep && round < 8); ++round) {  // the best of several: other processes cost cache and clock rate
-    keep_best(small, compiled(500, GetParam()));
-    keep_best(large, compiled(2000, GetParam()));
+    keep_best(small, compile_times(500, GetParam()));
+    keep_best(large, compile_times(2000, GetParam()));
     steep = find_steep(small, large);
   }
   for (const auto& [step, seconds] : large) std::printf("  %-24s %7.4f s, %4.1f times that of a quarter\n", step.c_str(), seconds, seconds / small[step]);

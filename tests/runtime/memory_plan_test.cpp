@@ -9,16 +9,11 @@
 
 #include "base/checked.hpp"
 #include "graph/text.hpp"
+#include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
-
-SymbolValues tokens(std::int64_t n) {
-  SymbolValues values;
-  values.set(Symbol("T"), n);
-  return values;
-}
 
 void expect_valid(const std::vector<Lifetime>& blocks, const Placement& placement, std::int64_t alignment) {
   ASSERT_EQ(placement.offsets.size(), blocks.size());

@@ -24,7 +24,7 @@ constexpr std::string_view classifier = R"(graph classifier {
   output b = %b
 })";
 
-void load_ramp(const std::string&, std::int64_t, const TensorView& destination) {
+void load_short_ramp(const std::string&, std::int64_t, const TensorView& destination) {
   for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, 0.25 * static_cast<double>(i % 5) - 0.5);
 }
 
@@ -43,7 +43,7 @@ OwnedTensor filled(DType dtype, const Shape& shape, double step) {
 /// What the graph computes of row 0.
 std::vector<double> first_row(const TensorView& x) {
   OwnedTensor w(DType::f32, {3, 6});
-  load_ramp("w", -1, w.view);
+  load_short_ramp("w", -1, w.view);
   std::vector<double> scores(3);
   double sum = 0;
   for (std::int64_t c = 0; c < 3; ++c) {
@@ -56,7 +56,7 @@ std::vector<double> first_row(const TensorView& x) {
 
 TEST(Session, RunsAnyGraphByTheShapesOfItsInputs) {
   Context context({"cpu", 2});
-  Session session(parse_graph(classifier), context, load_ramp, options_for(8));
+  Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));
   EXPECT_GE(session.weights().bytes(), 3 * 6 * 4);
   for (const std::int64_t n : {5, 1, 8, 5}) {
     const OwnedTensor x = filled(DType::f32, {n, 6}, 0.25), bias = filled(DType::f32, {n + 1, 3}, 0.5), keep = filled(DType::i32, {2}, 1);
@@ -77,7 +77,7 @@ TEST(Session, RunsAnyGraphByTheShapesOfItsInputs) {
 
 TEST(Session, RefusesShapesThatNoValuesGive) {
   Context context({"cpu", 1});
-  Session session(parse_graph(classifier), context, load_ramp, options_for(8));
+  Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));
   const OwnedTensor x = filled(DType::f32, {5, 6}, 1), bias = filled(DType::f32, {5, 3}, 1), keep = filled(DType::i32, {2}, 1);
   EXPECT_EQ(error_text([&] { session.run(); }), "input 'x': expected memory of type f32[N, 6], found none bound");
   session.bind("x", x.view);
@@ -91,7 +91,7 @@ TEST(Session, RefusesShapesThatNoValuesGive) {
   EXPECT_EQ(error_text([&] { session.bind("y", x.view); }), "input 'y': expected an input of graph 'classifier', found none of that name");
   EXPECT_EQ(error_text([&] { session.output("p"); }), "output 'p': expected a run that completed before it is read, found none");
 
-  Session untold(parse_graph("graph g {\n input %x : f32[2*N]\n input %y : f32[4]\n %z = silu(%x) : f32[2*N]\n output z = %z\n}"), context, load_ramp,
+  Session untold(parse_graph("graph g {\n input %x : f32[2*N]\n input %y : f32[4]\n %z = silu(%x) : f32[2*N]\n output z = %z\n}"), context, load_short_ramp,
                  options_for(8));
   const OwnedTensor odd = filled(DType::f32, {5}, 1), four = filled(DType::f32, {4}, 1);
   untold.bind("x", odd.view);
@@ -101,7 +101,7 @@ TEST(Session, RefusesShapesThatNoValuesGive) {
 
 TEST(Session, SharesWeights) {
   Context context({"cpu", 1});
-  WeightStore weights(load_ramp, context.pool());
+  WeightStore weights(load_short_ramp, context.pool());
   Session one(parse_graph(classifier), context, weights, options_for(1));
   const std::int64_t bytes = weights.bytes();
   EXPECT_GT(bytes, 0);
@@ -112,7 +112,7 @@ TEST(Session, SharesWeights) {
 TEST(Session, CompilesForADeviceThatIsNotThere) {
   if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   Context context({"null:sm_90", 1});
-  Session session(parse_graph(classifier), context, load_ramp, options_for(8));
+  Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));
   session.bind("x", TensorView(nullptr, DType::f32, {4, 6}));
   session.bind("bias", TensorView(nullptr, DType::f32, {5, 3}));
   session.bind("keep", TensorView(nullptr, DType::i32, {2}));

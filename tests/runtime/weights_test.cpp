@@ -3,20 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "op/reference.hpp"
+#include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
 
-/// A layout that turns every matrix upside down: row N-1 first.
-std::int64_t reversed_bytes(const TensorType& matrix) { return matrix.bytes().constant(); }
-void reverse_rows(const TensorView& matrix, std::byte* destination, ThreadPool&) {
-  const TensorView to(destination, matrix.dtype, matrix.shape);
-  const std::int64_t rows = matrix.shape[0], columns = matrix.shape[1];
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) store(to, (rows - 1 - r) * columns + c, load(matrix, r * columns + c));
-}
-const WeightLayout reversed{"reversed", reversed_bytes, reverse_rows};
 const WeightLayout other{"other", reversed_bytes, reverse_rows};
 
 /// Loads element i of matrix e as 100 e + i, and notes every request.

@@ -12,7 +12,7 @@
 
 namespace cermet {
 
-inline std::string read_file(const std::filesystem::path& path) {
+inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -26,7 +26,7 @@ inline void expect_golden(std::string_view name, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
     return;
   }
-  EXPECT_EQ(text, read_file(path)) << "differs from tests/" << name << "; CERMET_APPROVE=1 accepts the new text";
+  EXPECT_EQ(text, read_text(path)) << "differs from tests/" << name << "; CERMET_APPROVE=1 accepts the new text";
 }
 
 }  // namespace cermet

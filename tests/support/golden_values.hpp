@@ -80,7 +80,7 @@ inline std::vector<GoldenCase> golden_cases() {
   std::sort(files.begin(), files.end());
   std::vector<GoldenCase> list;
   for (const std::filesystem::path& path : files) {
-    std::istringstream text(read_file(path));
+    std::istringstream text(read_text(path));
     int number = 0;
     for (std::string line; std::getline(text, line);) {
       ++number;

@@ -104,13 +104,13 @@ TEST(Hole, StepsFollowFromTheRegion) {
 
 TEST(RewriteRule, KeepsWhatMatters) {
   const Rule rule{.name = "idle-cast", .summary = "cast(x) -> x, of one type", .rounding = RoundingClass::exact, .anchor = OpKind::cast, .apply = idle_cast};
-  const Rewritten after = rewrite(parse_graph(read_file(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph")), {&rule, 1});
+  const Rewritten after = rewrite(parse_graph(read_text(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph")), {&rule, 1});
   verify(after.graph);
   expect_golden("../examples/skeleton/test/idle_casts.after.graph", to_text(after.graph));
 }
 
 TEST(CompileStep, KeepsWhatMatters) {
-  const Graph before = parse_graph(read_file(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph"));
+  const Graph before = parse_graph(read_text(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph"));
   const Graph after = remove_idle_casts(before);
   verify(after);
   expect_golden("../examples/skeleton/test/idle_casts.after.graph", to_text(after));
