@@ -95,5 +95,40 @@ TEST(Conv, TakesAnySizeUpToTheMaximum) {
   }
 }
 
+const Kernel& kernel_named(std::string_view name) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::conv))
+    if (kernel->name == name) return *kernel;
+  throw Error(Status::internal, "no such kernel");
+}
+
+/// Its largest error as a fraction of what float32 sums of so many terms may err by.
+double error_of(const Kernel& kernel, const CaseData& data) {
+  ThreadPool pool(2);
+  BoundOp op(data.problem, kernel, pool);
+  op.prepack(1, data.inputs[1]);
+  const OwnedTensor y(DType::f32, bind(data.problem.outputs[0].dims, {}));
+  op.run(data.inputs, std::array{y.view});
+  const Expected expected = run_reference(data);
+  const double depth = definition(OpKind::conv).rounding_depth(data.problem);
+  double largest = 0;
+  for (std::int64_t i = 0; i < y.view.elements(); ++i)
+    largest = std::max(largest,
+                       std::abs(load(y.view, i) - load(expected.outputs[0].view, i)) / (depth * 0x1p-24 * expected.magnitude[0][static_cast<std::size_t>(i)]));
+  return largest;
+}
+
+TEST(Conv, WinogradStaysWellWithinTheBound) {
+  const Attributes attributes{{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}};
+  for (const std::int64_t channels : {32, 128, 512})
+    for (const Fill& fill : {normal(), uniform(0, 1), normal(0.01, 1)}) {
+      const CaseData data = make_case_data(
+          definition(OpKind::conv),
+          {"error", {CaseOperand{{DType::f32, {1, 14, 17, channels}}, fill}, CaseOperand{{DType::f32, {32, channels, 3, 3}}, normal(), 0, true}}, attributes});
+      const double direct = error_of(kernel_named("conv.packed"), data), winograd = error_of(kernel_named("conv.winograd"), data);
+      EXPECT_LT(direct, 0.05) << channels;
+      EXPECT_LT(winograd, 0.2) << channels;
+    }
+}
+
 }  // namespace
 }  // namespace cermet

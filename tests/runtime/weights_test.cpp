@@ -24,6 +24,20 @@ struct Source {
                     pool};
 };
 
+/// A layout of all of a weight: its elements backwards.
+void reverse_all(const TensorView& weight, std::byte* destination, ThreadPool&) {
+  const TensorView to(destination, weight.dtype, weight.shape);
+  for (std::int64_t i = 0; i < weight.elements(); ++i) store(to, weight.elements() - 1 - i, load(weight, i));
+}
+const WeightLayout backwards{"backwards", reversed_bytes, reverse_all};
+
+TEST(WeightStore, PacksAKernelOfAConvolutionWhole) {
+  Source source;
+  const TensorView packed = source.store.get("w", {DType::f32, {3, 2, 1, 2}}, &backwards);
+  EXPECT_EQ(source.requests, std::vector<std::string>{"w[-1] [3, 2, 1, 2]"});
+  for (std::int64_t i = 0; i < 12; ++i) EXPECT_EQ(load(packed, i), static_cast<double>(11 - i));
+}
+
 TEST(WeightStore, ReadsOnceForEachFormAndType) {
   Source source;
   const TensorType type{DType::f32, {3, 2}}, half{DType::bf16, {3, 2}};

@@ -109,4 +109,5 @@ def cases():
     conv_transpose(c, draw.normal('f32', (1, 2, 3, 2)), draw.normal('f32', (2, 3, 2, 2)), dilations=[2, 3], strides=[3, 2], output_padding=[2, 1])
     conv_transpose(c, draw.normal('f32', (2, 3, 5)), draw.normal('f32', (3, 2, 4)), draw.normal('f32', (2,)), strides=[2], pads=[1, 1], constant=())
     conv_transpose(c, draw.normal('f32', (1, 2, 2, 2, 2)), draw.normal('f32', (2, 2, 2, 1, 2)), strides=[1, 2, 2])
+    conv_transpose(c, draw.normal('f32', (1, 2, 3, 2)), draw.normal('f32', (2, 3, 2, 2)), pads=[0, 1, 1, 0])
     return c

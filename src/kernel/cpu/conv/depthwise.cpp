@@ -83,15 +83,31 @@ HWY_INLINE void multiply(const DepthwiseBlock& b, const TapStore& to, AddRow&& a
   }
 }
 
-template <int taps, int stride>
-void multiply_block(const DepthwiseBlock& b, const TapStore& to) {
-  const bool inside = b.low <= 0 && b.high >= (places - 1) * stride + taps;
-  if (inside) multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_row<taps, stride, false>(b, x, w, sums); });
-  else multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_row<taps, stride, true>(b, x, w, sums); });
+/// Calls body(block, store) for a few places after the other.
+template <class Body>
+HWY_INLINE void for_places(DepthwiseBlock b, TapStore to, Body&& body) {
+  for (std::int64_t left = b.count; left > 0; left -= places) {
+    b.count = std::min<std::int64_t>(places, left);
+    body(b, to);
+    b.x += places * b.stride * b.pixel, b.low -= places * b.stride, b.high -= places * b.stride;
+    to.y += places * to.y_step;
+    if (to.residual) to.residual += places * to.residual_step;
+  }
 }
 
-void multiply_any(const DepthwiseBlock& b, const TapStore& to) {
-  multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_any_row(b, x, w, sums); });
+template <int taps, int stride>
+void multiply_places(const DepthwiseBlock& all, const TapStore& store) {
+  for_places(all, store, [](const DepthwiseBlock& b, const TapStore& to) HWY_ATTR {
+    const bool inside = b.low <= 0 && b.high >= (places - 1) * stride + taps;
+    if (inside) multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_row<taps, stride, false>(b, x, w, sums); });
+    else multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_row<taps, stride, true>(b, x, w, sums); });
+  });
+}
+
+void multiply_any(const DepthwiseBlock& all, const TapStore& store) {
+  for_places(all, store, [](const DepthwiseBlock& b, const TapStore& to) HWY_ATTR {
+    multiply(b, to, [&](const float* x, const float* w, Sums& sums) HWY_ATTR { add_any_row(b, x, w, sums); });
+  });
 }
 
 }  // namespace
@@ -99,9 +115,9 @@ void multiply_any(const DepthwiseBlock& b, const TapStore& to) {
 MultiplyDepthwise depthwise_product_of(std::int64_t taps, std::int64_t stride, std::int64_t dilation) {
   if (dilation != 1 || stride > 2) return multiply_any;
   switch (taps) {
-    case 3: return stride == 1 ? multiply_block<3, 1> : multiply_block<3, 2>;
-    case 5: return stride == 1 ? multiply_block<5, 1> : multiply_block<5, 2>;
-    case 7: return stride == 1 ? multiply_block<7, 1> : multiply_block<7, 2>;
+    case 3: return stride == 1 ? multiply_places<3, 1> : multiply_places<3, 2>;
+    case 5: return stride == 1 ? multiply_places<5, 1> : multiply_places<5, 2>;
+    case 7: return stride == 1 ? multiply_places<7, 1> : multiply_places<7, 2>;
     default: return multiply_any;
   }
 }

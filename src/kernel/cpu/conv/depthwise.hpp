@@ -12,7 +12,7 @@ inline constexpr int depthwise_places = 7;
 /// Channels that a product takes at least.
 inline constexpr std::int64_t least_depthwise_channels = 16;
 
-/// Windows of `count` <= depthwise_places neighbouring places, of some channels. Along a row their elements are counted from the first window's first tap.
+/// Windows of `count` neighbouring places, of some channels. Along a row their elements are counted from the first window's first tap.
 struct DepthwiseBlock {
   const float* x;                               ///< tap (0, 0, 0) of the first window, which may lie in the padding; at the first channel
   std::int64_t plane_step, row_step, pixel;     ///< elements of x between taps of different planes and rows, and between pixels

@@ -57,17 +57,18 @@ struct Launch {
     taps_inside(from_h, g.dilation[1], g.kernel[1], in.dims[3], b.first_row, b.last_row);
     b.rows = g.kernel[1], b.taps = g.kernel[2], b.stride = g.stride[2], b.dilation = g.dilation[2], b.tap_step = width;
     const std::int64_t line = n * in.strides[0] + from_d * in.strides[2] + from_h * in.strides[3];
-    for (std::int64_t column = 0; column < out.dims[4]; column += depthwise_places) {
-      const std::int64_t from_w = column * g.stride[2] - g.before[2], place = row * out.dims[4] + column;
-      b.count = std::min<std::int64_t>(depthwise_places, out.dims[4] - column);
-      b.low = -from_w, b.high = in.dims[4] - from_w;
-      if (!store.clamps()) {
-        for (std::int64_t c = first; c < last; c += panel_columns)
-          run_tile(b, x + line + from_w * b.pixel, place, std::min(c, last - least(last - first)), last);
-        continue;
-      }
-      b.x = x + line + from_w * b.pixel + first, b.weight = weight + first, b.columns = last - first;
-      multiply(b, store.store_at(place, first));
+    const std::int64_t place = row * out.dims[4], whole = out.dims[4];
+    b.low = g.before[2], b.high = in.dims[4] + g.before[2], b.count = whole;
+    const float* const from = x + line - g.before[2] * b.pixel;
+    if (store.clamps()) {
+      b.x = from + first, b.weight = weight + first, b.columns = last - first;
+      return multiply(b, store.store_at(place, first));
+    }
+    for (std::int64_t column = 0; column < whole; column += depthwise_places) {
+      const std::int64_t step = column * g.stride[2];
+      b.low = g.before[2] - step, b.high = in.dims[4] + g.before[2] - step, b.count = std::min<std::int64_t>(depthwise_places, whole - column);
+      for (std::int64_t c = first; c < last; c += panel_columns)
+        run_tile(b, from + step * b.pixel, place + column, std::min(c, last - least(last - first)), last);
     }
   }
 

@@ -4,6 +4,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/movement/copy.hpp"
+#include "kernel/decline.hpp"
 #include "op/conv.hpp"
 #include "op/operator.hpp"
 
@@ -33,10 +34,17 @@ Region transposed(const Problem& p) {
   return inner;
 }
 
-const Kernel& kernel_of(const Region& inner) {
+/// The first that takes it; null where CERMET_DISABLE_KERNELS leaves none.
+const Kernel* find_kernel(const Region& inner) {
   for (const Kernel* kernel : kernels_of(OpKind::conv))
-    if (!kernel->declines(inner)) return *kernel;
-  assertion_failed("a kernel for every convolution with its channels last", __FILE__, __LINE__);
+    if (!decline_of(*kernel, inner)) return kernel;
+  return nullptr;
+}
+
+const Kernel& kernel_of(const Region& inner) {
+  const Kernel* const kernel = find_kernel(inner);
+  CERMET_ASSERT(kernel != nullptr);
+  return *kernel;
 }
 
 /// A dense view of [N, C, spatial..] with its channels last.
@@ -89,6 +97,7 @@ void conv_nchw(const LaunchArgs& args, const Plan& plan) {
 
 Decline declines(const Problem& p) {
   if (p.attributes.text("layout") != "nchw") return "the layout is nhwc";
+  if (!find_kernel(transposed(p))) return "no kernel takes it with its channels last";
   return std::nullopt;
 }
 

@@ -16,8 +16,9 @@ namespace cermet::cpu {
 namespace {
 
 constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
-/// Tiles that meet a panel in one item: four blocks of rows.
-constexpr std::int64_t item_tiles = 56;
+/// Tiles that meet a panel in one item: four blocks of rows, or one where all of the weight stays in a cache.
+constexpr std::int64_t item_tiles = 56, local_tiles = 14;
+constexpr std::int64_t local_weight_bytes = 10 << 20;
 /// Fewer tiles or channels do not pay for the transforms and for four times the weights.
 constexpr std::int64_t least_tiles = 12, least_channels = 32;
 
@@ -42,13 +43,16 @@ struct Cut {
   std::int64_t step;         ///< elements between transformed tiles
   std::int64_t transformed_bytes, sums_bytes;
 
+  bool local;  ///< threads take all panels of their own tiles
+
   Cut(std::int64_t tiles, std::int64_t channels, std::int64_t panels, int threads) : step(channels % 512 == 0 ? channels + 16 : channels) {
-    item = std::max<std::int64_t>(1, std::min(tiles, item_tiles));
-    chunk = std::min(tiles, item * std::max<std::int64_t>(1, div_up(4 * threads, std::max<std::int64_t>(1, panels))));
+    local = winograd_points * channels * panels * panel_columns * float_bytes <= local_weight_bytes && div_up(tiles, local_tiles) >= threads;
+    item = std::max<std::int64_t>(1, std::min(tiles, local ? local_tiles : item_tiles));
+    chunk = local ? item : std::min(tiles, item * std::max<std::int64_t>(1, div_up(4 * threads, std::max<std::int64_t>(1, panels))));
     transformed_bytes = round_up(winograd_points * chunk * step * float_bytes, 64);
     sums_bytes = round_up(winograd_points * item * panel_columns * float_bytes, 64);
   }
-  std::int64_t total(int threads) const { return transformed_bytes + sums_bytes * threads; }
+  std::int64_t total(int threads) const { return transformed_bytes * (local ? threads : 1) + sums_bytes * threads; }
 };
 
 /// All of one launch.
@@ -60,7 +64,6 @@ struct Launch {
   const Cut& cut;
   const float* weight;  ///< [panel][36][C][32]
   std::int64_t columns;
-  float* transformed;  ///< [36][chunk][step]
   const ConvStoreRun& store;
   TapProducts products;
   WinogradTransforms transforms;
@@ -73,8 +76,8 @@ struct Launch {
     return {tile / tiles.columns / tiles.rows, tile / tiles.columns % tiles.rows * winograd_places, tile % tiles.columns * winograd_places};
   }
 
-  /// Tile `tile` as the chunk's tile `at`.
-  void transform(std::int64_t tile, std::int64_t at) const {
+  /// Tile `tile` as tile `at` of a chunk, [36][chunk][step].
+  void transform(std::int64_t tile, std::int64_t at, float* transformed) const {
     const Place p = place_of(tile);
     const std::int64_t row = p.row - g.before[1], column = p.column - g.before[2];
     const WinogradPatch patch{.x = x + p.sample * in.strides[0] + row * in.strides[3] + column * in.strides[4],
@@ -88,7 +91,7 @@ struct Launch {
   }
 
   /// Tiles [begin, end) of the chunk that starts at `first`, for the columns of a panel.
-  void multiply(std::int64_t first, std::int64_t begin, std::int64_t end, std::int64_t panel, float* sums) const {
+  void multiply(const float* transformed, std::int64_t first, std::int64_t begin, std::int64_t end, std::int64_t panel, float* sums) const {
     const std::int64_t channels = in.channels(), count = end - begin, blocks = div_up(count, products.block_rows);
     const TapRun run{0, channels};
     for (std::int64_t point = 0; point < winograd_points; ++point)
@@ -119,14 +122,47 @@ struct Launch {
   }
 };
 
+/// Threads take some tiles and all panels each, so that what one writes stays in its cache.
+void run_local(const Launch& launch, const LaunchArgs& args, std::int64_t panels) {
+  const Cut& cut = launch.cut;
+  std::atomic<std::int64_t> next{0};
+  args.pool->run([&](int thread) {
+    std::byte* const memory = args.workspace + thread * (cut.transformed_bytes + cut.sums_bytes);
+    auto *const transformed = reinterpret_cast<float*>(memory), *const sums = reinterpret_cast<float*>(memory + cut.transformed_bytes);
+    const std::int64_t count = launch.tiles.count(), items = div_up(count, cut.item);
+    for (std::int64_t i = next.fetch_add(1); i < items; i = next.fetch_add(1)) {
+      const std::int64_t first = count * i / items, own = count * (i + 1) / items - first;
+      for (std::int64_t t = 0; t < own; ++t) launch.transform(first + t, t, transformed);
+      for (std::int64_t panel = 0; panel < panels; ++panel) launch.multiply(transformed, first, 0, own, panel, sums);
+    }
+  });
+}
+
+/// Threads transform a chunk of tiles together, then take panels of it.
+void run_together(const Launch& launch, const LaunchArgs& args, std::int64_t panels) {
+  const Cut& cut = launch.cut;
+  auto* const transformed = reinterpret_cast<float*>(args.workspace);
+  for (std::int64_t first = 0, count = launch.tiles.count(); first < count; first += cut.chunk) {
+    const std::int64_t chunk = std::min(cut.chunk, count - first), items = div_up(chunk, cut.item);
+    args.pool->parallel_for(chunk, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) launch.transform(first + t, t, transformed);
+    });
+    std::atomic<std::int64_t> next{0};
+    args.pool->run([&](int thread) {
+      auto* const sums = reinterpret_cast<float*>(args.workspace + cut.transformed_bytes + thread * cut.sums_bytes);
+      for (std::int64_t i = next.fetch_add(1); i < items * panels; i = next.fetch_add(1))
+        launch.multiply(transformed, first, chunk * (i % items) / items, chunk * (i % items + 1) / items, i / items, sums);
+    });
+  }
+}
+
 void conv_winograd(const LaunchArgs& args, const Plan& plan) {
   const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
-  ThreadPool& pool = *args.pool;
   const ConvTensor out = conv_tensor(y, true);
   const Tiles tiles(out);
-  const std::int64_t panels = panel_count(weight.shape[0]), count = tiles.count();
-  const Cut cut(count, weight.shape[1], panels, pool.size());
+  const std::int64_t panels = panel_count(weight.shape[0]);
+  const Cut cut(tiles.count(), weight.shape[1], panels, args.pool->size());
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.g = plan.geometry,
                       .x = x.as<const float>(),
@@ -136,22 +172,11 @@ void conv_winograd(const LaunchArgs& args, const Plan& plan) {
                       .cut = cut,
                       .weight = weight.as<const float>(),
                       .columns = weight.shape[0],
-                      .transformed = reinterpret_cast<float*>(args.workspace),
                       .store = store,
                       .products = tap_products(),
                       .transforms = winograd_transforms()};
-  for (std::int64_t first = 0; first < count; first += cut.chunk) {
-    const std::int64_t chunk = std::min(cut.chunk, count - first), items = div_up(chunk, cut.item);
-    pool.parallel_for(chunk, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t) launch.transform(first + t, t);
-    });
-    std::atomic<std::int64_t> next{0};
-    pool.run([&](int thread) {
-      auto* const sums = reinterpret_cast<float*>(args.workspace + cut.transformed_bytes + thread * cut.sums_bytes);
-      for (std::int64_t i = next.fetch_add(1); i < items * panels; i = next.fetch_add(1))
-        launch.multiply(first, chunk * (i % items) / items, chunk * (i % items + 1) / items, i / items, sums);
-    });
-  }
+  if (cut.local) run_local(launch, args, panels);
+  else run_together(launch, args, panels);
 }
 
 Decline declines(const Region& region) {
