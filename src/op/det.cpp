@@ -9,7 +9,7 @@ namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 2);
-  expect_dim(p, 0, -1, dim_of(p, 0, -2), "that of a square matrix");
+  expect_dim(p, 0, p.input(0).rank() - 1, dim_of(p, 0, -2), "that of a square matrix");
   const TensorType& x = p.input(0);
   return {{x.dtype, Dims(x.dims.begin(), x.dims.end() - 2)}};
 }

@@ -29,6 +29,12 @@ std::vector<TensorType> infer(const Problem& p) {
   return {{x.dtype, std::move(dims)}};
 }
 
+/// Numbers that are transformed.
+double transformed(const Problem& p) {
+  const std::int64_t length = p.attributes.integer("length");
+  return static_cast<double>(length > 0 ? length : p.size(0, wrap_axis(p.attributes.integer("axis"), p.input(0).rank())));
+}
+
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const int axis = wrap_axis(call.attributes.integer("axis"), x.shape.rank());
@@ -100,17 +106,8 @@ OpSpec define_dft() {
                      {"onesided", false, "leave out what conjugates give; real numbers only"}},
       .infer = infer,
       .reference = reference,
-      .operations =
-          [](const Problem& p) {
-            const double n =
-                static_cast<double>(p.outputs[0].dims[static_cast<std::size_t>(wrap_axis(p.attributes.integer("axis"), p.input(0).rank()))].value(p.maximum));
-            return 5 * static_cast<double>(p.outputs[0].elements().value(p.maximum)) / 2 * std::log2(n + 1);
-          },
-      .rounding_depth =
-          [](const Problem& p) {
-            return 8 + static_cast<double>(
-                           p.outputs[0].dims[static_cast<std::size_t>(wrap_axis(p.attributes.integer("axis"), p.input(0).rank()))].value(p.maximum));
-          },
+      .operations = [](const Problem& p) { return 2.5 * static_cast<double>(p.outputs[0].elements().value(p.maximum)) * std::log2(transformed(p) + 1); },
+      .rounding_depth = [](const Problem& p) { return 8 + transformed(p); },
       .cases = cases,
   };
 }

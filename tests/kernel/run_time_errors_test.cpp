@@ -33,7 +33,8 @@ TEST_P(IndexErrors, ReferenceAndKernelsNameTheIndex) {
   const BadRun& run = GetParam();
   const OperatorCall call = parse_call(run.call);
   Case test_case{"", {}, call.attributes};
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) test_case.inputs.push_back(CaseOperand{*call.inputs[i], values(run.operands.at(i))});
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    test_case.inputs.push_back(call.inputs[i] ? std::optional(CaseOperand{*call.inputs[i], values(run.operands.at(i))}) : std::nullopt);
   const OpDefinition& op = *find_operator(call.name);
   const CaseData data = make_case_data(op, test_case);
   EXPECT_EQ(message_of([&] { run_reference(data); }), run.error);
@@ -72,6 +73,12 @@ const BadRun bad_runs[] = {
     {"scatter(bf16[3, 2], i32[1, 2], bf16[1, 2]) {reduction = \"sum\"}",
      {{0}, {0, -4}, {0}},
      "scatter: operand 1 (indices): expected an index in [-3, 3), found -4"},
+    {"gather_elements(f32[3, 2], i32[2, 2])", {{0}, {0, 1, 3, 0}}, "gather_elements: operand 1 (indices): expected an index in [-3, 3), found 3"},
+    {"gather_nd(f32[3, 2], i64[2, 2])", {{0}, {0, 1, -3, -3}}, "gather_nd: operand 1 (indices): expected an index in [-2, 2), found -3"},
+    {"scatter_nd(f32[3, 2], i64[2, 1], f32[2, 2])", {{0}, {0, 3}, {0}}, "scatter_nd: operand 1 (indices): expected an index in [-3, 3), found 3"},
+    {"rnn(f32[3, 2, 1], f32[1, 2, 1], f32[1, 2, 2], -, i32[2])",
+     {{0}, {0}, {0}, {}, {3, 4}},
+     "rnn: operand 4 (sequence_lens): expected an index in [0, 4), found 4"},
     {"all_to_all(f32[2, 3], i32[2, 2])", {{0}, {0, -1, 0, 0}}, "all_to_all: operand 1 (counts): expected counts in [0, 3], found -1"},
     {"all_to_all(f32[2, 3], i32[2, 2])",
      {{0}, {2, 2, 0, 0}},
