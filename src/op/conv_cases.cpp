@@ -54,6 +54,9 @@ void add_shapes(CaseList& c) {
   c.both("wide_kernel", f32, {1, 3, 4, 30}, {4, 3, 1, 9}, {{"pads", Ints{0, 4, 0, 4}}});
   c.both("many_channels", f32, {1, 130, 6, 5}, {70, 130, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, true, true);
   c.both("many_tiles", f32, {2, 16, 19, 17}, {48, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}});
+  c.both("tiles_of_four", f32, {1, 48, 17, 19}, {45, 48, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"activation", "relu"}}, true, true);
+  c.both("tiles_of_four_cut", f32, {4, 32, 8, 9}, {40, 32, 3, 3}, {{"pads", Ints{0, 2, 1, 0}}}, false);
+  c.both("tiles_of_four_strided", f32, {1, 32, 13, 16}, {64, 32, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, true, true, 3);
   c.both("long_reduction", f32, {1, 300, 3, 3}, {33, 300, 3, 3}, {}, false);
   c.both("no_bias", f32, {1, 3, 5, 5}, {4, 3, 2, 2}, {}, false);
   c.both("residual_alone", f32, {2, 3, 5, 5}, {4, 3, 2, 2}, {{"activation", "relu"}}, false, true);
@@ -83,6 +86,13 @@ void add_groups(CaseList& c) {
   c.both("depthwise_narrow", f32, {1, 5, 2, 2}, {5, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", 5}});
   c.both("channel_multiplier", f32, {1, 6, 7, 8}, {18, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", 6}});
   c.both("group_per_output", f32, {1, 12, 7, 8}, {4, 3, 3, 3}, {{"group", 4}});
+  for (const DType t : {f16, bf16}) {
+    const std::string type(name_of(t));
+    c.both(type + "_vectors", t, {2, 24, 9, 7}, {40, 24, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 1}}}, true, true);
+    c.both(type + "_vectors_groups", t, {1, 32, 6, 5}, {48, 16, 3, 2}, {{"group", 2}, {"dilations", Ints{1, 2}}, {"pads", Ints{1, 2, 0, 0}}}, true, true);
+    c.both(type + "_vectors_1x1", t, {2, 40, 5, 7}, {48, 40, 1, 1}, {{"activation", "relu"}}, true, true);
+    c.both(type + "_vectors_depthwise", t, {2, 40, 7, 11}, {40, 1, 5, 5}, {{"group", 40}, {"pads", Ints{2, 2, 2, 2}}}, true, true);
+  }
   c.both("wide_groups", f32, {1, 70, 6, 5}, {80, 35, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", 2}}, true, true);
 }
 

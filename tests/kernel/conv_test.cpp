@@ -18,6 +18,7 @@ struct Shapes {
 
 const Shapes shapes[] = {
     {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1},
+    {{1, 17, 14, 32}, {45, 32, 3, 3}, {1, 17, 14, 45}, 1},
     {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
     {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2},
 };
@@ -33,7 +34,9 @@ void expect_conforms(const Shapes& s, DType dtype, Rounding rounding, std::vecto
   Region region = b.build();
   region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
   fills.insert(fills.begin(), {normal(), normal(0.2), normal()});
-  expect_region_conforms(region, fills, 1);
+  // The absolute values of the terms of a sum add up to 0.13 for each; what follows may double an error.
+  const double terms = static_cast<double>(product(s.weight).constant() / s.weight[0].constant());
+  expect_region_conforms(region, fills, 1, 4 + 0.25 * terms);
 }
 
 TEST(Conv, BoundsAfterIt) {
@@ -54,7 +57,7 @@ TEST(Conv, ResidualAfterIt) {
       expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {  // no bounds of a sum
         b.result(b.add(OpKind::add, {b.add(OpKind::relu, {conv}), b.operand({DType::f32, s.y})}));
       });
-      expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {
+      expect_conforms(s, DType::f32, rounding, {uniform(-1, 1)}, [&](RegionBuilder& b, Value conv) {
         b.result(b.add(OpKind::mul, {b.add(OpKind::silu, {conv}), b.operand({DType::f32, {s.y[3]}})}));
       });
     }
@@ -63,10 +66,11 @@ TEST(Conv, ResidualAfterIt) {
 TEST(Conv, TakesAnySizeUpToTheMaximum) {
   const OpDefinition& op = definition(OpKind::conv);
   ThreadPool pool(2);
-  for (const auto& [channels, weight, group] : {std::tuple<std::int64_t, Dims, std::int64_t>{20, {33, 20, 3, 3}, 1}, {24, {24, 1, 3, 3}, 24}}) {
+  for (const auto& [channels, weight, group] :
+       {std::tuple<std::int64_t, Dims, std::int64_t>{20, {33, 20, 3, 3}, 1}, {32, {33, 32, 3, 3}, 1}, {24, {24, 1, 3, 3}, 24}}) {
     for (const char* layout : {"nhwc", "nchw"}) {
       const bool last = std::string_view(layout) == "nhwc";
-      const Attributes attributes{{"layout", layout}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 1, 0, 1}}, {"group", group}};
+      const Attributes attributes{{"layout", layout}, {"strides", Ints{channels == 32 ? 1 : 2, 1}}, {"pads", Ints{1, 1, 0, 1}}, {"group", group}};
       const auto x_dims = [&](const Dim& n, const Dim& h, const Dim& w) { return last ? Dims{n, h, w, channels} : Dims{n, channels, h, w}; };
       const Dim n = Dim::symbol("N"), h = Dim::symbol("H"), w = Dim::symbol("W");
       Problem symbolic = make_problem(op, {TensorType{DType::f32, x_dims(n, h, w)}, TensorType{DType::f32, weight}}, attributes);

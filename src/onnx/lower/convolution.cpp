@@ -177,10 +177,7 @@ void lower_resize(Lowering& l) {
                         {"extrapolation_value", l.number("extrapolation_value", 0)},
                         {"antialias", l.integer("antialias", 0) != 0}};
   if (has_scales) attributes.set("scales", factor);
-  else {
-    attributes.set("sizes", to);
-    if (l.text("keep_aspect_ratio_policy", "stretch") != "stretch") attributes.set("scales", factor);
-  }
+  else attributes.set("sizes", to);
   if (transformation == "tf_crop_and_resize") {
     const Floats given = l.numbers_in(l.in(1));
     l.expect(given.size() == 2 * axes.size(), "roi: expected {} numbers, found {}", 2 * axes.size(), given.size());

@@ -75,10 +75,46 @@ void lower_mean(Lowering& l) { l.set(0, l.binary(OpKind::div, folded(l, OpKind::
 
 void lower_mod(Lowering& l) { l.set(0, l.binary(l.integer("fmod", 0) != 0 ? OpKind::fmod : OpKind::mod, l.in(0), l.in(1))); }
 
+namespace {
+
+DType unsigned_of(DType t) {
+  switch (t) {
+    case DType::i8: return DType::u8;
+    case DType::i16: return DType::u16;
+    case DType::i32: return DType::u32;
+    case DType::i64: return DType::u64;
+    default: return t;
+  }
+}
+
+/// To fp8, as ONNX has it: what does not fit becomes the largest value, infinities too, or without `saturate` NaN and infinity.
+Operand cast_to(Lowering& l, Operand x, DType to) {
+  if (!dtypes::fp8.contains(to) || l.dtype(x) == to || !is_floating(l.dtype(x))) return l.cast(x, to);
+  const bool is_e4m3 = to == DType::f8_e4m3;
+  const double most = is_e4m3 ? 448 : 57344;
+  if (dtypes::fp8.contains(l.dtype(x)) || size_of(l.dtype(x)) == 8) x = l.cast(x, DType::f32);
+  if (l.integer("saturate", 1) != 0) return l.cast(l.op(OpKind::clip, {x}, {{"low", -most}, {"high", most}}), to);
+  // The first value that is rounded to something beyond: a tie goes to the even neighbour.
+  const double first = is_e4m3 ? 464 : 61440;
+  const Operand beyond = l.binary(is_e4m3 ? OpKind::greater : OpKind::greater_equal, l.unary(OpKind::abs, x), first);
+  const Operand infinite = l.binary(OpKind::mul, x, std::numeric_limits<double>::infinity());
+  return l.cast(l.op(OpKind::where, {beyond, infinite, x}), to);
+}
+
+}  // namespace
+
 void lower_bit_shift(Lowering& l) {
   const std::string direction = l.text("direction", "");
   l.expect(direction == "LEFT" || direction == "RIGHT", "attribute direction: expected LEFT or RIGHT, found '{}'", direction);
-  l.set(0, l.binary(direction == "LEFT" ? OpKind::shift_left : OpKind::shift_right, l.in(0), l.in(1)));
+  const Operand x = l.in(0);
+  const DType own = l.dtype(x), natural = unsigned_of(own);
+  const auto bits = [&](Operand v, DType to) { return l.dtype(v) == to ? v : l.op(OpKind::bitcast, {v}, {{"out_dtype", std::string(name_of(to))}}); };
+  const Operand shift = bits(l.in(1), natural);  // a negative one is more than the width
+  if (direction == "LEFT") return l.set(0, bits(l.binary(OpKind::shift_left, bits(x, natural), shift), own));
+  const auto shifted = [&](Operand v) { return bits(l.binary(OpKind::shift_right, bits(v, natural), shift), own); };
+  if (own == natural) return l.set(0, shifted(x));
+  const Operand below = l.unary(OpKind::bitwise_not, shifted(l.unary(OpKind::bitwise_not, x)));  // the sign is shifted in
+  l.set(0, l.op(OpKind::where, {l.binary(OpKind::less, x, 0), below, shifted(x)}));
 }
 
 void lower_is_inf(Lowering& l) {
@@ -93,10 +129,10 @@ void lower_where(Lowering& l) { l.set(0, l.op(OpKind::where, {l.in(0), l.in(1), 
 
 void lower_cast(Lowering& l) {
   l.expect(l.has_attribute("to"), "attribute to: expected an element type, found none");
-  l.set(0, l.cast(l.in(0), l.dtype_of_code(l.integer("to", 0))));
+  l.set(0, cast_to(l, l.in(0), l.dtype_of_code(l.integer("to", 0))));
 }
 
-void lower_cast_like(Lowering& l) { l.set(0, l.cast(l.in(0), l.dtype(l.in(1)))); }
+void lower_cast_like(Lowering& l) { l.set(0, cast_to(l, l.in(0), l.dtype(l.in(1)))); }
 
 /// The exponent may have another type than the base, whose type the result has.
 void lower_pow(Lowering& l) {

@@ -144,7 +144,10 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const TapProducts products = tap_products();
   const PanelParts panels{weight.shape[0] / g.group, g.group};
   const int threads = args.pool->size();
-  const Windows windows(g, x, y, products.block_rows, threads, panels.count());
+  const std::int64_t panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns;
+  // A region meets all panels where they stay in the cache, so that one thread writes whole rows of y.
+  const bool cached = panels.count() * panel_floats <= cached_floats;
+  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count());
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.windows = windows,
                       .products = products,
@@ -152,7 +155,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
                       .runs = runs,
                       .run_count = windows.list_runs(runs),
                       .weight = plan.prepacked ? weight.as<const float>() : reinterpret_cast<const float*>(packed),
-                      .panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns,
+                      .panel_floats = panel_floats,
                       .group_channels = weight.shape[1]};
   // Items of some panels of a region, so that there are a few for each thread.
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;

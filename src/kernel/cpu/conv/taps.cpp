@@ -146,7 +146,7 @@ constexpr std::array<MultiplyTaps, sizeof...(R)> table_of(std::index_sequence<R.
 TapProducts products() {
   static constexpr auto table = table_of(std::make_index_sequence<block_rows>());
   static_assert(block_rows <= most_tap_rows);
-  return {table.data(), block_rows};
+  return {table.data(), block_rows, store_some};
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -39,6 +39,8 @@ using MultiplyTaps = void (*)(const TapRows& rows, const float* panel, float* ti
 struct TapProducts {
   const MultiplyTaps* multiply;
   int block_rows;  ///< most rows of a block
+  /// Stores the first columns of a tile [rows][32].
+  void (*store)(const float* tile, int rows, const TapStore& to, std::int64_t columns);
 };
 TapProducts tap_products();
 

@@ -114,22 +114,27 @@ struct SimtCore {
   /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element (outer, 0), null past the end.
   template <class ARow, class BRow>
   static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Word (&sums)[own][own]) {
+    multiply_stages(first, last, smem, sums, [&](int k, Stage<A, C.a_outer>& a, Stage<B, C.b_outer>& b) {
+      a.load(a_row, p.a_k, k, last, p.a_vectors);
+      b.load(b_row, p.b_k, k, last, p.b_vectors);
+    });
+  }
+
+  /// The same; fill(k, a, b) loads both operands' stages from step k on. It is called for one stage after the other.
+  template <class Fill>
+  static __device__ __forceinline__ void multiply_stages(int first, int last, char* smem, Word (&sums)[own][own], Fill&& fill) {
     Word* const a_tile = reinterpret_cast<Word*>(smem);  // [2][depth][pitch]
     Word* const b_tile = a_tile + 2 * depth * pitch;
     Stage<A, C.a_outer> a;
     Stage<B, C.b_outer> b;
     const int ty = static_cast<int>(Team::rank()) / 16, tx = static_cast<int>(Team::rank()) % 16;
-    a.load(a_row, p.a_k, first, last, p.a_vectors);
-    b.load(b_row, p.b_k, first, last, p.b_vectors);
+    fill(first, a, b);
     int buffer = 0;
     for (int k = first; k < last; k += depth * steps, buffer ^= 1) {
       a.store(a_tile + buffer * depth * pitch);
       b.store(b_tile + buffer * depth * pitch);
       Team::sync();
-      if (k + depth * steps < last) {
-        a.load(a_row, p.a_k, k + depth * steps, last, p.a_vectors);
-        b.load(b_row, p.b_k, k + depth * steps, last, p.b_vectors);
-      }
+      if (k + depth * steps < last) fill(k + depth * steps, a, b);
 #pragma unroll
       for (int u = 0; u < depth; ++u) {
         const Word* const left = a_tile + (buffer * depth + u) * pitch;

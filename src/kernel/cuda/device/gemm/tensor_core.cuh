@@ -81,6 +81,15 @@ struct TensorCore {
   /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element (outer, 0), null past the end.
   template <class ARow, class BRow>
   static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Sum (&sums)[own][own]) {
+    multiply_slabs(first, last, smem, sums, [&](int k, char* a, char* b) {
+      load<C.a_outer>(a_row, p.a_k, k, last, a);
+      load<C.b_outer>(b_row, p.b_k, k, last, b);
+    });
+  }
+
+  /// The same; fill(k, a, b) starts the copies of both operands' slabs from step k on. It is called for one slab after the other.
+  template <class Fill>
+  static __device__ __forceinline__ void multiply_slabs(int first, int last, char* smem, Sum (&sums)[own][own], Fill&& fill) {
     Sum d[tiles][tiles][4];
 #pragma unroll
     for (int i = 0; i < own; ++i)
@@ -88,10 +97,7 @@ struct TensorCore {
       for (int j = 0; j < own; ++j) d[i / 2][j / 2][i % 2 * 2 + j % 2] = sums[i][j];
     const auto a_slab = [&](int stage) { return smem + stage * 2 * slab_bytes; };
     const auto load_slab = [&](int k, int stage) {
-      if (k < last) {
-        load<C.a_outer>(a_row, p.a_k, k, last, a_slab(stage));
-        load<C.b_outer>(b_row, p.b_k, k, last, a_slab(stage) + slab_bytes);
-      }
+      if (k < last) fill(k, a_slab(stage), a_slab(stage) + slab_bytes);
       ptx::cp_async_commit();
     };
 #pragma unroll

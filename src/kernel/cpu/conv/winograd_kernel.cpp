@@ -1,0 +1,197 @@
+// conv of 3 x 3 windows by Winograd's F(4x4, 3x3): tiles of x are transformed for some tiles at a time, which are multiplied at each of 36 points, and the sums
+// are transformed to results.
+#include <algorithm>
+#include <atomic>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/conv/store.hpp"
+#include "kernel/cpu/conv/weights.hpp"
+#include "kernel/cpu/conv/winograd.hpp"
+#include "kernel/cpu/gemm/binding.hpp"
+#include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/roofline.hpp"
+#include "op/conv.hpp"
+
+namespace cermet::cpu {
+namespace {
+
+constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+/// Tiles that meet a panel in one item: four blocks of rows.
+constexpr std::int64_t item_tiles = 56;
+/// Fewer tiles or channels do not pay for the transforms and for four times the weights.
+constexpr std::int64_t least_tiles = 12, least_channels = 32;
+
+struct Plan {
+  ConvGeometry geometry;
+  AnchorOperands operands;
+  ConvStore store;
+
+  explicit Plan(const Region& region) : geometry(conv_geometry(region.problem())), operands(region), store(region) {}
+};
+
+/// Tiles of results over all samples.
+struct Tiles {
+  std::int64_t samples, rows, columns;  ///< tiles
+  std::int64_t count() const { return samples * rows * columns; }
+  explicit Tiles(const ConvTensor& y) : samples(y.batch()), rows(div_up(y.dims[3], winograd_places)), columns(div_up(y.dims[4], winograd_places)) {}
+};
+
+/// How a launch is cut, and its parts of the workspace.
+struct Cut {
+  std::int64_t item, chunk;  ///< tiles of an item, and of those that are transformed together
+  std::int64_t step;         ///< elements between transformed tiles
+  std::int64_t transformed_bytes, sums_bytes;
+
+  Cut(std::int64_t tiles, std::int64_t channels, std::int64_t panels, int threads) : step(channels % 512 == 0 ? channels + 16 : channels) {
+    item = std::max<std::int64_t>(1, std::min(tiles, item_tiles));
+    chunk = std::min(tiles, item * std::max<std::int64_t>(1, div_up(4 * threads, std::max<std::int64_t>(1, panels))));
+    transformed_bytes = round_up(winograd_points * chunk * step * float_bytes, 64);
+    sums_bytes = round_up(winograd_points * item * panel_columns * float_bytes, 64);
+  }
+  std::int64_t total(int threads) const { return transformed_bytes + sums_bytes * threads; }
+};
+
+/// All of one launch.
+struct Launch {
+  const ConvGeometry& g;
+  const float* x;
+  const ConvTensor in, out;
+  const Tiles tiles;
+  const Cut& cut;
+  const float* weight;  ///< [panel][36][C][32]
+  std::int64_t columns;
+  float* transformed;  ///< [36][chunk][step]
+  const ConvStoreRun& store;
+  TapProducts products;
+  WinogradTransforms transforms;
+
+  struct Place {
+    std::int64_t sample, row, column;
+  };
+  /// First result of a tile.
+  Place place_of(std::int64_t tile) const {
+    return {tile / tiles.columns / tiles.rows, tile / tiles.columns % tiles.rows * winograd_places, tile % tiles.columns * winograd_places};
+  }
+
+  /// Tile `tile` as the chunk's tile `at`.
+  void transform(std::int64_t tile, std::int64_t at) const {
+    const Place p = place_of(tile);
+    const std::int64_t row = p.row - g.before[1], column = p.column - g.before[2];
+    const WinogradPatch patch{.x = x + p.sample * in.strides[0] + row * in.strides[3] + column * in.strides[4],
+                              .row_step = in.strides[3],
+                              .pixel = in.strides[4],
+                              .low_row = -row,
+                              .high_row = in.dims[3] - row,
+                              .low_column = -column,
+                              .high_column = in.dims[4] - column};
+    transforms.input(patch, in.channels(), transformed + at * cut.step, cut.chunk * cut.step);
+  }
+
+  /// Tiles [begin, end) of the chunk that starts at `first`, for the columns of a panel.
+  void multiply(std::int64_t first, std::int64_t begin, std::int64_t end, std::int64_t panel, float* sums) const {
+    const std::int64_t channels = in.channels(), count = end - begin, blocks = div_up(count, products.block_rows);
+    const TapRun run{0, channels};
+    for (std::int64_t point = 0; point < winograd_points; ++point)
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t at = count * b / blocks, rows = count * (b + 1) / blocks - at;
+        const TapRows windows{
+            .first = transformed + (point * cut.chunk + begin + at) * cut.step, .step = cut.step, .runs = &run, .run_count = 1, .begins = true};
+        products.multiply[rows - 1](windows, weight + (panel * winograd_points + point) * channels * panel_columns,
+                                    sums + (point * cut.item + at) * panel_columns, nullptr);
+      }
+    for (std::int64_t t = 0; t < count; ++t) {
+      alignas(64) float results[winograd_places * winograd_places * panel_columns];
+      transforms.output(sums + t * panel_columns, cut.item * panel_columns, results);
+      store_tile(results, place_of(first + begin + t), panel);
+    }
+  }
+
+  void store_tile(const float* results, const Place& p, std::int64_t panel) const {
+    const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, columns - first);
+    const std::int64_t rows = std::min<std::int64_t>(winograd_places, out.dims[3] - p.row),
+                       count = std::min<std::int64_t>(winograd_places, out.dims[4] - p.column);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* const line = results + r * winograd_places * panel_columns;
+      const std::int64_t place = (p.sample * out.dims[3] + p.row + r) * out.dims[4] + p.column;
+      if (store.clamps()) products.store(line, static_cast<int>(count), store.store_at(place, first), width);
+      else store(line, first, {place, count, first, width});
+    }
+  }
+};
+
+void conv_winograd(const LaunchArgs& args, const Plan& plan) {
+  const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  if (y.elements() == 0) return;
+  ThreadPool& pool = *args.pool;
+  const ConvTensor out = conv_tensor(y, true);
+  const Tiles tiles(out);
+  const std::int64_t panels = panel_count(weight.shape[0]), count = tiles.count();
+  const Cut cut(count, weight.shape[1], panels, pool.size());
+  const ConvStoreRun store(plan.store, args);
+  const Launch launch{.g = plan.geometry,
+                      .x = x.as<const float>(),
+                      .in = conv_tensor(x, true),
+                      .out = out,
+                      .tiles = tiles,
+                      .cut = cut,
+                      .weight = weight.as<const float>(),
+                      .columns = weight.shape[0],
+                      .transformed = reinterpret_cast<float*>(args.workspace),
+                      .store = store,
+                      .products = tap_products(),
+                      .transforms = winograd_transforms()};
+  for (std::int64_t first = 0; first < count; first += cut.chunk) {
+    const std::int64_t chunk = std::min(cut.chunk, count - first), items = div_up(chunk, cut.item);
+    pool.parallel_for(chunk, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) launch.transform(first + t, t);
+    });
+    std::atomic<std::int64_t> next{0};
+    pool.run([&](int thread) {
+      auto* const sums = reinterpret_cast<float*>(args.workspace + cut.transformed_bytes + thread * cut.sums_bytes);
+      for (std::int64_t i = next.fetch_add(1); i < items * panels; i = next.fetch_add(1))
+        launch.multiply(first, chunk * (i % items) / items, chunk * (i % items + 1) / items, i / items, sums);
+    });
+  }
+}
+
+Decline declines(const Region& region) {
+  const Problem& p = region.problem();
+  const ConvGeometry g = conv_geometry(p);
+  if (!g.channels_last) return "the layout is nchw";
+  if (p.input(0).dtype != DType::f32) return fmt::format("x is {}, not f32", name_of(p.input(0).dtype));
+  if (g.axes != 2 || g.kernel != ConvGeometry::Axes{1, 3, 3} || g.stride != ConvGeometry::Axes{1, 1, 1} || g.dilation != ConvGeometry::Axes{1, 1, 1})
+    return "the windows are not 3 x 3 with a stride of 1";
+  if (g.group != 1) return "channels are in groups";
+  if (!p.is_constant(1)) return "weight is not constant, so it cannot be transformed once";
+  if (p.size(1, 1) % winograd_channels != 0) return fmt::format("C is no multiple of {}", winograd_channels);
+  if (p.size(1, 1) < least_channels || p.size(1, 0) < least_channels) return fmt::format("less than {} channels", least_channels);
+  const TensorView y(nullptr, DType::f32, bind(p.outputs[0].dims, p.maximum));
+  if (Tiles(conv_tensor(y, true)).count() < least_tiles) return fmt::format("less than {} tiles of 4 x 4 results", least_tiles);
+  return ConvStore::declines(region);
+}
+
+std::int64_t workspace(const Problem& p, int threads) {
+  const TensorView y(nullptr, DType::f32, bind(p.outputs[0].dims, p.maximum));
+  return Cut(Tiles(conv_tensor(y, true)).count(), p.size(1, 1), panel_count(p.size(1, 0)), threads).total(threads);
+}
+
+/// A quarter of the products, and transforms that take about as long again where channels are few.
+double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, 2 * limits.f32_operations_per_second, limits); }
+
+}  // namespace
+
+extern const Kernel conv_winograd_nhwc{
+    .name = "conv.winograd",
+    .op = OpKind::conv,
+    .summary = "F(4x4, 3x3) for 3 x 3 windows of stride 1: a quarter of the products, errors that follow the largest of 6 x 6 pixels",
+    .fuses = true,
+    .declines = declines,
+    .bind = [](const Region& region) -> Launcher { return [plan = Plan(region)](const LaunchArgs& args) { conv_winograd(args, plan); }; },
+    .weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
+      return region.operand_of(1) == operand ? &winograd_panels : nullptr;
+    },
+    .workspace = workspace,
+    .cost = cost,
+};
+
+}  // namespace cermet::cpu

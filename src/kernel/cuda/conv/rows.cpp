@@ -1,0 +1,40 @@
+#include "kernel/cuda/conv/rows.hpp"
+
+#include <algorithm>
+
+namespace cermet::cuda {
+namespace {
+
+/// Whether runs of a row are aligned to their bytes, of which an access takes 16 at most.
+bool is_aligned(const void* data, std::int64_t row, DType dtype, std::int64_t run) {
+  const auto size = static_cast<std::int64_t>(size_of(dtype)), bytes = std::min<std::int64_t>(16, run * size);
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 && row * size % bytes == 0;
+}
+
+}  // namespace
+
+std::optional<ConvRows> ConvRows::of(const Product& product, const LaunchArgs& args, std::int64_t run) {
+  const TensorView& y = args.outputs[product.y];
+  const int leads = y.shape.rank() - 1;
+  const std::size_t count = product.extras().size();
+  std::array<AxisSteps, 2 + epilogue::most_extras> steps{};  // the second stays 0: what has no step along rows
+  steps[0] = steps_along(y, leads, 1);
+  for (std::size_t i = 0; i < count; ++i) steps[2 + i] = product.extra_steps(args, i, leads);
+  const RowAxes axes = merge_axes(y.shape, leads, steps, 1);
+  if (axes.rank > 1) return std::nullopt;
+  ConvRows rows;
+  rows.count = axes.m();
+  rows.y_row = steps[0][0];
+  rows.vectors = is_aligned(y.data, rows.y_row, y.dtype, run);
+  for (std::size_t i = 0; i < count; ++i) {
+    const EpilogueExtra& extra = product.extras()[i];
+    epilogue::Operand& operand = rows.extra[i];
+    operand = product.operand(args, i);
+    operand.row = steps[2 + i][0];
+    if (extra.extent == TileProgram::Extent::element) rows.vectors = rows.vectors && is_aligned(operand.data, operand.row, extra.dtype, run);
+    if (extra.extent == TileProgram::Extent::column) rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
+  }
+  return rows;
+}
+
+}  // namespace cermet::cuda

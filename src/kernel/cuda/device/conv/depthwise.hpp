@@ -1,0 +1,27 @@
+// Parameters of the depthwise convolution: host and device. Steps count elements.
+#pragma once
+
+#include "kernel/cuda/device/tile/epilogue.hpp"
+
+namespace cermet::conv {
+
+inline constexpr int depthwise_threads = 128;
+/// Neighbouring places of a row that a thread computes.
+inline constexpr int depthwise_places = 4;
+
+struct DepthwiseParams {
+  const void* x;
+  int64_t x_batch, x_row, x_column;  ///< from a sample, a row of pixels, a pixel to the next; channels are neighbours
+  const void* weight;                ///< [taps][channels]
+  int64_t weight_tap;                ///< from a tap to the next
+  void* y;
+  int64_t y_row;  ///< from a place to the next
+  epilogue::Operand extra[epilogue::most_extras];
+  int32_t channels, rows, columns;  ///< of y
+  int32_t height, width;            ///< of x
+  int32_t kernel_h, stride_h, dilation_h, before_h, before_w;
+  uint32_t row_items;  ///< blocks of threads of a row of places
+  bool vectors;        ///< runs of results, and of what the epilogue reads, are aligned
+};
+
+}  // namespace cermet::conv

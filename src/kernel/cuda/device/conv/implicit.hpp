@@ -1,0 +1,24 @@
+// Parameters of convolutions as implicit matrix products: host and device. Steps count elements.
+#pragma once
+
+#include "kernel/cuda/device/tile/epilogue.hpp"
+
+namespace cermet::conv {
+
+struct ImplicitParams {
+  const void* x;
+  int64_t x_batch, x_row, x_column;  ///< from a sample, a row of pixels, a pixel to the next; channels are neighbours
+  const void* weight;                ///< [outputs][taps][channels of a group], rows padded with zeros
+  void* y;
+  int64_t y_row;  ///< from a place to the next
+  epilogue::Operand extra[epilogue::most_extras];
+  int32_t m;              ///< places of all samples
+  int32_t k;              ///< elements of a row of the weight, its padding included
+  int32_t rows, columns;  ///< places of a sample
+  int32_t height, width;  ///< pixels of a sample
+  int32_t kernel[2], stride[2], dilation[2], before[2];
+  int32_t groups, group_inputs, group_outputs;
+  bool vectors;  ///< runs of results, and of what the epilogue reads, are aligned
+};
+
+}  // namespace cermet::conv
