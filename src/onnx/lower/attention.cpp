@@ -153,7 +153,7 @@ Operand attention_bias(Lowering& l, const AttentionCall& c, std::int64_t past) {
 /// q k' * scale, [B, Hq, Sq, Sk].
 Operand attention_scores(Lowering& l, const AttentionCall& c) {
   const Operand k = repeat_heads(l, c.k, c.heads / c.kv_heads);
-  const std::string sums(l.dtype(c.q) == DType::f64 ? "f64" : "f32");
+  const std::string sums(l.dtype(c.q) == DType::f64 ? "" : "f32");
   const Operand products = l.op(OpKind::matmul, {c.q, k}, {{"transpose_b", true}, {"out_dtype", sums}});
   return l.cast(l.binary(OpKind::mul, products, c.scale), c.compute);
 }
@@ -178,7 +178,7 @@ Operand composed(Lowering& l, const AttentionCall& c, std::int64_t past) {
   }
   show(3, p);
   const Operand v = repeat_heads(l, c.v, c.heads / c.kv_heads);
-  return l.op(OpKind::matmul, {l.cast(p, t), v}, {{"out_dtype", std::string(name_of(t))}});
+  return l.cast(l.op(OpKind::matmul, {l.cast(p, t), v}), t);
 }
 
 }  // namespace

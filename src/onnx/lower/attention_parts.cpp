@@ -53,15 +53,6 @@ void rotary(Lowering& l, Operand x, Operand cos, Operand sin) {
   l.set(0, l.reshape(y, given));
 }
 
-/// Positions in a ring: the quotient in float32 is at most 1 away from the exact one.
-Operand wrapped(Lowering& l, Operand at, std::int64_t size) {
-  const Operand laps = l.cast(l.unary(OpKind::floor, l.binary(OpKind::div, l.cast(at, DType::f32), static_cast<double>(size))), DType::i64);
-  const auto length = static_cast<double>(size);
-  at = l.binary(OpKind::sub, at, l.binary(OpKind::mul, laps, length));
-  at = l.op(OpKind::where, {l.binary(OpKind::less, at, 0.0), l.binary(OpKind::add, at, length), at});
-  return l.op(OpKind::where, {l.binary(OpKind::greater_equal, at, length), l.binary(OpKind::sub, at, length), at});
-}
-
 Operand row_of(Lowering& l, Operand x, std::int64_t t) { return l.slice(x, 1, t, t + 1); }  // [B, T, ..] -> [B, 1, ..]
 
 }  // namespace
@@ -140,8 +131,7 @@ void lower_causal_conv_with_state(Lowering& l) {
 
 void lower_swiglu(Lowering& l) {
   const Operand a = l.widened(l.in(0)), b = l.widened(l.in(1));
-  const double alpha = l.number("alpha", 1);
-  const Operand gate = alpha == 1 ? l.unary(OpKind::silu, a) : l.binary(OpKind::mul, a, l.unary(OpKind::sigmoid, l.binary(OpKind::mul, a, alpha)));
+  const Operand gate = l.op(OpKind::swish, {a}, {{"alpha", l.number("alpha", 1)}});
   l.set(0, l.cast(l.binary(OpKind::mul, gate, b), l.dtype(l.in(0))));
 }
 
@@ -164,7 +154,7 @@ void lower_tensor_scatter(Lowering& l) {
       Dims first(lead.size(), 1);
       first[0] = lead[0];
       at = l.binary(OpKind::add, at, l.reshape(l.cast(l.in(2), DType::i64), first));
-      if (mode == "circular") at = wrapped(l, at, l.size(cache, axis));
+      if (mode == "circular") at = l.binary(OpKind::mod, at, static_cast<double>(l.size(cache, axis)));
     }
     coordinates.push_back(l.expand(at, lead));
   }

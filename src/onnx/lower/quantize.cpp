@@ -156,24 +156,27 @@ Operand integer_conv(Lowering& l, Operand x, Operand x_zero, Operand w, Operand 
 }  // namespace
 
 void lower_quantize_linear(Lowering& l) {
-  const Operand x = l.in(0), zero_point = l.has(2) ? spread_parameter(l, l.in(2), x) : Operand{};
+  const Operand x = l.in(0);
   const std::int64_t code = l.integer("output_dtype", 0);
   const DType to = l.has(2) ? l.dtype(l.in(2)) : code ? l.dtype_of_code(code) : DType::u8;
-  if (is_floating(to) && l.integer("saturate", 1) == 0) l.unsupported("attribute saturate: 0 is not supported");
-  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32);
+  const bool has_zero = l.has(2) && !is_floating(to);  // that of fp8 is 0
+  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32), zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
+  const bool saturate = l.integer("saturate", 1) != 0 || !is_floating(to);
+  if (l.rank(x) > 0 && dtypes::real.contains(l.dtype(x)) && size_of(to) <= 2)
+    return l.set(0, l.op(OpKind::quantize, {x, scale, {}, zero_point}, {{"out_dtype", std::string(name_of(to))}, {"saturate", saturate}}));
+  if (!saturate) l.unsupported("attribute saturate: 0 is not supported for operands of type {}", name_of(l.dtype(x)));
   l.set(0, quantized(l, l.binary(OpKind::div, l.cast(x, DType::f32), scale), zero_point, to));
 }
 
 void lower_dequantize_linear(Lowering& l) {
-  Operand x = l.in(0);
-  const Operand zero_point = l.has(2) ? spread_parameter(l, l.in(2), x) : Operand{};
+  const Operand x = l.in(0);
   const std::int64_t code = l.integer("output_dtype", 0);
   const DType to = code ? l.dtype_of_code(code) : l.dtype(l.in(1));
-  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32);
-  if (is_floating(l.dtype(x))) x = l.cast(x, DType::f32);  // whose zero point is 0
-  else if (l.dtype(x) == DType::i32) x = l.cast(zero_point ? l.binary(OpKind::sub, x, zero_point) : x, DType::f32);
-  else x = centered(l, x, zero_point);
-  l.set(0, l.cast(l.binary(OpKind::mul, x, scale), to));
+  const bool has_zero = l.has(2) && !is_floating(l.dtype(x));
+  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32), zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
+  if (l.rank(x) > 0 && dtypes::real.contains(to))
+    return l.set(0, l.op(OpKind::dequantize, {x, scale, zero_point}, {{"granularity", "broadcast"}, {"out_dtype", std::string(name_of(to))}}));
+  l.set(0, l.cast(l.binary(OpKind::mul, centered(l, x, zero_point), scale), to));
 }
 
 void lower_dynamic_quantize_linear(Lowering& l) {

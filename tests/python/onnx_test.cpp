@@ -1,0 +1,10 @@
+// The node tests of the onnx package, but those in tests/onnx/expected_failures.txt.
+#include "tests/python/python.hpp"
+
+namespace cermet::test {
+namespace {
+
+TEST(Onnx, NodeTests) { expect_python(CERMET_SOURCE_DIR "/tests/onnx/node_tests.py --cermet " CERMET_BINARY_DIR "/bin/cermet"); }
+
+}  // namespace
+}  // namespace cermet::test
