@@ -46,7 +46,7 @@ class HopperConv {
   static Decline declines(const Region& region);
   HopperConv(const Region& region, const Config& config)
       : geometry_(conv_geometry(region.problem())),
-        product_(conv_as_linear(region), config, windows_text(region.problem())),
+        product_(conv_as_linear(region), config, windows_of(region.problem())),
         general_(region),
         x_(*region.operand_of(0)),
         weight_(*region.operand_of(1)),
@@ -57,7 +57,7 @@ class HopperConv {
   void launch(const LaunchArgs& args) const;
 
  private:
-  static std::string windows_text(const Problem& p);
+  static HopperWindowRows windows_of(const Problem& p);
   WindowMapShape map_of(const TensorView& x) const;
 
   ConvGeometry geometry_;
@@ -74,12 +74,18 @@ Decline HopperConv::declines(const Region& region) {
   return HopperProduct::declines(conv_as_linear(region));
 }
 
-/// As device code spells a gemm::HopperWindows.
-std::string HopperConv::windows_text(const Problem& p) {
+HopperWindowRows HopperConv::windows_of(const Problem& p) {
   const ConvGeometry g = conv_geometry(p);
-  return fmt::format(
+  const Dims &x = p.input(0).dims, &y = p.outputs[0].dims;
+  double share = 1 / static_cast<double>(g.taps());
+  for (const std::size_t axis : {1u, 2u}) {
+    const std::int64_t places = std::max<std::int64_t>(1, y[axis].value(p.maximum));
+    share *= static_cast<double>(x[axis].value(p.maximum)) / static_cast<double>(places);
+  }
+  std::string config = fmt::format(
       "{{.kernel_h = {}, .kernel_w = {}, .stride_h = {}, .stride_w = {}, .dilation_h = {}, .dilation_w = {}, .before_h = {}, .before_w = {}, .channels = {}}}",
       g.kernel[1], g.kernel[2], g.stride[1], g.stride[2], g.dilation[1], g.dilation[2], g.before[1], g.before[2], p.size(1, 1));
+  return {std::move(config), std::min(1.0, share)};
 }
 
 std::vector<Program> HopperConv::programs() const {

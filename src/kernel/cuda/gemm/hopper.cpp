@@ -56,7 +56,7 @@ Decline HopperProduct::declines(const Region& region) {
   return std::nullopt;
 }
 
-HopperProduct::HopperProduct(const Region& region, const Config& config, std::string windows)
+HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows)
     : op_(region.problem().op->kind),
       product_(region),
       windows_(std::move(windows)),
@@ -78,6 +78,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, std::st
   work_.k_bytes = k_ * bytes_of(b_);
   work_.a_parts = split_ ? 3 : 1;
   work_.b_parts = dual_ ? 2 : 1;
+  work_.a_share = windows_.share;
   work_.out_bytes = static_cast<int>(bytes_of(product_.out));
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
@@ -114,7 +115,7 @@ Program HopperProduct::program(const HopperTile& tile) const {
       fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}", work_.a_parts, device_name(dual_),
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
-  if (!windows_.empty()) config += fmt::format(", .windows = {}", windows_);
+  if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, product_.epilogue.name),
           .prelude = product_.epilogue.source,

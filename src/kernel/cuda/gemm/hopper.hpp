@@ -8,12 +8,18 @@
 
 namespace cermet::cuda {
 
+/// The windows of a convolution in place of the rows of x.
+struct HopperWindowRows {
+  std::string config = {};  ///< the device configuration's; empty: there are none
+  double share = 1;         ///< x has this part of the windows' elements
+};
+
 class HopperProduct {
  public:
   static Decline declines(const Region& region);
   /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
-  /// `windows`: the device configuration of a convolution's, where the rows of x are windows that launches are given (launch_windows).
-  explicit HopperProduct(const Region& region, const Config& config = {}, std::string windows = {});
+  /// With windows it is launched by launch_windows().
+  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {});
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.
@@ -45,7 +51,7 @@ class HopperProduct {
 
   OpKind op_;
   Product product_;
-  std::string windows_;
+  HopperWindowRows windows_;
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
   bool dual_ = false, grouped_ = false, constant_b_ = false, split_ = false, batches_ = false;
