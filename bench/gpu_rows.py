@@ -10,6 +10,9 @@ MODELS = (('Llama-3.2-1B', ROOT / 'bench/models/llama-3.2-1b.json', {('bf16', 1)
 BATCHES = (1, 8, 64)
 SUSTAINED = 0.5  # seconds for a row that draws the GPU's full power: for less, its clock is that of a burst, and whoever is measured first looks faster
 TYPES = ('bf16', 'i8')
+BATCH = 32  # images
+CONVOLUTIONS = ((3, 224, 64, 7, 2), (64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (64, 56, 256, 1, 1), (256, 56, 128, 1, 1), (128, 56, 128, 3, 2), (256, 56, 512, 1, 2),
+                (128, 28, 128, 3, 1), (256, 14, 256, 3, 1), (512, 7, 512, 3, 1))  # C, height and width, M, kernel, stride: of ResNet-50
 EXPERTS, TOP_K, HIDDEN, EXPERT_INNER = 128, 8, 2048, 768  # Qwen3-30B-A3B
 
 
@@ -97,8 +100,27 @@ def decode_attention():
                    'paging': paging, 'rival': f'decode {b} {s} {d} {paging}', 'goal': goals.get((b, s), {'rival': 1.0})}
 
 
+def convolutions():
+    """Channels last, with bias; depthwise ones of MobileNet behind those of ResNet-50."""
+    for c, size, m, k, stride in CONVOLUTIONS:
+        yield {'name': f'conv f16 B{BATCH} {c}x{size}x{size} -> {m} {k}x{k}/{stride}', 'group': 'convolutions', 'sustained': True, 'op': 'conv', 'goal': {'rival': 1.0},
+               'shape': f'x=f16[{BATCH},{size},{size},{c}] weight=f16[{m},{c},{k},{k}] bias=f16[{m}] layout=nhwc strides=[{stride},{stride}] pads=[{", ".join([str(k // 2)] * 4)}]',
+               'rival': f'conv {BATCH} {c} {size} {m} {k} {stride} 1'}
+    for c, size, stride in ((96, 112, 2), (144, 56, 1), (384, 14, 1)):
+        yield {'name': f'conv f16 B{BATCH} depthwise {c}x{size}x{size} 3x3/{stride}', 'group': 'convolutions', 'op': 'conv', 'goal': {'rival': 1.0},
+               'shape': f'x=f16[{BATCH},{size},{size},{c}] weight=f16[{c},1,3,3] bias=f16[{c}] layout=nhwc group={c} strides=[{stride},{stride}] pads=[1, 1, 1, 1]',
+               'rival': f'conv {BATCH} {c} {size} {c} 3 {stride} {c}'}
+
+
+def group_norms():
+    """Of image generators: 4.0 TB/s."""
+    for batch, channels, size in ((2, 320, 64), (2, 320, 128), (16, 640, 32), (1, 128, 512)):
+        yield {'name': f'group_norm f16 B{batch} {channels}x{size}x{size}', 'group': 'memory-bound', 'op': 'group_norm', 'goal': {'bytes_per_second': 4.0e12},
+               'shape': f'x=f16[{batch},{channels},{size},{size}] weight=f16[{channels}] bias=f16[{channels}] groups=32'}
+
+
 def operator_rows():
-    return [*memory_bound(), *products(), *grouped(), *mixtures(), *prefill_attention(), *decode_attention()]
+    return [*memory_bound(), *group_norms(), *products(), *grouped(), *mixtures(), *prefill_attention(), *decode_attention(), *convolutions()]
 
 
 def model_rows():

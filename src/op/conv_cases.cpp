@@ -91,6 +91,10 @@ void add_groups(CaseList& c) {
     c.both(type + "_vectors", t, {2, 24, 9, 7}, {40, 24, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 1}}}, true, true);
     c.both(type + "_vectors_groups", t, {1, 32, 6, 5}, {48, 16, 3, 2}, {{"group", 2}, {"dilations", Ints{1, 2}}, {"pads", Ints{1, 2, 0, 0}}}, true, true);
     c.both(type + "_vectors_1x1", t, {2, 40, 5, 7}, {48, 40, 1, 1}, {{"activation", "relu"}}, true, true);
+    c.both(type + "_blocks", t, {3, 64, 9, 7}, {72, 64, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"activation", "relu"}}, true, true);
+    c.both(type + "_blocks_strided", t, {2, 128, 9, 11}, {40, 128, 3, 3}, {{"pads", Ints{0, 1, 2, 1}}, {"strides", Ints{2, 2}}}, true, false);
+    c.both(type + "_blocks_strided_1x1", t, {2, 64, 12, 11}, {24, 64, 1, 1}, {{"strides", Ints{2, 3}}}, false, false);
+    c.both(type + "_blocks_dilated", t, {2, 64, 13, 12}, {136, 64, 3, 2}, {{"dilations", Ints{2, 3}}, {"pads", Ints{2, 0, 1, 3}}}, true, false);
     c.both(type + "_vectors_depthwise", t, {2, 40, 7, 11}, {40, 1, 5, 5}, {{"group", 40}, {"pads", Ints{2, 2, 2, 2}}}, true, true);
   }
   c.both("wide_groups", f32, {1, 70, 6, 5}, {80, 35, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", 2}}, true, true);

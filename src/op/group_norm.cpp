@@ -75,6 +75,10 @@ OpSpec define_group_norm() {
       cases.push_back(
           {fmt::format("{}_groups{}", name_of(t), groups), {CaseOperand{{t, {2, 6, 5, 7}}, normal(2, 1)}, vector(t, 6), vector(t, 6)}, {{"groups", groups}}});
   cases.push_back({"long", {CaseOperand{{f32, {1, 4, 700}}}, vector(f32, 4), vector(f32, 4)}, {{"groups", std::int64_t{2}}}});
+  cases.push_back({"clusters", {CaseOperand{{f16, {1, 8, 64, 128}}, normal(2, 1)}, vector(f32, 8), vector(f32, 8)}, {{"groups", std::int64_t{2}}}});
+  cases.push_back({"blocks", {CaseOperand{{bf16, {40, 8, 16, 16}}, normal(2, 1)}, vector(bf16, 8), vector(bf16, 8)}, {{"groups", std::int64_t{2}}}});
+  cases.push_back({"longest", {CaseOperand{{f32, {1, 3, 160, 320}}, normal(2, 1)}, vector(f32, 3), vector(f32, 3)}, {{"groups", std::int64_t{1}}}});
+  cases.push_back({"uneven_positions", {CaseOperand{{f16, {2, 8, 3, 5}}, normal(2, 1)}, vector(f32, 8), vector(f32, 8)}, {{"groups", std::int64_t{1}}}});
   cases.push_back({"no_positions", {CaseOperand{{f32, {3, 8}}}, vector(bf16, 8), vector(f32, 8)}, {{"groups", std::int64_t{4}}}});
   cases.push_back({"no_parameters", {CaseOperand{{bf16, {2, 4, 9}}}}, {{"groups", std::int64_t{2}}, {"eps", 1e-3}, {"out_dtype", "f32"}}});
   cases.push_back({"no_samples", {CaseOperand{{f32, {0, 4, 9}}}}, {{"groups", std::int64_t{2}}}});

@@ -29,7 +29,8 @@ inline Problem problem_of(const OpDefinition& op, const Case& test_case, const T
 }
 
 inline bool is_product(OpKind op) {
-  return op == OpKind::linear || op == OpKind::matmul || op == OpKind::dual_linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear;
+  return op == OpKind::linear || op == OpKind::matmul || op == OpKind::dual_linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear ||
+         op == OpKind::conv || op == OpKind::conv_transpose;
 }
 
 /// A program and the first case that needs it.

@@ -13,9 +13,17 @@ inline std::vector<DeviceResult> run_region(const Region& region, const std::vec
   const DeviceQueue queue = gpu.queue();
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs, outputs;
-  for (const TensorView& host : operands) {
-    memory.emplace_back(host, queue);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    memory.emplace_back(operands[i], queue);
     inputs.push_back(memory.back().view);
+    const WeightLayout* const layout = region.is_constant(i) ? kernel.weight_layout(region, i) : nullptr;
+    if (!layout) continue;
+    AlignedBuffer packed(packed_bytes(*layout, operands[i].type()));
+    pack_weight(*layout, operands[i], packed.data(), gpu.pool);
+    memory.back().memory = queue.device->allocate(packed.size());
+    queue.stream->upload(memory.back().memory.data(), packed.data(), packed.size());
+    queue.stream->synchronize();
+    inputs.back().data = memory.back().memory.data();
   }
   std::vector<DeviceResult> results;
   for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, padding, queue);

@@ -66,6 +66,8 @@ std::string unavailable_reason() {
   }
 }
 
+TensorMap window_map(const Device& device, const WindowMapShape& shape) { return device.computes() ? plugin().window_map(shape) : TensorMap{}; }
+
 const std::string& blas_problem() {
   static const std::string problem = unavailable_reason().empty() ? plugin().blas_problem() : "";
   return problem;

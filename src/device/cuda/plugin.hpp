@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda/toolchain.hpp"
+#include "device/cuda/window_map.hpp"
 #include "device/device.hpp"
 
 namespace cermet::cuda {
@@ -22,6 +23,7 @@ struct PluginInterface {
   int (*device_count)();
   /// Why cuBLASLt cannot be called; empty where it can. Opens it.
   std::string (*blas_problem)();
+  TensorMap (*window_map)(const WindowMapShape& shape);
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.

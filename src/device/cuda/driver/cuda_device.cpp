@@ -29,6 +29,13 @@ CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) {
   }
 }
 
+TensorMap stored(const CUtensorMap& map) {
+  TensorMap result;
+  static_assert(sizeof(result) == sizeof(map));
+  std::memcpy(&result, &map, sizeof(map));
+  return result;
+}
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : context_(std::make_shared<Context>(index)) {
@@ -133,10 +140,7 @@ class CudaDevice final : public Device {
                                                     CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                    "bulk tensor copy");
-    TensorMap result;
-    static_assert(sizeof(result) == sizeof(map));
-    std::memcpy(&result, &map, sizeof(map));
-    return result;
+    return stored(map);
   }
 
   const std::shared_ptr<Context>& context() const { return context_; }
@@ -179,5 +183,22 @@ std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
 }
 
 std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }
+
+TensorMap encode_windows(const WindowMapShape& shape) {
+  CUtensorMap map{};
+  const auto element = static_cast<std::int64_t>(size_of(shape.dtype));
+  const auto bytes = [&](std::int64_t elements) { return static_cast<cuuint64_t>(elements * element); };
+  const auto size = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
+  // From the innermost axis on: channels, columns, rows, samples.
+  const std::array<cuuint64_t, 4> dims{size(shape.channels), size(shape.width), size(shape.height), size(shape.samples)};
+  const std::array<cuuint64_t, 3> strides{bytes(shape.column_stride), bytes(shape.row_stride), bytes(shape.sample_stride)};
+  const std::array<int, 2> lower{shape.first_w, shape.first_h}, upper{shape.last_w, shape.last_h};
+  const std::array<cuuint32_t, 4> steps{1, static_cast<cuuint32_t>(shape.stride_w), static_cast<cuuint32_t>(shape.stride_h), 1};
+  driver().check(driver().tensor_map_encode_im2col(&map, map_type(shape.dtype), 4, shape.data, dims.data(), strides.data(), lower.data(), upper.data(),
+                                                   shape.box_channels, shape.box_pixels, steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 "bulk copy of windows");
+  return stored(map);
+}
 
 }  // namespace cermet::cuda

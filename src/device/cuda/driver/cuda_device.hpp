@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "device/cuda/driver/driver.hpp"
+#include "device/cuda/window_map.hpp"
 #include "device/device.hpp"
 
 namespace cermet::cuda {
@@ -29,5 +30,7 @@ std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context);
 std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream);
 std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream);
 std::unique_ptr<Device> make_cuda_device(int index);
+/// The driver alone encodes it: no device is asked.
+TensorMap encode_windows(const WindowMapShape& shape);
 
 }  // namespace cermet::cuda

@@ -18,6 +18,12 @@ bool is_fp8(DType dtype) { return dtypes::fp8.contains(dtype); }
 
 bool known(const Dim& dim) { return dim.is_constant(); }
 
+/// Whether the epilogue's values of places and of columns need registers beside each other, which 128 sums do not leave.
+bool reads_many(const Product& product) {
+  const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
+  return std::ranges::any_of(product.extras(), of_places) && std::ranges::any_of(product.extras(), &EpilogueExtra::is_side_by_side);
+}
+
 Decline declines_types(const Problem& p) {
   const DType a = p.input(0).dtype, b = p.input(1).dtype;
   const bool splits = a == DType::f32 && b == DType::bf16, same = a == b && (a == DType::bf16 || a == DType::f16 || a == DType::i8);
@@ -50,9 +56,10 @@ Decline HopperProduct::declines(const Region& region) {
   return std::nullopt;
 }
 
-HopperProduct::HopperProduct(const Region& region, const Config& config)
+HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows)
     : op_(region.problem().op->kind),
       product_(region),
+      windows_(std::move(windows)),
       a_(region.problem().input(0).dtype),
       b_(region.problem().input(1).dtype),
       general_(region, GeneralProduct::Programs::small) {
@@ -71,11 +78,12 @@ HopperProduct::HopperProduct(const Region& region, const Config& config)
   work_.k_bytes = k_ * bytes_of(b_);
   work_.a_parts = split_ ? 3 : 1;
   work_.b_parts = dual_ ? 2 : 1;
+  work_.a_share = windows_.share;
   work_.out_bytes = static_cast<int>(bytes_of(product_.out));
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
-  work_.widest = dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : 256;
+  work_.widest = dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
   work_.offsets = grouped_;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
@@ -107,6 +115,7 @@ Program HopperProduct::program(const HopperTile& tile) const {
       fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}", work_.a_parts, device_name(dual_),
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
+  if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, product_.epilogue.name),
           .prelude = product_.epilogue.source,
@@ -114,9 +123,14 @@ Program HopperProduct::program(const HopperTile& tile) const {
           .shared_bytes = shape.shared_bytes(stages)};
 }
 
-std::vector<Program> HopperProduct::programs() const {
+std::vector<Program> HopperProduct::tile_programs() const {
   std::vector<Program> list;
   for (const HopperTile& tile : tiles_) list.push_back(program(tile));
+  return list;
+}
+
+std::vector<Program> HopperProduct::programs() const {
+  std::vector<Program> list = tile_programs();
   if (split_) list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh", .task = "cermet::gemm::Parts", .threads = gemm::parts_item / 8});
   for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
   if (product_.column_sums) list.back().fallback = false;  // the sums of the weight's columns, which all launches need

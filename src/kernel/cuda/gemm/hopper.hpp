@@ -1,17 +1,25 @@
 // Host half of the Hopper GEMM (device/gemm/hopper.cuh) for every operator of linear algebra.
 #pragma once
 
+#include "device/cuda/window_map.hpp"
 #include "kernel/cuda/device/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/general.hpp"
 #include "kernel/cuda/gemm/tiles.hpp"
 
 namespace cermet::cuda {
 
+/// The windows of a convolution in place of the rows of x.
+struct HopperWindowRows {
+  std::string config = {};  ///< the device configuration's; empty: there are none
+  double share = 1;         ///< x has this part of the windows' elements
+};
+
 class HopperProduct {
  public:
   static Decline declines(const Region& region);
   /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
-  explicit HopperProduct(const Region& region, const Config& config = {});
+  /// With windows it is launched by launch_windows().
+  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {});
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.
@@ -20,13 +28,21 @@ class HopperProduct {
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
   void launch(const LaunchArgs& args) const;
+  /// The programs of the tiles alone, and a launch of them whose x is the windows of this many places of each sample: its view stands for the matrix that they
+  /// would be. False where addresses and strides do not suit bulk copies; then nothing was launched.
+  std::vector<Program> tile_programs() const;
+  bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, int rows, int columns) const;
 
  private:
   /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
   struct View;
   std::optional<View> view_of(const LaunchArgs& args) const;
+  /// A launch's windows, and how many a sample has.
+  struct WindowRows;
+  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows) const;
   bool fits(const LaunchArgs& args, const View& view) const;
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
+  void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
   static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
@@ -35,6 +51,7 @@ class HopperProduct {
 
   OpKind op_;
   Product product_;
+  HopperWindowRows windows_;
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
   bool dual_ = false, grouped_ = false, constant_b_ = false, split_ = false, batches_ = false;

@@ -21,6 +21,11 @@ struct HopperProduct::View {
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
 };
 
+struct HopperProduct::WindowRows {
+  WindowMapShape map;
+  std::int32_t rows, columns;
+};
+
 std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const int leads = y.shape.rank() - 1, w_rank = w.shape.rank();
@@ -134,11 +139,33 @@ void HopperProduct::launch(const LaunchArgs& args) const {
     args.queue->run(tiles_.size(), div_up(view->m * k_, gemm::parts_item), parts);
   }
   general_.launch_sums(args, general);
+  run_tiles(args, *view, nullptr);
+}
+
+bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape& windows, int rows, int columns) const {
+  const std::optional<View> view = view_of(args);
+  if (!view) return false;
+  const WindowRows window_rows{windows, rows, columns};
+  run_tiles(args, *view, &window_rows);
+  return true;
+}
+
+void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const {
+  WindowMapShape shape = windows.map;
+  shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
+  shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(a_));
+  p.a = std::bit_cast<TensorMapBytes>(window_map(args.queue->device(), shape));
+  p.window_rows = windows.rows;
+  p.window_columns = windows.columns;
+}
+
+void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows) const {
   HopperWork work = work_;
-  work.groups = grouped_ ? w(args).shape[0] : view->batches;
-  const HopperTile tile = choose(tiles_, work, view->m);
+  work.groups = grouped_ ? w(args).shape[0] : view.batches;
+  const HopperTile tile = choose(tiles_, work, view.m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
-  const gemm::HopperParams p = params(args, *view, tile);
+  gemm::HopperParams p = params(args, view, tile);
+  if (windows) set_windows(args, *windows, tile, p);
   args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
 }
 

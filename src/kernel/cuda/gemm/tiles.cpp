@@ -39,7 +39,8 @@ Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m)
   const double instructions = 4.0 * work.a_parts * work.b_parts * shape.consumers(), copy = shape.stage_bytes() * sms / work.cache_rate;
   r.busy = instructions * full;
   r.step = std::max(instructions * instruction, copy);
-  r.bytes = static_cast<double>(work.k_bytes) * (static_cast<double>(work.n * work.groups * work.b_parts) + static_cast<double>(m) * work.a_parts);
+  r.bytes =
+      static_cast<double>(work.k_bytes) * (static_cast<double>(work.n * work.groups * work.b_parts) + static_cast<double>(m) * work.a_parts * work.a_share);
   r.tile_end = (1000 + 16.0 * tile.block_n * shape.consumers() / 2) * cycle;
   return r;
 }

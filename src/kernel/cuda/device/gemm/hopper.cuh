@@ -88,6 +88,39 @@ struct Hopper {
     }
   };
 
+  /// The windows that a tile begins with: reduction steps are loaded tap by tap.
+  struct WindowSource {
+    static constexpr HopperWindows windows = C.windows;
+    static constexpr int tap_tiles = max_of(1, windows.channels / row_elements);
+    int w, h, sample;
+
+    __device__ __forceinline__ WindowSource(const Params& p, int row) {
+      const int line = row / p.window_columns;
+      w = row % p.window_columns * windows.stride_w - windows.before_w;
+      h = line % p.window_rows * windows.stride_h - windows.before_h;
+      sample = line / p.window_rows;
+    }
+    __device__ __forceinline__ void load(const Params& p, int kt, char* tile, uint64_t* full) const {
+      const int tap = kt / tap_tiles;
+      ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * row_elements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
+                            tap / windows.kernel_w * windows.dilation_h, full);
+    }
+  };
+  static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
+  static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
+
+  /// Stages of the ring for windows.
+  static __device__ __forceinline__ void produce_windows(const Params& p, const Shared& shared, const Place& place, Slot slot) {
+    const WindowSource source(p, place.row);
+    for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
+      uint64_t* const full = shared.full + slot.stage;
+      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
+      ptx::mbarrier_arrive_expect(full, stage_bytes);
+      source.load(p, kt, shared.a(slot.stage, 0), full);
+      ptx::tma_load_2d(shared.b(slot.stage, 0), &p.b, kt * row_elements, place.n, full);
+    }
+  }
+
   static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot) {
     const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
@@ -239,7 +272,10 @@ struct Hopper {
     if (place.empty()) return;
     const Slot slot(ring.stages);
     if (warpgroup == consumers) {
-      if (team.warp() % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot);
+      if (team.warp() % 4 == 0 && ptx::elect_one()) {
+        if constexpr (C.windows.kernel_h > 0) produce_windows(p, shared, place, slot);
+        else produce(p, shared, place, slot);
+      }
       __syncwarp();
     } else {
       consume(p, shared, team, warpgroup, place, slot);

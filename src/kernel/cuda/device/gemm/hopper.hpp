@@ -24,6 +24,7 @@ struct HopperParams {
   int32_t a_part;            ///< rows of the map from part to part of a split operand
   int32_t row_scale_step, row_scale_block, column_scale_step;
   int32_t items;
+  int32_t window_rows, window_columns;  ///< of a sample, where a is windows
   /// Values for each column are 16-byte aligned for every group and side by side; rows of those for each place are 16-byte aligned.
   epilogue::Operand extra[epilogue::most_extras];
 };

@@ -9,6 +9,13 @@ namespace cermet::gemm {
 /// How the rows of a group are found.
 enum class Grouping : uint8_t { none, batches, offsets };
 
+/// The windows of a convolution, where they are the rows of a: reduction steps are taps, and channels within a tap.
+struct HopperWindows {
+  int kernel_h = 0, kernel_w = 0;  ///< 0: there are none
+  int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, before_h = 0, before_w = 0;
+  int channels = 0;  ///< of a tap; whole stages
+};
+
 struct HopperConfig {
   DType a, b;
   int n, k;
@@ -22,6 +29,7 @@ struct HopperConfig {
   DType offsets = DType::i32;
   int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
   bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
+  HopperWindows windows = {};
 };
 
 /// A tile of the result. A whole warp constructs it.

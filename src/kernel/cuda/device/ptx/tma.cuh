@@ -19,6 +19,17 @@ __device__ __forceinline__ void tma_load_2d(void* shared, const TensorMapBytes* 
                : "memory");
 }
 
+/// Channels `channel`.. of the pixels of as many neighbouring windows as the map says, the first of which stands at (w, h) of a sample, at the tap (tap_w,
+/// tap_h) from a window's first. Windows go on in the next row, and in the next sample.
+__device__ __forceinline__ void tma_load_windows(void* shared, const TensorMapBytes* map, int channel, int w, int h, int sample, int tap_w, int tap_h,
+                                                 uint64_t* barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(
+                   shared_address(shared)),
+               "l"(map), "r"(channel), "r"(w), "r"(h), "r"(sample), "r"(shared_address(barrier)), "h"(static_cast<uint16_t>(tap_w)),
+               "h"(static_cast<uint16_t>(tap_h))
+               : "memory");
+}
+
 /// Brings a tile to the L2.
 __device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");

@@ -1,4 +1,4 @@
-// group_norm and instance_norm: rows are groups of channels, whose weight and bias go by channel. One work item is a group of a sample.
+// group_norm and instance_norm: rows are groups of channels, whose weight and bias go by channel.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
@@ -8,37 +8,54 @@
 namespace cermet::group_norm {
 
 struct Config {
-  int threads = 512;
+  RowShape shape;
   DType x = DType::f32, y = DType::f32;
   bool weights = false, biases = false;
   DType weight = DType::f32, bias = DType::f32;
+  int positions = 0;  ///< of a channel; 0: known at run time only
 };
 
 template <Config C>
 struct Task {
   using Params = group_norm::Params;
+  using Values = float[C.shape.width];
+  static constexpr int width = C.shape.width;
+  /// Whether a vector lies in one channel.
+  static constexpr bool whole = width == 1 || (C.positions > 0 && C.positions % width == 0);
+  static constexpr Overlap overlap = Overlap::late;
+
+  static __device__ __forceinline__ uint32_t positions_of(const Params& p) { return C.positions > 0 ? static_cast<uint32_t>(C.positions) : p.positions; }
+
+  /// value * weight + bias of a channel, each where it is given.
+  static __device__ __forceinline__ float scaled(const Params& p, float value, int64_t channel) {
+    if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
+    if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
+    return value;
+  }
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
-    using Map = RowMap<RowShape{.lanes = C.threads, .threads = C.threads}, Team>;
+    using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
-    const int64_t group = item % static_cast<uint32_t>(p.groups);
-    const RowIndex index = row_index(p.dims, item / static_cast<uint32_t>(p.groups));
-    const int64_t length = p.group_channels * p.positions, begin = group * length;
-    const Map map(static_cast<int>(length));
-    const PlainSource<Element<C.x>, 1> source{row_of<const Element<C.x>>(p.x, index) + begin};
-    RawRow raw(map, source, true);
+    const RowPlace<Map> place(item, p.dims, p.rows);
+    const Map map(p.length);
+    const PlainSource<Element<C.x>, width> source{place.template of<const Element<C.x>>(p.x)};
+    RawRow raw(map, source, place.active);
     auto row = make_row(map, source, raw);
     const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(map.length);
+    row.forget_values();
     const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), map.length, p.eps);
-    Element<C.y>* y = row_of<Element<C.y>>(p.y, index) + begin;  // [group_channels, positions]
-    row.each([&](int, int64_t column, float(&v)[1]) {
-      const int64_t channel = group * p.group_channels + static_cast<uint32_t>(column) / static_cast<uint32_t>(p.positions);
-      float value = (v[0] - mean) * scale;
-      if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
-      if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
-      y[column] = from_float<Element<C.y>>(value);
-    });
+    row.forget_values();
+    const int64_t first = static_cast<int64_t>(place.number % p.groups) * p.group_channels;  // channel
+    auto* const y = place.template of<Element<C.y>>(p.y);
+    if (place.active)
+      row.each([&](int, int64_t column, Values& v) {
+        const auto at = static_cast<uint32_t>(column);
+        const uint32_t channel = at / positions_of(p);
+#pragma unroll
+        for (int k = 0; k < width; ++k) v[k] = scaled(p, (v[k] - mean) * scale, first + (whole ? channel : (at + static_cast<uint32_t>(k)) / positions_of(p)));
+        store_vector(y + column, from_floats<Element<C.y>>(v));
+      });
     reduce.finish();
   }
 };

@@ -6,11 +6,13 @@
 namespace cermet::group_norm {
 
 struct Params {
-  RowOperand x, y;  ///< samples: [C * positions]
+  RowOperand x, y;  ///< groups of channels: [group_channels * positions]
   RowDims dims;
+  uint32_t rows;       ///< groups of all samples
+  int32_t length;      ///< of a row
   const void* weight;  ///< [C]
   const void* bias;    ///< [C]
-  int64_t groups, group_channels, positions;
+  uint32_t groups, group_channels, positions;
   float eps;
 };
 

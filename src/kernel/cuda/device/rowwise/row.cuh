@@ -131,10 +131,16 @@ struct LazyRow {
         body(i, map.column(i), v);
       }
     } else {
-      for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * width) {
+      const auto vector = [&](int64_t column) {
         float v[width];
         load(0, column, v);
         body(0, column, v);
+      };
+      if constexpr (Map::cluster == 1) {
+        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * width) vector(column);
+      } else {
+#pragma unroll 4
+        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * Map::cluster * width) vector(column);
       }
     }
   }

@@ -1,0 +1,90 @@
+// Convolutions: which kernel takes which, what may follow them in the same launch, and their form as a product.
+#include "kernel/cuda/conv/as_linear.hpp"
+#include "tests/kernel_cuda/epilogue_case.hpp"
+
+namespace cermet {
+namespace {
+
+using enum DType;
+
+Attributes nhwc(Attributes attributes = {}) {
+  attributes.set("layout", "nhwc");
+  return attributes;
+}
+
+std::vector<EpilogueCase> cases() {
+  std::vector<EpilogueCase> list;
+  const Attributes padded = nhwc({{"pads", Ints{1, 1, 1, 1}}});
+  list.push_back({OpKind::conv,
+                  {"bias_then_sum_and_relu", {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), real(f16, {72})}, padded},
+                  {After{{OpKind::add, TensorType{f16, {2, 9, 7, 72}}}, normal()}, After{{OpKind::relu}}},
+                  {"conv.hopper", "conv.implicit", "conv.general"}});
+  list.push_back({OpKind::conv,
+                  {"float32_by_channel", {real(f32, {2, 9, 7, 12}), weight(f32, {20, 12, 3, 3})}, padded},
+                  {After{{OpKind::mul, TensorType{f32, {20}}}, normal()}, After{{OpKind::add, TensorType{f32, {1, 1, 1, 20}}}, normal()}},
+                  {"conv.implicit", "conv.general"}});
+  Attributes activated = nhwc({{"activation", "silu"}});
+  list.push_back({OpKind::conv,
+                  {"pixels", {real(bf16, {2, 9, 7, 64}), weight(bf16, {72, 64, 1, 1}), real(bf16, {72}), real(bf16, {2, 9, 7, 72})}, activated},
+                  {After{{OpKind::mul, TensorType{bf16, {2, 9, 7, 1}}}, normal()}},
+                  {"conv.pointwise.hopper", "conv.hopper", "conv.pointwise.tensor", "conv.pointwise.general", "conv.implicit", "conv.general"}});
+  Attributes depthwise = padded;
+  depthwise.set("group", std::int64_t{40});
+  list.push_back({OpKind::conv,
+                  {"depthwise", {real(f16, {2, 9, 7, 40}), weight(f16, {40, 1, 3, 3}), real(f16, {40})}, depthwise},
+                  {After{{OpKind::hard_swish}}},
+                  {"conv.depthwise", "conv.general"}});
+  list.push_back({OpKind::conv,
+                  {"channels_first", {real(f16, {2, 6, 9, 7}), weight(f16, {7, 6, 3, 3}), real(f16, {7})}},
+                  {After{{OpKind::mul, TensorType{f16, {5}}}, normal()}, After{{OpKind::relu}}},
+                  {"conv.general"}});
+  list.push_back({OpKind::conv_transpose,
+                  {"transposed", {real(f32, {1, 5, 4, 6}), weight(f32, {5, 7, 3, 3}), real(f32, {7})}, {{"strides", Ints{2, 2}}}},
+                  {After{{OpKind::relu}}},
+                  {"conv_transpose.general"}});
+  return list;
+}
+
+class ConvEpilogue : public testing::TestWithParam<EpilogueCase> {};
+TEST_P(ConvEpilogue, AgreesWithTheReferences) { expect_agrees(GetParam()); }
+TEST_P(ConvEpilogue, IsTakenByEveryFamily) { expect_taken(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(Conv, ConvEpilogue, testing::ValuesIn(cases()), name_of_case);
+
+TEST(ConvChoice, ShapesOfNetworksTakeTheKernelsThatAreMadeForThem) {
+  const auto device = make_null_device(90);
+  const auto chosen = [&](std::vector<Dim> x, std::vector<Dim> kernel, Attributes attributes) {
+    Problem problem = problem_of(OpKind::conv, {"", {real(f16, std::move(x)), weight(f16, std::move(kernel))}, nhwc(std::move(attributes))});
+    problem.target = device->target();
+    return select_kernel(problem).kernel->name;
+  };
+  const Ints two{2, 2}, ones{1, 1, 1, 1};
+  EXPECT_EQ(chosen({32, 224, 224, 3}, {64, 3, 7, 7}, {{"strides", two}, {"pads", Ints{3, 3, 3, 3}}}), "conv.implicit");
+  EXPECT_EQ(chosen({32, 56, 56, 64}, {64, 64, 3, 3}, {{"pads", ones}}), "conv.hopper");
+  EXPECT_EQ(chosen({32, 56, 56, 64}, {256, 64, 1, 1}, {}), "conv.pointwise.hopper");
+  EXPECT_EQ(chosen({32, 56, 56, 256}, {512, 256, 1, 1}, {{"strides", two}}), "conv.hopper");
+  EXPECT_EQ(chosen({32, 56, 56, 144}, {144, 1, 3, 3}, {{"pads", ones}, {"group", std::int64_t{144}}}), "conv.depthwise");
+  EXPECT_EQ(chosen({32, 56, 56, 144}, {24, 144, 1, 1}, {}), "conv.pointwise.hopper");
+  EXPECT_EQ(chosen({32, 56, 56, 36}, {36, 36, 3, 3}, {{"pads", ones}}), "conv.implicit");
+  EXPECT_EQ(chosen({1, 1, 1, 1280}, {320, 1280, 1, 1}, {}), "conv.pointwise.gemv");
+}
+
+TEST(ConvAsLinear, HasTheSameOperandsAndResults) {
+  Problem conv = problem_of(
+      OpKind::conv,
+      {"", {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), {}, real(f16, {2, 4, 3, 72})}, nhwc({{"strides", Ints{2, 2}}, {"activation", "relu"}})});
+  const Region region = followed(conv, {{OpKind::mul, TensorType{f16, {72}}}});
+  const Region linear = cuda::conv_as_linear(region);
+  verify(linear);
+  ASSERT_EQ(linear.operands.size(), region.operands.size());
+  EXPECT_EQ(linear.problem().to_string(), "linear(f16[2, 4, 3, 576], f16[72, 576]) {out_dtype = \"\"}");
+  EXPECT_EQ(linear.operators(), "linear + add + relu + mul");
+  EXPECT_TRUE(linear.is_constant(1));
+  EXPECT_EQ(linear.operand_type(3), region.operand_type(3));
+  EXPECT_EQ(linear.operand_type(4), region.operand_type(4));
+  EXPECT_FALSE(linear.has(2));
+  ASSERT_EQ(linear.results.size(), 1u);
+  EXPECT_EQ(linear.result_type(0), region.result_type(0));
+}
+
+}  // namespace
+}  // namespace cermet
