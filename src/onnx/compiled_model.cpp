@@ -249,16 +249,23 @@ std::vector<PartInfo> CompiledModel::parts() const {
   return parts;
 }
 
-std::int64_t CompiledModel::arena_bytes() const {
-  std::int64_t bytes = 0;
+std::vector<const Session*> CompiledModel::sessions() const {
+  std::vector<const Session*> sessions;
   std::vector<const Step*> open;
   for (const auto& [key, step] : first_) open.push_back(step.get());
   while (!open.empty()) {
     const Step* step = open.back();
     open.pop_back();
-    if (step->session) bytes += step->session->executable().arena_bytes();
+    if (!step) continue;  // it could not be imported
+    if (step->session) sessions.push_back(step->session.get());
     for (const auto& [key, next] : step->next) open.push_back(next.get());
   }
+  return sessions;
+}
+
+std::int64_t CompiledModel::arena_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Session* session : sessions()) bytes += session->executable().arena_bytes();
   return bytes;
 }
 

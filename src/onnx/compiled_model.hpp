@@ -45,7 +45,8 @@ class CompiledModel {
   TensorView host_output(std::size_t i);
 
   std::vector<PartInfo> parts() const;  ///< those that the last run took, in order
-  std::int64_t arena_bytes() const;     ///< of all parts that were compiled
+  std::int64_t compiled_parts() const { return static_cast<std::int64_t>(sessions().size()); }  ///< by all runs
+  std::int64_t arena_bytes() const;                                                             ///< of all parts that were compiled
   std::int64_t weight_bytes() const { return weights_.bytes(); }
   bool is_symbolic() const { return symbolic_; }  ///< whether it was compiled for ranges of sizes
   std::string_view why_not_symbolic() const { return why_not_symbolic_; }
@@ -63,6 +64,7 @@ class CompiledModel {
   std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
   void run_step(Step& step);
   TensorData read(Step& step, std::int32_t slot);
+  std::vector<const Session*> sessions() const;
 
   std::shared_ptr<const Model> model_;
   Context* context_;

@@ -5,8 +5,10 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "io/posix_file.hpp"
 #include "onnx/proto_tensor.hpp"
@@ -27,7 +29,7 @@ class Reader {
     auto graph = std::make_shared<GraphDef>();
     graph->name = proto.name();
     if (proto.sparse_initializer_size() > 0) fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
-    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(take_tensor(tensor, files_));
+    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(take(tensor));
     for (const auto& value : proto.input()) graph->inputs.push_back(value_info(value));
     for (const auto& value : proto.output()) graph->outputs.push_back(value_info(value));
     for (auto& node : *proto.mutable_node()) graph->nodes.push_back(this->node(node, depth));
@@ -43,7 +45,15 @@ class Reader {
     return function;
   }
 
+  std::int64_t tensor_bytes() const { return tensor_bytes_; }
+
  private:
+  Tensor take(::onnx::TensorProto& proto) {
+    Tensor tensor = take_tensor(proto, files_);
+    tensor_bytes_ = checked_add(tensor_bytes_, tensor.bytes()).value_or(std::numeric_limits<std::int64_t>::max());
+    return tensor;
+  }
+
   ValueInfo value_info(const ::onnx::ValueInfoProto& proto) {
     ValueInfo value{.name = proto.name(), .dtype = {}, .dims = {}};
     const std::string what = "value '" + value.name + "'";
@@ -85,7 +95,7 @@ class Reader {
       case ::onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
       case ::onnx::AttributeProto::FLOATS: return std::vector<double>(proto.floats().begin(), proto.floats().end());
       case ::onnx::AttributeProto::STRINGS: return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
-      case ::onnx::AttributeProto::TENSOR: return take_tensor(*proto.mutable_t(), files_);
+      case ::onnx::AttributeProto::TENSOR: return take(*proto.mutable_t());
       case ::onnx::AttributeProto::GRAPH: return graph(*proto.mutable_g(), depth + 1);
       default:
         fail(Status::unsupported, "node '{}' ({}): attribute '{}': lists of tensors or graphs, sparse tensors and types are not supported", node.name, node.op,
@@ -107,6 +117,7 @@ class Reader {
   }
 
   ExternalFiles files_;
+  std::int64_t tensor_bytes_ = 0;
 };
 
 /// Every name is made once, and read after it was made. Names of enclosing graphs are visible.
@@ -137,7 +148,10 @@ void check_names(const GraphDef& graph, const std::vector<const std::unordered_s
   std::unordered_set<std::string> made;
   for (const ValueInfo& input : graph.inputs)
     if (!made.insert(input.name).second) fail(Status::invalid_file, "{}: input '{}' is declared twice", where, input.name);
-  for (const Tensor& tensor : graph.initializers) made.insert(tensor.name());  // an input may have one, as its default
+  std::unordered_set<std::string> given;
+  for (const Tensor& tensor : graph.initializers)
+    if (!given.insert(tensor.name()).second) fail(Status::invalid_file, "{}: initializer '{}' is given twice", where, tensor.name());
+  made.insert(given.begin(), given.end());  // an input may have one, as its default
   check_nodes(where, graph.nodes, made, outer);
   for (const ValueInfo& output : graph.outputs) {
     const bool outside = std::ranges::any_of(outer, [&](const auto* names) { return names->contains(output.name); });
@@ -171,6 +185,7 @@ Model read_model(const std::filesystem::path& path) try {
   Reader reader(path);
   model.graph = reader.graph(*proto.mutable_graph(), 0);
   for (auto& function : *proto.mutable_functions()) model.functions.push_back(reader.function(function));
+  model.tensor_bytes = reader.tensor_bytes();
   check_names(*model.graph, {});
   for (const FunctionDef& f : model.functions) {
     std::unordered_set<std::string> made(f.inputs.begin(), f.inputs.end());
