@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "base/error.hpp"
@@ -37,14 +36,14 @@ class Mutator {
   bool once_in(std::size_t n) { return below(n) == 0; }
 
   std::int64_t extreme() {
-    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t least = INT64_MIN, most = INT64_MAX;
     const std::int64_t values[]{0,     1,     -1,       2,        3,         -2,           7,         8,         9,         64,        255,
                                 1000,  65536, 1 << 20,  1 << 26,  1LL << 31, -(1LL << 31), 1LL << 32, 1LL << 33, 1LL << 40, 1LL << 52, 1LL << 62,
                                 least, most,  most - 1, least + 1};
     return once_in(4) ? static_cast<std::int64_t>(random_()) >> below(64) : values[below(std::size(values))];
   }
   double extreme_number() {
-    const double infinity = std::numeric_limits<double>::infinity();
+    const double infinity = HUGE_VAL;
     const double values[]{0, -0.0, 1, -1, 0.5, 1e-30, 1e30, -1e30, 1e18, 4e9, infinity, -infinity, std::nan("")};
     return values[below(std::size(values))];
   }
