@@ -10,12 +10,16 @@
 #include "cli/process.hpp"
 #include "format/element.hpp"
 #include "io/npy.hpp"
+#include "jit/cache.hpp"
+#include "onnx/plan.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t most_random = std::int64_t{4} << 30;  ///< bytes of an input that is made up
 
 /// NAME=VALUE.
 std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
@@ -52,6 +56,8 @@ OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::str
     const auto range = dims.find(d.name);
     shape.push_back(d.value.value_or(range == dims.end() ? 1 : range->second.greatest));
   }
+  const std::int64_t bytes = dense_bytes(*input.dtype, shape);
+  require(bytes <= most_random, "--input {}=random: expected at most {} bytes, found {} for {}", input.name, most_random, bytes, shape.to_string());
   OwnedTensor tensor(*input.dtype, shape);
   std::normal_distribution<double> normal;
   const bool whole = !is_floating(*input.dtype);
@@ -86,8 +92,10 @@ Json figures(OnnxModel& model) {
   Json json{{"device", model.context().description()},
             {"parts", model.compiled().parts().size()},
             {"symbolic", model.compiled().is_symbolic()},
+            {"why_not_symbolic", model.compiled().why_not_symbolic()},
             {"import_seconds", importing},
             {"compile_seconds", compiling},
+            {"compiled_programs", model.context().target() ? jit::DiskCache::process().missed() : 0},
             {"weight_bytes", model.compiled().weight_bytes()},
             {"arena_bytes", model.compiled().arena_bytes()},
             {"peak_memory_bytes", peak_memory_bytes()}};
@@ -97,7 +105,7 @@ Json figures(OnnxModel& model) {
 
 }  // namespace
 
-bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx"; }
+bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.option("--input", options.inputs, "of an ONNX model: NAME=FILE.npy, or NAME=random; inputs that are not given are random");
@@ -105,11 +113,20 @@ void declare_onnx_options(Parser& parser, OnnxOptions& options) {
 }
 
 OnnxModel::OnnxModel(const OnnxOptions& options) {
-  auto model = std::make_shared<const onnx::Model>(onnx::read_model(options.model));
   onnx::ModelOptions made;
   made.dims = dims_of(options.dims);
-  context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
-  compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
+  if (onnx::is_plan(options.model)) {
+    if (!options.dims.empty())
+      fail(Status::invalid_argument, "--dim {}: expected none for a plan, whose sizes were given when it was compiled", options.dims.front());
+    context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
+    std::shared_ptr<const onnx::Plan> plan = onnx::read_plan(options.model, *context_);
+    made.dims = plan->dims;
+    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(plan), *context_);
+  } else {
+    auto model = std::make_shared<const onnx::Model>(onnx::read_model(options.model));
+    context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
+    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
+  }
   std::map<std::string, std::string> given;
   for (const std::string& text : options.inputs) {
     const auto [name, file] = pair_of("--input", text);
@@ -198,6 +215,19 @@ void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, C
     for (int i = 0; i < std::max(repeat, 1); ++i) model.run();
     console.print("\n{}", kernel_table(kernels_used(steps_of(model.compiled()))));
   }
+  console.flush();
+}
+
+void compile_onnx(const OnnxOptions& options, Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  Context context(ContextOptions{.device = options.device, .threads = options.threads});
+  onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context, options.output);
+  std::int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(options.output))
+    if (entry.is_regular_file()) bytes += static_cast<std::int64_t>(entry.file_size());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (console.json()) console.write_json({{"model", options.model}, {"plan", options.output}, {"bytes", bytes}, {"seconds", seconds}});
+  else console.print("{}: {}\n", options.output, bytes_text(static_cast<double>(bytes)));
   console.flush();
 }
 

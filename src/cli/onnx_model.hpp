@@ -17,7 +17,7 @@ struct OnnxOptions {
   std::uint64_t seed = 1;
 };
 
-/// Whether MODEL names an ONNX file in place of a checkpoint's folder.
+/// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
 /// Declares --input, --dim and --output.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
@@ -39,6 +39,8 @@ class OnnxModel {
 
 /// Runs a model once and writes its results as DIR/NAME.npy.
 void run_onnx(const OnnxOptions& options, Console& console);
+/// Writes a plan as the folder `output`.
+void compile_onnx(const OnnxOptions& options, Console& console);
 /// Prints inputs, results, operators with counts, and what is not supported.
 void inspect_onnx(const std::string& path, Console& console);
 /// Times runs of a model; with `plan`, prints what a run launches instead.

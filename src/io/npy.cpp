@@ -49,7 +49,8 @@ class HeaderReader {
       if (number.empty()) continue;
       std::int64_t size = 0;
       const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-      if (error != std::errc() || size < 0 || stop == number.data()) bad("non-negative dimensions", number);
+      const std::string_view rest = number.substr(static_cast<std::size_t>(stop - number.data()));
+      if (error != std::errc() || size < 0 || rest.find_first_not_of(' ') != std::string_view::npos) bad("non-negative dimensions", number);
       if (shape.rank() == Shape::max_rank) bad(fmt::format("at most {} dimensions", Shape::max_rank), entry("shape"));
       shape.push_back(size);
     }
@@ -105,6 +106,7 @@ OwnedTensor read_npy(const std::filesystem::path& path, std::optional<DType> exp
   if (found < 10 || std::string_view(head.data(), 6) != magic) fail(Status::invalid_file, "{}: expected a .npy file, found other bytes", path.string());
   const bool is_long = head[6] >= 2;
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(head[i])); };
+  if (is_long && found < 12) fail(Status::invalid_file, "{}: expected a .npy file, found one that ends in its header", path.string());
   const std::size_t start = is_long ? 12 : 10, length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
   if (length > (1u << 20) || static_cast<std::int64_t>(start + length) > file.stamp().bytes)
     fail(Status::invalid_file, "{}: expected a header of at most 1 MiB inside the file, found {} bytes", path.string(), length);
@@ -113,7 +115,13 @@ OwnedTensor read_npy(const std::filesystem::path& path, std::optional<DType> exp
   const HeaderReader header(path, text);
   const DType dtype = header.dtype(expected);
   const Shape shape = header.shape();
-  const std::int64_t bytes = dense_bytes(dtype, shape), have = file.stamp().bytes - static_cast<std::int64_t>(start + length);
+  const std::int64_t have = file.stamp().bytes - static_cast<std::int64_t>(start + length), bytes = [&] {
+    try {
+      return dense_bytes(dtype, shape);
+    } catch (const Error& error) {
+      fail(Status::invalid_file, "{}: {}", path.string(), error.what());
+    }
+  }();
   if (bytes != have) fail(Status::invalid_file, "{}: expected {} bytes of elements, found {}", path.string(), bytes, have);
   OwnedTensor tensor(dtype, shape);
   file.read(static_cast<std::int64_t>(start + length), {tensor.view.as<std::byte>(), static_cast<std::size_t>(bytes)});

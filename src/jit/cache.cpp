@@ -95,7 +95,42 @@ void DiskCache::use(const std::string& digest) {
   used_.insert(digest);
 }
 
+void DiskCache::read_also(fs::path folder) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(also_.begin(), also_.end(), folder) == also_.end()) also_.push_back(std::move(folder));
+}
+
+std::vector<std::string> DiskCache::used() const {
+  const std::lock_guard lock(mutex_);
+  return {used_.begin(), used_.end()};
+}
+
+std::int64_t DiskCache::missed() const {
+  const std::lock_guard lock(mutex_);
+  return missed_;
+}
+
 std::optional<StoredImage> DiskCache::find(const std::string& key) {
+  std::optional<StoredImage> found = find_own(key);
+  const std::string name = digest(key);
+  std::vector<fs::path> others;
+  {
+    const std::lock_guard lock(mutex_);
+    others = also_;
+  }
+  for (const fs::path& folder : others) {
+    if (found) break;
+    ReadEntry entry = read_entry(folder / name, true);
+    if (entry.state == ReadEntry::State::sound && entry.key == key) found = std::move(entry.image);
+  }
+  if (!found) {
+    const std::lock_guard lock(mutex_);
+    ++missed_;
+  }
+  return found;
+}
+
+std::optional<StoredImage> DiskCache::find_own(const std::string& key) {
   if (!enabled()) return std::nullopt;
   const std::string name = digest(key);
   const fs::path folder = folder_ / name;

@@ -45,6 +45,13 @@ class DiskCache {
   /// that died left behind.
   void trim();
 
+  /// Has entries of another folder found too, which is only read.
+  void read_also(std::filesystem::path folder);
+  /// Digests of the entries that this object found or stored.
+  std::vector<std::string> used() const;
+  /// How often find() found nothing: what had to be compiled.
+  std::int64_t missed() const;
+
   struct Entry {
     std::string digest, name;
     std::int64_t bytes = 0;         ///< of its files
@@ -63,12 +70,15 @@ class DiskCache {
   bool remove(const std::string& digest) const;
 
  private:
+  std::optional<StoredImage> find_own(const std::string& key);
   void warn_once(const std::string& message);
   void use(const std::string& digest);
 
   std::filesystem::path folder_;
   std::int64_t max_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::vector<std::filesystem::path> also_;  ///< folders that are only read
+  std::int64_t missed_ = 0;
   std::set<std::string> used_;      ///< digests that trim leaves alone
   std::set<std::string> reported_;  ///< messages
 };

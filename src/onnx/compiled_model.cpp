@@ -13,14 +13,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// A symbol's name made of what a file calls a dimension.
-Symbol symbol_of(const std::string& name) {
-  std::string spelled;
-  for (const char c : name) spelled += (std::isalnum(static_cast<unsigned char>(c)) != 0) ? c : '_';
-  if (spelled.empty() || std::isdigit(static_cast<unsigned char>(spelled.front())) != 0) spelled.insert(0, "d");
-  return Symbol(spelled);
-}
-
 LoadWeight loader(const WeightTable& table) {
   return [&table](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const Tensor* tensor = table.find(name);
@@ -41,13 +33,22 @@ std::string key_of(const std::vector<TensorView>& operands) {
 
 }  // namespace
 
-/// A part and what follows it, by the elements that were read after it.
-struct CompiledModel::Step {
-  std::unique_ptr<Session> session;  ///< null where nothing is launched
-  Part part;                         ///< its graph went to the session
-  PartInfo info;
-  std::map<std::string, std::unique_ptr<Step>> next;
-};
+Symbol symbol_of(const std::string& name) {
+  std::string spelled;
+  for (const char c : name) spelled += (std::isalnum(static_cast<unsigned char>(c)) != 0) ? c : '_';
+  if (spelled.empty() || std::isdigit(static_cast<unsigned char>(spelled.front())) != 0) spelled.insert(0, "d");
+  return Symbol(spelled);
+}
+
+CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context)
+    : CompiledModel(plan->model, context, ModelOptions{.dims = plan->dims, .skip = {}}) {
+  plan_ = std::move(plan);
+  for (const Tensor& tensor : plan_->weights) table_.name_of(tensor);
+  auto step = std::make_unique<Step>();
+  step->part = plan_->part;
+  compile(*step, ranges_);
+  first_[""] = std::move(step);
+}
 
 CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options)
     : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_), context.pool(), context.queue()) {
@@ -66,8 +67,6 @@ CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& contex
   std::ranges::sort(ranges_, {}, [](const SymbolRange& r) { return r.symbol.name(); });
   symbolic_ = !ranges_.empty();
 }
-
-CompiledModel::~CompiledModel() = default;
 
 std::vector<std::string> CompiledModel::output_names() const {
   std::vector<std::string> names;
@@ -126,19 +125,23 @@ std::unique_ptr<CompiledModel::Step> CompiledModel::import(ImportState state, co
   Importer importer(*model_, table_, ranges, std::move(state));
   step->part = importer.run();
   step->info.import_seconds = seconds_since(start);
-  if (!step->part.outputs.empty()) {
-    const Clock::time_point compiling = Clock::now();
-    SessionOptions options;
-    options.skip = options_.skip;
-    for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
-    step->session = std::make_unique<Session>(std::move(step->part.graph), *context_, weights_, options);
-    step->info.compile_seconds = seconds_since(compiling);
-  }
-  step->info.session = step->session.get();
+  compile(*step, ranges);
   return step;
 }
 
+void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
+  if (step.part.outputs.empty()) return;
+  const Clock::time_point start = Clock::now();
+  SessionOptions options;
+  options.skip = options_.skip;
+  for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
+  step.session = std::make_unique<Session>(std::move(step.part.graph), *context_, weights_, options);
+  step.info.session = step.session.get();
+  step.info.compile_seconds = seconds_since(start);
+}
+
 CompiledModel::Step& CompiledModel::first_step(const std::vector<TensorView>& operands) {
+  if (plan_) return *first_[""];
   if (symbolic_) {
     if (first_.contains("")) return *first_[""];
     try {
@@ -178,25 +181,24 @@ TensorData CompiledModel::read(Step& step, std::int32_t slot) {
 }
 
 void CompiledModel::run(const std::vector<TensorView>& operands) {
+  std::vector<ModelOperand> given;
+  for (const TensorView& x : operands) given.push_back({x});
+  run(given);
+}
+
+void CompiledModel::run(const std::vector<ModelOperand>& given) {
+  std::vector<TensorView> operands;
+  for (const ModelOperand& x : given) operands.push_back(x.view);
   check_operands(operands);
   taken_.clear();
   held_.clear();
   downloaded_.clear();
   Step* step = &first_step(operands);
   held_.resize(step->part.state.slots.size());
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    Held& held = held_[i];  // begin_import gives inputs the first slots
-    held = {operands[i], nullptr, true};
-    if (!context_->stream()) continue;
-    const std::int64_t bytes = dense_bytes(operands[i].dtype, operands[i].shape);
-    auto memory = std::make_shared<DeviceBuffer>(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
-    context_->stream()->upload(memory->data(), operands[i].data, bytes);
-    held = {{memory->data(), operands[i].dtype, operands[i].shape}, memory, false};
-  }
-  if (context_->stream()) context_->stream()->synchronize();
+  hold_operands(given);
   for (;;) {
     run_step(*step);
-    if (step->part.reads.empty()) return;
+    if (step->part.reads.empty()) return keep_operands_that_are_results(operands.size());
     std::string key;
     std::vector<TensorData> elements;
     for (const std::int32_t slot : step->part.reads) {
@@ -213,52 +215,29 @@ void CompiledModel::run(const std::vector<TensorView>& operands) {
   }
 }
 
-TensorView CompiledModel::host_output(std::size_t i) {
-  Step& last = *taken_.back();
-  const Operand result = last.part.results.at(i);
-  const Slot& slot = last.part.state.slots[static_cast<std::size_t>(result.slot)];
-  const auto keep = [&](const TensorData& data) {
-    OwnedTensor& copy = downloaded_.emplace_back(data.type().dtype, cermet::bind(data.type().dims, {}));
-    std::memcpy(copy.view.data, data.bytes().data(), data.bytes().size());
-    return copy.view;
-  };
-  if (slot.data) return keep(*slot.data);
-  if (slot.tensor) return keep(slot.tensor->data());
-  if (slot.expression) {
-    Importer importer(*model_, table_, {}, last.part.state);
-    return keep(importer.known(result));
-  }
-  const Held& held = held_[static_cast<std::size_t>(result.slot)];
-  if (held.on_host && held.view.is_dense()) return held.view;
-  OwnedTensor& copy = downloaded_.emplace_back(held.view.dtype, held.view.shape);
-  if (context_->stream()) {
-    CERMET_ASSERT(held.view.is_dense());
-    context_->stream()->download(copy.view.data, held.view.data, dense_bytes(held.view.dtype, held.view.shape));
-    context_->stream()->synchronize();
-    return copy.view;
-  }
-  const Rows from(held.view), to(copy.view);
-  const auto bytes = static_cast<std::size_t>(from.length()) * size_of(held.view.dtype);
-  for (std::int64_t r = 0; r < from.count(); ++r) std::memcpy(to.row(r), from.row(r), bytes);
-  return copy.view;
-}
-
 std::vector<PartInfo> CompiledModel::parts() const {
   std::vector<PartInfo> parts;
   for (const Step* step : taken_) parts.push_back(step->info);
   return parts;
 }
 
-std::int64_t CompiledModel::arena_bytes() const {
-  std::int64_t bytes = 0;
+std::vector<const Session*> CompiledModel::sessions() const {
+  std::vector<const Session*> sessions;
   std::vector<const Step*> open;
   for (const auto& [key, step] : first_) open.push_back(step.get());
   while (!open.empty()) {
     const Step* step = open.back();
     open.pop_back();
-    if (step->session) bytes += step->session->executable().arena_bytes();
+    if (!step) continue;  // it could not be imported
+    if (step->session) sessions.push_back(step->session.get());
     for (const auto& [key, next] : step->next) open.push_back(next.get());
   }
+  return sessions;
+}
+
+std::int64_t CompiledModel::arena_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Session* session : sessions()) bytes += session->executable().arena_bytes();
   return bytes;
 }
 

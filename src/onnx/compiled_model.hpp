@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/buffer.hpp"
-#include "onnx/importer.hpp"
+#include "onnx/plan.hpp"
 #include "runtime/context.hpp"
 #include "runtime/session.hpp"
 
@@ -21,6 +21,12 @@ struct ModelOptions {
   std::vector<std::string> skip;  ///< optional compile steps to leave out
 };
 
+/// An input of a run: dense.
+struct ModelOperand {
+  TensorView view;
+  bool on_device = false;  ///< in memory of the context's device, complete; else in the host's
+};
+
 /// One part, for reports.
 struct PartInfo {
   const Session* session = nullptr;  ///< null where nothing is launched
@@ -31,7 +37,8 @@ class CompiledModel {
  public:
   /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with counts.
   CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
-  ~CompiledModel();
+  /// What a plan has, compiled here.
+  CompiledModel(std::shared_ptr<const Plan> plan, Context& context);
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
 
@@ -39,19 +46,30 @@ class CompiledModel {
   const std::vector<ValueInfo>& inputs() const { return inputs_; }
   std::vector<std::string> output_names() const;
 
-  /// Runs. Operands are in host memory, in the order of inputs(). Throws Error naming the input whose type or dimensions do not fit.
-  void run(const std::vector<TensorView>& operands);
-  /// Result i of the last run in host memory, valid until the next run.
+  /// Runs. Operands are in the order of inputs(), and no longer read when this returns. Throws Error naming the input whose type or dimensions do not fit.
+  void run(const std::vector<ModelOperand>& operands);
+  void run(const std::vector<TensorView>& operands);  ///< all in host memory
+  /// Result i of the last run, dense, in memory of the context's device, complete; valid until the next run.
+  TensorView output(std::size_t i);
+  /// The same in host memory.
   TensorView host_output(std::size_t i);
 
-  std::vector<PartInfo> parts() const;  ///< those that the last run took, in order
-  std::int64_t arena_bytes() const;     ///< of all parts that were compiled
+  std::vector<PartInfo> parts() const;                                                          ///< those that the last run took, in order
+  std::int64_t compiled_parts() const { return static_cast<std::int64_t>(sessions().size()); }  ///< by all runs
+  std::int64_t arena_bytes() const;                                                             ///< of all parts that were compiled
   std::int64_t weight_bytes() const { return weights_.bytes(); }
   bool is_symbolic() const { return symbolic_; }  ///< whether it was compiled for ranges of sizes
   std::string_view why_not_symbolic() const { return why_not_symbolic_; }
+  const SymbolRanges& ranges() const { return ranges_; }
 
  private:
-  struct Step;
+  /// A part and what follows it, by the elements that were read after it.
+  struct Step {
+    std::unique_ptr<Session> session;  ///< null where nothing is launched
+    Part part;                         ///< its graph went to the session
+    PartInfo info;
+    std::map<std::string, std::unique_ptr<Step>> next;
+  };
   struct Held {
     TensorView view;
     std::shared_ptr<void> owner;
@@ -60,11 +78,18 @@ class CompiledModel {
   std::vector<TensorType> types_of(const std::vector<TensorView>& operands) const;
   void check_operands(const std::vector<TensorView>& operands) const;
   Step& first_step(const std::vector<TensorView>& operands);
+  void hold_operands(const std::vector<ModelOperand>& operands);
+  void keep_operands_that_are_results(std::size_t operands);
+  std::optional<TensorData> constant_output(std::size_t i);
+  Held uploaded(const TensorView& host);
+  void compile(Step& step, const SymbolRanges& ranges);
   std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
   void run_step(Step& step);
   TensorData read(Step& step, std::int32_t slot);
+  std::vector<const Session*> sessions() const;
 
   std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Plan> plan_;  ///< null where the model came from a file
   Context* context_;
   ModelOptions options_;
   std::vector<ValueInfo> inputs_;
@@ -78,6 +103,9 @@ class CompiledModel {
   std::vector<Step*> taken_;
   std::vector<OwnedTensor> downloaded_;
 };
+
+/// A symbol's name made of what a file calls a dimension.
+Symbol symbol_of(const std::string& name);
 
 /// What a model has that is not supported, with counts, one line each; empty where there is nothing.
 std::vector<std::string> unsupported_parts(const Model& model);

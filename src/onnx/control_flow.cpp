@@ -27,11 +27,28 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
   return names;
 }
 
-bool is_true(const TensorData& data) {
-  return std::ranges::any_of(data.bytes(), [](std::byte b) { return b != std::byte{0}; });
+}  // namespace
+
+/// A name that a node reads, of this frame or of one that it sees.
+Operand Importer::operand(const Node& node, std::size_t i) const {
+  const Operand x = find(node.inputs[i]);
+  expect(node, static_cast<bool>(x), "operand {}: expected a value, found none", i);
+  return x;
 }
 
-}  // namespace
+/// Results of a frame, which a function's may lack where a graph was handed to it as an attribute.
+Operand Importer::frame_result(std::size_t i) const {
+  const Frame& frame = state_.frames.back();
+  const Operand x = find(frame.results[i]);
+  expect(*frame.caller, static_cast<bool>(x), "result '{}': expected a value, found none", frame.results[i]);
+  return x;
+}
+
+bool Importer::is_true(const Node& node, Operand condition) {
+  const TensorData& data = known(condition);
+  expect(node, data.bytes().size() == size_of(data.type().dtype), "condition: expected one element, found {}", data.type().to_string());
+  return std::ranges::any_of(data.bytes(), [](std::byte b) { return b != std::byte{0}; });
+}
 
 void Importer::enter(Frame frame) {
   if (state_.frames.size() >= 100)
@@ -54,7 +71,7 @@ bool Importer::control_flow(const Node& node) {
 
 void Importer::enter_branch(const Node& node) {
   expect(node, node.inputs.size() == 1, "expected one operand, found {}", node.inputs.size());
-  const GraphDef& branch = graph_attribute(node, is_true(known(find(node.inputs[0]))) ? "then_branch" : "else_branch");
+  const GraphDef& branch = graph_attribute(node, is_true(node, operand(node, 0)) ? "then_branch" : "else_branch");
   expect(node, branch.outputs.size() == node.outputs.size(), "expected a branch of {} results, found {}", node.outputs.size(), branch.outputs.size());
   Frame frame{.nodes = &branch.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(branch.outputs), .caller = &node};
   for (const Tensor& tensor : branch.initializers)
@@ -107,12 +124,16 @@ void Importer::enter_loop(const Node& node) {
   expect(node, body.outputs.size() == node.outputs.size() + 1, "expected a body of {} results, found {}", node.outputs.size() + 1, body.outputs.size());
   expect(node, loop->carried <= node.outputs.size(), "expected at least {} results, found {}", loop->carried, node.outputs.size());
   bool goes = true;
-  if (!node.inputs[0].empty()) loop->trips = Lowering(*this, node, 0).ints_in(find(node.inputs[0])).at(0);
+  if (!node.inputs[0].empty()) {
+    const Ints trips = Lowering(*this, node, 0).ints_in(operand(node, 0));
+    expect(node, trips.size() == 1, "trip count: expected one element, found {}", slot(operand(node, 0)).type.to_string());
+    loop->trips = trips[0];
+  }
   Operand condition;
-  if (!node.inputs[1].empty()) goes = is_true(known(condition = find(node.inputs[1])));
+  if (!node.inputs[1].empty()) goes = is_true(node, condition = operand(node, 1));
   goes = goes && (!loop->trips || *loop->trips > 0);
   std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(find(node.inputs[i + 2]));
+  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, i + 2));
   if (!goes && loop->carried < node.outputs.size()) fail(Status::unsupported, "node '{}' (Loop): results of no iteration have no dimensions", node.name);
   ++state_.frames.back().next;
   if (!goes) {
@@ -151,7 +172,7 @@ void Importer::enter_scan(const Node& node) {
   loop->output_axes = list("scan_output_axes", results);
   loop->output_directions = list("scan_output_directions", results);
   for (std::size_t i = loop->carried; i < node.inputs.size(); ++i) {
-    const Operand x = find(node.inputs[i]);
+    const Operand x = operand(node, i);
     std::int64_t& axis = loop->input_axes[i - loop->carried];
     axis = given.axis(axis, given.rank(x));
     const std::int64_t length = given.size(x, static_cast<int>(axis));
@@ -162,7 +183,7 @@ void Importer::enter_scan(const Node& node) {
   if (*loop->trips == 0) fail(Status::unsupported, "node '{}' (Scan): results of no iteration have no dimensions", node.name);
   loop->stacked.resize(results);
   std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(find(node.inputs[i]));
+  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, i));
   ++state_.frames.back().next;
   enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
   begin_iteration(carried, {});
@@ -192,15 +213,15 @@ bool Importer::next_iteration() {
   const Frame& frame = state_.frames.back();
   const std::size_t first = frame.loop->is_scan ? 0 : 1;
   Operand condition;
-  if (!frame.loop->is_scan) condition = find(frame.results[0]);
+  if (!frame.loop->is_scan) condition = frame_result(0);
   const bool more = !frame.loop->trips || frame.loop->iteration + 1 < *frame.loop->trips;
-  const bool goes = frame.loop->is_scan || !more || is_true(known(condition));  // the last thing that may need elements
+  const bool goes = frame.loop->is_scan || !more || is_true(*frame.caller, condition);  // the last thing that may need elements
   // The state may be copied from here on, so the loop's own state is not shared with copies.
   state_.frames.back().loop = std::make_shared<Frame::Loop>(*frame.loop);
   Frame::Loop& loop = *state_.frames.back().loop;
   std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop.carried; ++i) carried.push_back(find(frame.results[first + i]));
-  for (std::size_t i = 0; i < loop.stacked.size(); ++i) loop.stacked[i].push_back(find(frame.results[first + loop.carried + i]));
+  for (std::size_t i = 0; i < loop.carried; ++i) carried.push_back(frame_result(first + i));
+  for (std::size_t i = 0; i < loop.stacked.size(); ++i) loop.stacked[i].push_back(frame_result(first + loop.carried + i));
   ++loop.iteration;
   if (!more || !goes) return false;
   begin_iteration(carried, condition);
@@ -211,7 +232,7 @@ void Importer::finish_loop() {
   const Frame frame = state_.frames.back();
   const Frame::Loop& loop = *frame.loop;
   std::vector<Operand> results;
-  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(find(frame.results[(loop.is_scan ? 0 : 1) + i]));
+  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(frame_result((loop.is_scan ? 0 : 1) + i));
   Lowering make(*this, *frame.caller, 0);
   for (std::size_t i = 0; i < loop.stacked.size(); ++i) {
     std::vector<Operand> pieces = loop.stacked[i];
@@ -232,7 +253,7 @@ void Importer::finish_frame() {
   }
   const Frame& frame = state_.frames.back();
   std::vector<Operand> results;
-  for (const std::string& name : frame.results) results.push_back(find(name));
+  for (std::size_t i = 0; i < frame.results.size(); ++i) results.push_back(frame_result(i));
   const Node& caller = *frame.caller;
   state_.frames.pop_back();
   for (std::size_t o = 0; o < caller.outputs.size() && o < results.size(); ++o)

@@ -11,6 +11,10 @@ namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
+constexpr double most_operations = 1e8;        ///< of such an operator
+constexpr std::int64_t most_spent = 100'000;
+constexpr std::int64_t most_made = std::int64_t{1} << 30;  ///< bytes of constants computed of others, beyond four times what the file has
+constexpr int deepest_expression = 200;
 
 std::int64_t elements_of(const TensorType& type) {
   for (const Dim& d : type.dims)
@@ -139,6 +143,19 @@ ValueId Importer::value(Operand x) {
   return id;
 }
 
+/// A small file may say what takes forever: functions that call functions, loops within loops.
+void Importer::spend() {
+  if (++state_.spent > most_spent) fail(Status::unsupported, "expected at most {} operators with all iterations and calls, found more", most_spent);
+}
+
+/// The same of memory: a constant that is expanded to any size.
+void Importer::make_room(const TensorType& type) {
+  const std::int64_t bytes = type.bytes().constant(), most = most_made + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
+  if (bytes > most - state_.made_bytes)
+    fail(Status::unsupported, "expected at most {} bytes of constants that are computed of others, found {} more than {}", most, bytes, state_.made_bytes);
+  state_.made_bytes += bytes;
+}
+
 std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
   const bool constant = std::ranges::all_of(inputs, [&](Operand x) { return !x || is_known(x); });
   if (!constant) {
@@ -165,13 +182,15 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
   for (const Operand x : inputs) types.push_back(x ? std::optional(slot(x).type) : std::nullopt);
   const Problem problem = make_problem(op, std::move(types), attributes);
   std::int64_t elements = 0;
-  for (const Operand x : inputs) elements += x ? elements_of(slot(x).type) : 0;
+  const auto count = [&](const TensorType& type) { elements += std::min(elements_of(type), most_folded + 1); };
+  for (const Operand x : inputs)
+    if (x) count(slot(x).type);
   for (const TensorType& type : problem.outputs) {
     if (elements_of(type) < 0) return {};
-    elements += elements_of(type);
+    count(type);
   }
   std::vector<Operand> made;
-  if (elements <= most_folded) {
+  if (elements <= most_folded && cost_of(problem).operations <= most_operations) {
     std::vector<const TensorData*> data;
     for (const Operand x : inputs)
       if (x) known(x);  // before any address is taken
@@ -183,11 +202,17 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
     }
     return made;
   }
+  int depth = 0;
+  for (const Operand x : inputs)
+    if (x) depth = std::max(depth, slot(x).expression ? slot(x).depth + 1 : 0);
+  for (const TensorType& type : problem.outputs) make_room(type);
+  if (depth > deepest_expression) return {};
   for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
     ConstantExpression e{kind, {}, attributes, static_cast<std::int32_t>(o)};
     for (const Operand x : inputs) e.inputs.push_back({x.slot});
     Slot s{.name = {}, .type = problem.outputs[o], .data = {}, .symbolic = {}};
     s.expression = std::make_shared<const ConstantExpression>(std::move(e));
+    s.depth = depth;
     made.push_back(add(std::move(s)));
   }
   return made;
@@ -226,6 +251,7 @@ std::vector<Operand> Importer::apply(OpKind kind, const std::vector<Operand>& in
     if (before.kind == kind && before.inputs == inputs && before.attributes == attributes) return state_.applied[replayed_++].results;
     state_.applied.resize(replayed_);  // with what is known now the lowering goes another way
   }
+  spend();
   std::optional<std::vector<Operand>> made = fold(kind, inputs, attributes);
   if (!made) made = emit(kind, inputs, attributes, scope);
   state_.applied.push_back({kind, inputs, attributes, *made});
@@ -254,6 +280,7 @@ void Importer::lower(const Node& node) {
 }
 
 void Importer::step() {
+  spend();
   Frame& frame = state_.frames.back();
   replayed_ = 0;
   if (frame.next == frame.nodes->size()) {

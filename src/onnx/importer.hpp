@@ -22,6 +22,7 @@ struct Slot {
   std::optional<Dims> symbolic;                                    ///< elements of an i64 tensor some of which depend on sizes
   const Tensor* tensor = nullptr;                                  ///< of the file: a weight, whose elements are read when they are needed
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
+  int depth = 0;                                                   ///< of expressions within the expression
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -60,6 +61,8 @@ struct ImportState {
   std::deque<Slot> slots;  ///< references to one stay good while others are added
   std::vector<Frame> frames;
   std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
+  std::int64_t spent = 0;        ///< nodes and operators, with all iterations and calls
+  std::int64_t made_bytes = 0;   ///< of constants that are computed of others
 };
 
 /// What the import of a part ended with.
@@ -124,6 +127,11 @@ class Importer {
   bool control_flow(const Node& node);
   void finish_frame();
   void enter(Frame frame);
+  Operand operand(const Node& node, std::size_t i) const;
+  Operand frame_result(std::size_t i) const;
+  bool is_true(const Node& node, Operand condition);
+  void spend();
+  void make_room(const TensorType& type);
   void enter_branch(const Node& node);
   void enter_loop(const Node& node);
   void enter_scan(const Node& node);

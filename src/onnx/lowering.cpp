@@ -11,6 +11,8 @@
 namespace cermet::onnx {
 namespace {
 
+constexpr std::int64_t most_listed = std::int64_t{1} << 26;
+
 TensorView view_of(const TensorData& data) { return {const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {})}; }
 
 TensorData filled_data(DType dtype, const Shape& shape, const Floats& values) {
@@ -100,16 +102,27 @@ Ints Lowering::ints_in(Operand x) const {
   const TensorData& data = importer_.known(x);
   expect(is_integer(data.type().dtype) || data.type().dtype == DType::boolean, "expected integers, found {}", data.type().to_string());
   const TensorView view = view_of(data);
-  Ints values(static_cast<std::size_t>(view.elements()));
+  Ints values(listed(view.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_integer(view, static_cast<std::int64_t>(i));
   return values;
 }
 
 Floats Lowering::numbers_in(Operand x) const {
   const TensorView view = view_of(importer_.known(x));
-  Floats values(static_cast<std::size_t>(view.elements()));
+  Floats values(listed(view.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load(view, static_cast<std::int64_t>(i));
   return values;
+}
+
+std::int64_t Lowering::integer_in(Operand x) const {
+  const Ints values = ints_in(x);
+  expect(values.size() == 1, "expected one element, found {}", type(x).to_string());
+  return values[0];
+}
+
+std::size_t Lowering::listed(std::int64_t count) const {
+  expect(count >= 0 && count <= most_listed, "expected a list of at most {} elements, found {}", most_listed, count);
+  return static_cast<std::size_t>(count);
 }
 
 double Lowering::number_in(Operand x) const {

@@ -70,9 +70,12 @@ class Lowering {
   TensorData data(Operand x) const;
   /// Of integer types; elements may be symbolic dimensions.
   Dims dims_in(Operand x) const;
-  Ints ints_in(Operand x) const;       ///< numbers
+  Ints ints_in(Operand x) const;       ///< numbers, 2^26 at most
   Floats numbers_in(Operand x) const;  ///< any type but complex ones
   double number_in(Operand x) const;   ///< of one element
+  std::int64_t integer_in(Operand x) const;
+  /// A number of elements that a list made here has; throws Error naming the node where no model would want so many.
+  std::size_t listed(std::int64_t count) const;
 
   // ---- Making values
   Operand constant(TensorData data);

@@ -89,6 +89,7 @@ struct Model {
   std::map<std::string, std::int64_t> opsets;  ///< by domain
   std::shared_ptr<const GraphDef> graph;
   std::vector<FunctionDef> functions;
+  std::int64_t tensor_bytes = 0;  ///< of all tensors, those of attributes and of graphs within included
 
   const FunctionDef* function(const Node& node) const;
 };

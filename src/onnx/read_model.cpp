@@ -4,8 +4,10 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "onnx/file_stream.hpp"
 #include "onnx/proto_tensor.hpp"
@@ -46,13 +48,21 @@ class Reader {
     return function;
   }
 
+  std::int64_t tensor_bytes() const { return tensor_bytes_; }
+
  private:
+  Tensor take(::onnx::TensorProto& proto) {
+    Tensor tensor = take_tensor(proto, files_);
+    tensor_bytes_ = checked_add(tensor_bytes_, tensor.bytes()).value_or(std::numeric_limits<std::int64_t>::max());
+    return tensor;
+  }
+
   /// Large elements of the model's own weights are left in the file.
   Tensor initializer(::onnx::TensorProto& proto, int depth) {
     const std::size_t at = depth == 0 ? next_++ : raw_.size();
     const auto bytes = static_cast<std::int64_t>(proto.raw_data().size());
     const bool in_file = at < raw_.size() && raw_[at].offset >= 0 && raw_[at].bytes == bytes && bytes >= least_left_in_file;
-    Tensor tensor = take_tensor(proto, files_);
+    Tensor tensor = take(proto);
     return in_file ? Tensor(tensor.name(), tensor.type(), file_, raw_[at].offset) : tensor;
   }
 
@@ -97,7 +107,7 @@ class Reader {
       case ::onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
       case ::onnx::AttributeProto::FLOATS: return std::vector<double>(proto.floats().begin(), proto.floats().end());
       case ::onnx::AttributeProto::STRINGS: return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
-      case ::onnx::AttributeProto::TENSOR: return take_tensor(*proto.mutable_t(), files_);
+      case ::onnx::AttributeProto::TENSOR: return take(*proto.mutable_t());
       case ::onnx::AttributeProto::GRAPH: return graph(*proto.mutable_g(), depth + 1);
       default:
         fail(Status::unsupported, "node '{}' ({}): attribute '{}': lists of tensors or graphs, sparse tensors and types are not supported", node.name, node.op,
@@ -122,6 +132,7 @@ class Reader {
   std::shared_ptr<const PosixFile> file_;
   std::vector<RawData> raw_;
   std::size_t next_ = 0;
+  std::int64_t tensor_bytes_ = 0;
 };
 
 /// Every name is made once, and read after it was made. Names of enclosing graphs are visible.
@@ -152,7 +163,10 @@ void check_names(const GraphDef& graph, const std::vector<const std::unordered_s
   std::unordered_set<std::string> made;
   for (const ValueInfo& input : graph.inputs)
     if (!made.insert(input.name).second) fail(Status::invalid_file, "{}: input '{}' is declared twice", where, input.name);
-  for (const Tensor& tensor : graph.initializers) made.insert(tensor.name());  // an input may have one, as its default
+  std::unordered_set<std::string> given;
+  for (const Tensor& tensor : graph.initializers)
+    if (!given.insert(tensor.name()).second) fail(Status::invalid_file, "{}: initializer '{}' is given twice", where, tensor.name());
+  made.insert(given.begin(), given.end());  // an input may have one, as its default
   check_nodes(where, graph.nodes, made, outer);
   for (const ValueInfo& output : graph.outputs) {
     const bool outside = std::ranges::any_of(outer, [&](const auto* names) { return names->contains(output.name); });
@@ -189,6 +203,7 @@ Model read_model(const std::filesystem::path& path) try {
   Reader reader(path, file, find_raw_data(*file));
   model.graph = reader.graph(*proto.mutable_graph(), 0);
   for (auto& function : *proto.mutable_functions()) model.functions.push_back(reader.function(function));
+  model.tensor_bytes = reader.tensor_bytes();
   check_names(*model.graph, {});
   for (const FunctionDef& f : model.functions) {
     std::unordered_set<std::string> made(f.inputs.begin(), f.inputs.end());

@@ -37,7 +37,7 @@ Operand repeat_heads(Lowering& l, Operand x, std::int64_t times) {
 }
 
 Operand positions(Lowering& l, std::int64_t count, const Dims& dims) {
-  Ints values(static_cast<std::size_t>(count));
+  Ints values(l.listed(count));
   std::iota(values.begin(), values.end(), 0);
   return l.reshape(l.ints(values), dims);
 }
@@ -104,6 +104,7 @@ Operand flash(Lowering& l, const AttentionCall& c) {
     operands.resize(3);
   } else {
     Ints queries, keys;
+    static_cast<void>(l.listed(batch));
     for (std::int64_t b = 0; b <= batch; ++b) {
       queries.push_back(b * l.size(c.q, 2));
       keys.push_back(b * l.size(c.k, 2));

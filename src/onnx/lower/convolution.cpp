@@ -11,6 +11,12 @@ struct Window {
   Ints kernel, strides, dilations, pads;
 };
 
+/// Numbers of attributes, of a size with which no sum or product of a few of them overflows.
+void check_sizes(Lowering& l, std::string_view what, const Ints& values, std::int64_t least) {
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  for (const std::int64_t v : values) l.expect(v >= least && v <= most, "attribute {}: expected {} to {}, found {}", what, least, most, v);
+}
+
 /// Strides, dilations and pads of windows over the spatial axes; auto_pad needs their sizes.
 Window window_of(Lowering& l, Operand x, Ints kernel, bool rounds_up = false) {
   const std::size_t spatial = kernel.size();
@@ -19,9 +25,10 @@ Window window_of(Lowering& l, Operand x, Ints kernel, bool rounds_up = false) {
   l.expect(w.strides.size() == spatial && w.dilations.size() == spatial && w.pads.size() == 2 * spatial,
            "expected {} strides, {} dilations and {} pads, found {}, {} and {}", spatial, spatial, 2 * spatial, w.strides.size(), w.dilations.size(),
            w.pads.size());
-  for (std::size_t a = 0; a < spatial; ++a)
-    l.expect(w.kernel[a] > 0 && w.strides[a] > 0 && w.dilations[a] > 0, "expected positive kernel, strides and dilations, found {}, {} and {}", w.kernel[a],
-             w.strides[a], w.dilations[a]);
+  check_sizes(l, "kernel_shape", w.kernel, 1);
+  check_sizes(l, "strides", w.strides, 1);
+  check_sizes(l, "dilations", w.dilations, 1);
+  check_sizes(l, "pads", w.pads, 0);
   const std::string mode = l.text("auto_pad", "NOTSET");
   if (mode == "NOTSET") return w;
   std::ranges::fill(w.pads, 0);
@@ -69,8 +76,14 @@ void lower_conv_transpose(Lowering& l) {
        pads = l.integers("pads", Ints(2 * spatial, 0)), output_padding = l.integers("output_padding", Ints(spatial, 0));
   l.expect(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial && output_padding.size() == spatial,
            "expected strides, dilations, pads and output_padding for {} axes", spatial);
+  l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2, l.type(x).to_string());
+  check_sizes(l, "kernel_shape", kernel, 1);
+  check_sizes(l, "strides", strides, 1);
+  check_sizes(l, "dilations", dilations, 1);
+  check_sizes(l, "output_padding", output_padding, 0);
   const std::string mode = l.text("auto_pad", "NOTSET");
   const Ints wanted = l.integers("output_shape");
+  for (const std::int64_t out : wanted) l.expect(out >= 0 && out < (std::int64_t{1} << 40), "attribute output_shape: expected sizes, found {}", out);
   if (!wanted.empty() || mode != "NOTSET") {
     l.expect(wanted.empty() || wanted.size() >= spatial, "attribute output_shape: expected {} sizes, found {}", spatial, wanted.size());
     for (std::size_t a = 0; a < spatial; ++a) {
@@ -165,7 +178,9 @@ void lower_resize(Lowering& l) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto size = static_cast<double>(to[at(axes[i])]);
       factor[at(axes[i])] = policy == "stretch" ? static_cast<double>(given[i]) / size : same;
-      to[at(axes[i])] = policy == "stretch" ? given[i] : static_cast<std::int64_t>(std::floor(size * same + 0.5));
+      const double rounded = std::floor(size * same + 0.5);
+      l.expect(policy == "stretch" || (rounded >= 0 && rounded < 0x1p40), "sizes: expected some with {}, found {}", policy, rounded);
+      to[at(axes[i])] = policy == "stretch" ? given[i] : static_cast<std::int64_t>(rounded);
     }
   }
   const std::string transformation = l.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");

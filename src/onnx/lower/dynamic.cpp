@@ -10,7 +10,7 @@ namespace {
 
 /// 0, 1, .. along one axis of a tensor of this rank, i64.
 Operand counting(Lowering& l, std::int64_t count, int rank, int axis) {
-  Ints values(static_cast<std::size_t>(count));
+  Ints values(l.listed(count));
   std::iota(values.begin(), values.end(), 0);
   Dims dims(static_cast<std::size_t>(rank), 1);
   dims[static_cast<std::size_t>(axis)] = count;
@@ -20,14 +20,10 @@ Operand counting(Lowering& l, std::int64_t count, int rank, int axis) {
 /// Coordinates [R, C] of the C elements that are not 0; ends the part, because C must be known.
 Operand nonzero_coordinates(Lowering& l, Operand x) {
   const std::vector<Operand> found = l.ops(OpKind::nonzero, {x});
-  return l.slice(found[0], 1, 0, l.ints_in(found[1]).at(0));
+  return l.slice(found[0], 1, 0, l.integer_in(found[1]));
 }
 
-std::int64_t whole_number(Lowering& l, Operand x) {
-  const Ints values = l.ints_in(l.cast(x, DType::i64));
-  l.expect(values.size() == 1, "expected one element, found {}", l.type(x).to_string());
-  return values[0];
-}
+std::int64_t whole_number(Lowering& l, Operand x) { return l.integer_in(l.cast(x, DType::i64)); }
 
 }  // namespace
 
@@ -60,14 +56,18 @@ void lower_range(Lowering& l) {
   if (is_integer(t)) {
     const std::int64_t start = whole_number(l, l.in(0)), limit = whole_number(l, l.in(1)), step = whole_number(l, l.in(2));
     l.expect(step != 0, "delta: expected another number than 0, found 0");
-    Ints values;
-    for (std::int64_t at = start; step > 0 ? at < limit : at > limit; at += step) values.push_back(at);
+    const bool any = step > 0 ? start < limit : start > limit;
+    // The distance may not fit 64 bits with a sign.
+    const std::uint64_t from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(limit), width = static_cast<std::uint64_t>(step);
+    const std::uint64_t count = !any ? 0 : step > 0 ? (to - from - 1) / width + 1 : (from - to - 1) / (0 - width) + 1;
+    Ints values(l.listed(count > std::numeric_limits<std::int64_t>::max() ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(count)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<std::int64_t>(i) * step;
     return l.set(0, l.cast(l.ints(values), t));
   }
   const double start = l.number_in(l.in(0)), limit = l.number_in(l.in(1)), step = l.number_in(l.in(2));
   const double count = std::ceil((limit - start) / step);
   l.expect(step != 0 && count < 0x1p31, "expected a finite number of elements, found {} to {} in steps of {}", start, limit, step);
-  Floats values(static_cast<std::size_t>(std::max(0.0, count)));
+  Floats values(l.listed(static_cast<std::int64_t>(std::max(0.0, count))));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<double>(i) * step;
   if (values.empty()) return l.set(0, l.filled({0}, t, 0));
   l.set(0, l.vector(t, values));

@@ -126,6 +126,16 @@ void lower_tile(Lowering& l) {
   l.set(0, x);
 }
 
+namespace {
+
+/// Pads up to 2^40 either way, so that no sum of them overflows.
+void check_pads(Lowering& l, const Ints& pads) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  for (const std::int64_t p : pads) l.expect(p >= -most && p <= most, "pads: expected numbers up to {}, found {}", most, p);
+}
+
+}  // namespace
+
 void lower_pad(Lowering& l) {
   Operand x = l.in(0);
   const int rank = l.rank(x);
@@ -141,14 +151,16 @@ void lower_pad(Lowering& l) {
     pads[a] = given[i];
     pads[a + static_cast<std::size_t>(rank)] = given[i + axes.size()];
   }
+  check_pads(l, pads);
   const std::string mode = l.text("mode", "constant");
   const double value = old ? l.number("value", 0) : l.has(2) ? l.number_in(l.in(2)) : 0;
   if (mode == "wrap") {
     for (int a = 0; a < rank; ++a) {
       const std::int64_t before = pads[static_cast<std::size_t>(a)], after = pads[static_cast<std::size_t>(a + rank)], size = l.size(x, a);
       if (before == 0 && after == 0) continue;
-      Ints positions;
-      for (std::int64_t i = -before; i < size + after; ++i) positions.push_back(((i % size) + size) % size);
+      l.expect(size > 0, "pads: expected elements to repeat along axis {}, found none", a);
+      Ints positions(l.listed(std::max<std::int64_t>(before + size + after, 0)));
+      for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = (((static_cast<std::int64_t>(i) - before) % size) + size) % size;
       x = l.op(OpKind::gather, {x, l.ints(positions)}, {{"axis", std::int64_t{a}}});
     }
     return l.set(0, x);

@@ -49,10 +49,12 @@ void lower_tfidf_vectorizer(Lowering& l) {
   if (mode == "IDF") y = l.cast(l.binary(OpKind::greater, y, 0.0), DType::f32);
   if (mode != "TF") y = l.binary(OpKind::mul, y, l.vector(DType::f32, weights));
   std::int64_t width = 0;
-  for (const std::int64_t c : columns) width = std::max(width, c + 1);
-  Floats place(grams * static_cast<std::size_t>(width));
+  for (const std::int64_t c : columns) {
+    l.expect(c >= 0 && c < (std::int64_t{1} << 26), "attribute ngram_indexes: expected columns from 0 to 2^26, found {}", c);
+    width = std::max(width, c + 1);
+  }
+  Floats place(l.listed(static_cast<std::int64_t>(grams) * width));
   for (std::size_t g = 0; g < grams; ++g) {
-    l.expect(columns[g] >= 0, "attribute ngram_indexes: expected columns from 0, found {}", columns[g]);
     place[g * static_cast<std::size_t>(width) + static_cast<std::size_t>(columns[g])] = 1;
   }
   y = l.op(OpKind::matmul, {y, l.reshape(l.vector(DType::f32, place), {static_cast<std::int64_t>(grams), width})});

@@ -66,9 +66,8 @@ void lower_reshape(Lowering& l) {
 
 void lower_flatten(Lowering& l) {
   const Operand x = l.in(0);
-  const int axis = l.axis(l.integer("axis", 1), l.rank(x) + 1);
   const std::int64_t given = l.integer("axis", 1);
-  const int at = given < 0 ? static_cast<int>(given) + l.rank(x) : axis;
+  const int at = given == l.rank(x) ? l.rank(x) : l.axis(given, l.rank(x));  // behind the last too
   const Dims dims = l.dims(x);
   l.set(0, l.reshape(x, {product({dims.begin(), dims.begin() + at}), product({dims.begin() + at, dims.end()})}));
 }

@@ -27,7 +27,7 @@ Operand whole_spectrum(Lowering& l, Operand x, int axis, std::int64_t n) {
 
 /// x [.., n, .., 1 or 2]: real or complex numbers, transformed along an axis.
 Operand transformed(Lowering& l, Operand x, int axis, std::int64_t length, bool inverse, bool one_sided) {
-  l.expect(length > 0, "dft_length: expected a positive number, found {}", length);
+  l.expect(length > 0 && length <= largest_table, "dft_length: expected 1 to {}, found {}", largest_table, length);
   const bool from_half = inverse && one_sided;
   if (from_half) x = whole_spectrum(l, x, axis, length);
   const Attributes attributes{{"axis", std::int64_t{axis}}, {"length", length}, {"inverse", inverse}, {"onesided", one_sided && !inverse}};
@@ -39,7 +39,8 @@ DType made_dtype(Lowering& l) { return l.dtype_of_code(l.integer("output_datatyp
 
 /// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n one less where the window is symmetric.
 void set_cosine_window(Lowering& l, double a0, double a1, double a2) {
-  const auto size = static_cast<std::int64_t>(l.number_in(l.in(0)));
+  const std::int64_t size = l.integer_in(l.in(0));
+  l.expect(size >= 0 && size <= largest_table, "size: expected 0 to {}, found {}", largest_table, size);
   const double n = static_cast<double>(size) - (l.integer("periodic", 1) != 0 ? 0 : 1);
   Floats window;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -54,22 +55,23 @@ void set_cosine_window(Lowering& l, double a0, double a1, double a2) {
 void lower_dft(Lowering& l) {
   const Operand x = l.in(0);
   const int rank = l.rank(x);
-  const std::int64_t given = l.version() < 20 ? l.integer("axis", 1) : l.has(2) ? l.ints_in(l.in(2)).at(0) : -2;
+  const std::int64_t given = l.version() < 20 ? l.integer("axis", 1) : l.has(2) ? l.integer_in(l.in(2)) : -2;
   const int axis = l.axis(given, rank);
   l.expect(axis < rank - 1, "axis: expected another than the last, which has real and imaginary parts, found {}", given);
   const bool inverse = l.integer("inverse", 0) != 0, one_sided = l.integer("onesided", 0) != 0;
-  const std::int64_t length = l.has(1) ? l.ints_in(l.in(1)).at(0) : inverse && one_sided ? 2 * (l.size(x, axis) - 1) : l.size(x, axis);
+  const std::int64_t length = l.has(1) ? l.integer_in(l.in(1)) : inverse && one_sided ? 2 * (l.size(x, axis) - 1) : l.size(x, axis);
   l.set(0, transformed(l, x, axis, length, inverse, one_sided));
 }
 
 void lower_stft(Lowering& l) {
   const Operand x = l.in(0);  // [B, L, 1 or 2]
   l.expect(l.rank(x) == 3, "expected [batch, length, 1 or 2], found {}", l.type(x).to_string());
-  const std::int64_t step = l.ints_in(l.in(1)).at(0);
-  const std::int64_t frame = l.has(3) ? l.ints_in(l.in(3)).at(0) : l.has(2) ? l.size(l.in(2), 0) : l.size(x, 1);
+  const std::int64_t step = l.integer_in(l.in(1));
+  const std::int64_t frame = l.has(3) ? l.integer_in(l.in(3)) : l.has(2) ? l.size(l.in(2), 0) : l.size(x, 1);
   l.expect(step > 0 && frame > 0 && frame <= l.size(x, 1), "expected a positive step and frames of 1 to {} elements, found {} and {}", l.size(x, 1), step,
            frame);
   const std::int64_t frames = 1 + (l.size(x, 1) - frame) / step;
+  l.expect(frames <= largest_table / frame, "expected at most {} elements in all frames, found {} frames of {}", largest_table, frames, frame);
   Ints at;
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t i = 0; i < frame; ++i) at.push_back(f * step + i);
@@ -89,18 +91,19 @@ void lower_blackman_window(Lowering& l) { set_cosine_window(l, 0.42, 0.5, 0.08);
 
 /// Triangles over the bins of a spectrum, their corners evenly spaced in mel.
 void lower_mel_weight_matrix(Lowering& l) {
-  const auto bins = static_cast<std::int64_t>(l.number_in(l.in(0))), length = static_cast<std::int64_t>(l.number_in(l.in(1)));
+  const std::int64_t bins = l.integer_in(l.in(0)), length = l.integer_in(l.in(1));
   const double rate = l.number_in(l.in(2)), lowest = l.number_in(l.in(3)), highest = l.number_in(l.in(4));
   const std::int64_t rows = length / 2 + 1;
-  l.expect(bins >= 0 && length >= 0 && rate > 0 && bins * rows <= largest_table, "expected sizes of a matrix and a positive rate, found {}, {} and {}", bins,
-           length, rate);
+  l.expect(bins >= 0 && bins <= largest_table && length >= 0 && rows <= largest_table && rate > 0 && bins * rows <= largest_table,
+           "expected sizes of a matrix and a positive rate, found {}, {} and {}", bins, length, rate);
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (mel(highest) - mel(lowest)) / static_cast<double>(bins + 2);
   Ints corner;
   for (std::int64_t i = 0; i < bins + 2; ++i) {
     const double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + mel(lowest)) / 2595) - 1);
-    corner.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)));
-    l.expect(corner.back() >= 0 && corner.back() < rows, "frequencies: expected bins below {}, found {}", rows, corner.back());
+    const double at = std::floor(static_cast<double>(length + 1) * hertz / rate);
+    l.expect(at >= 0 && at < static_cast<double>(rows), "frequencies: expected bins below {}, found {}", rows, at);
+    corner.push_back(static_cast<std::int64_t>(at));
   }
   Floats matrix(static_cast<std::size_t>(rows * bins));
   for (std::int64_t b = 0; b < bins; ++b) {

@@ -1,0 +1,52 @@
+// ONNX files on the command line, and plans made of them.
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+const std::string model = "models/demo_onnx/classifier.onnx";
+
+struct OnnxVerbs : testing::Test {
+  ScratchFolder scratch;
+  std::string plan = (scratch / "plan").string();
+};
+
+TEST_F(OnnxVerbs, APlanGivesTheSameResults) {
+  const CommandResult compiled = run_cermet("compile " + model + " -o " + plan + " --dim batch=1..8 --json");
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_GT(compiled.json()["bytes"], 60);
+  const std::string from_file = (scratch / "a").string(), from_plan = (scratch / "b").string();
+  const CommandResult file = run_cermet("run " + model + " --dim batch=1..8 --output " + from_file + " --json");
+  const CommandResult run = run_cermet("run " + plan + " --output " + from_plan + " --json");
+  ASSERT_EQ(file.code, 0) << file.err;
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.json()["import_seconds"], 0);
+  EXPECT_EQ(run.json()["outputs"], file.json()["outputs"]);
+  EXPECT_EQ(content_of(scratch / "a" / "probabilities.npy"), content_of(scratch / "b" / "probabilities.npy"));
+}
+
+TEST_F(OnnxVerbs, RefusesWhatAPlanCannotBe) {
+  expect_mistake("compile " + model + " -o " + plan, {"input 'x'", "--dim batch=SIZE", "found none"});
+  expect_mistake("compile " + model + " -o " + plan + " --dim bach=2", {"--dim bach", "expected a dimension"});
+  expect_mistake("compile README.md -o " + plan, {"README.md", "ONNX model"});
+  ASSERT_EQ(run_cermet("compile " + model + " -o " + plan + " --dim batch=2").code, 0);
+  expect_mistake("compile " + model + " -o " + plan + " --dim batch=2", {plan});
+  expect_mistake("run " + plan + " --dim batch=2", {"--dim batch=2", "expected none for a plan"});
+  expect_mistake("run " + plan + " --device null:sm_90", {"device", "expected a plan for sm_90"});
+}
+
+TEST_F(OnnxVerbs, APlanForAGpuBringsItsKernels) {
+  if (run_cermet("env --json").json()["gpu_compiler"]["version"].is_null()) GTEST_SKIP() << "no compiler for GPUs in this build";
+  const std::string first = "CERMET_CACHE_DIR=" + (scratch / "first").string(), second = "CERMET_CACHE_DIR=" + (scratch / "second").string();
+  const CommandResult compiled = run_cermet("compile " + model + " -o " + plan + " --dim batch=1..8 --device null:sm_90", "", first);
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  const CommandResult file = run_cermet("bench model " + model + " --dim batch=1..8 --device null:sm_90 --json", "", second);
+  const CommandResult run = run_cermet("bench model " + plan + " --device null:sm_90 --json", "", "CERMET_CACHE_DIR=" + (scratch / "third").string());
+  ASSERT_EQ(file.code, 0) << file.err;
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_GT(file.json()["compiled_programs"], 0);
+  EXPECT_EQ(run.json()["compiled_programs"], 0);
+}
+
+}  // namespace
+}  // namespace cermet::test
