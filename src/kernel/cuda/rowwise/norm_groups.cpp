@@ -33,7 +33,7 @@ class GroupPrograms {
   std::vector<Program> programs(const Problem& p) const {
     std::vector<Program> programs;
     for (const RowGeometry& g : list_)
-      programs.push_back(row_program(
+      programs.push_back(geometry_program(
           "kernel/cuda/device/rowwise/group_norm.cuh",
           fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{{}, .x = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}, "
                       ".positions = {}}}>",
