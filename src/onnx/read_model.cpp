@@ -80,7 +80,7 @@ class Reader {
     for (const auto& dim : tensor.shape().dim()) {
       DeclaredDim& declared = value.dims->emplace_back();
       if (dim.has_dim_value() && dim.dim_value() >= 0) declared.value = dim.dim_value();
-      declared.name = dim.dim_param();
+      if (dim.dim_param() != "?") declared.name = dim.dim_param();  // some exporters write it for every size that they do not know
     }
     return value;
   }
