@@ -86,7 +86,15 @@ typedef struct cermet_descriptor {
   int32_t is_constant;    /* not 0: given once by cermet_op_set_constant, in the layout that the kernel prefers (prepacked weights) */
 } cermet_descriptor;
 
-typedef enum cermet_attribute_kind { CERMET_BOOL = 0, CERMET_INT = 1, CERMET_FLOAT = 2, CERMET_STRING = 3, CERMET_INTS = 4 } cermet_attribute_kind;
+typedef enum cermet_attribute_kind {
+  CERMET_BOOL = 0,
+  CERMET_INT = 1,
+  CERMET_FLOAT = 2,
+  CERMET_STRING = 3,
+  CERMET_INTS = 4,
+  CERMET_FLOATS = 5,
+  CERMET_STRINGS = 6
+} cermet_attribute_kind;
 
 /* A named value; `kind` says which member holds it. An integer is accepted where a float is expected. */
 typedef struct cermet_attribute {
@@ -96,7 +104,9 @@ typedef struct cermet_attribute {
   double number;
   const char* string;
   const int64_t* integers;
-  size_t integer_count;
+  size_t count;               /* of the list that `kind` names */
+  const double* numbers;      /* CERMET_FLOATS */
+  const char* const* strings; /* CERMET_STRINGS */
 } cermet_attribute;
 
 /* A dimension that varies: a capital letter, and the largest value that it may take (1 to 2^31 - 1; the least is 0). */

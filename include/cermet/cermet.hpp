@@ -224,7 +224,7 @@ inline handle& default_handle() {
   return shared;
 }
 
-/// Name and value of an attribute: {"eps", 1e-5}, {"causal", true}, {"out_dtype", "bf16"}, {"shape", {2, 3}}.
+/// Name and value of an attribute: {"eps", 1e-5}, {"causal", true}, {"out_dtype", "bf16"}, {"shape", {2, 3}}, {"scales", std::vector<double>{1, 2}}.
 class attribute {
  public:
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
@@ -237,8 +237,15 @@ class attribute {
   attribute(std::string name, std::string value) : attribute(std::move(name), CERMET_STRING) { string_ = std::move(value); }
   attribute(std::string name, std::vector<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = std::move(value); }
   attribute(std::string name, std::initializer_list<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = value; }
+  attribute(std::string name, std::vector<double> value) : attribute(std::move(name), CERMET_FLOATS) { numbers_ = std::move(value); }
+  attribute(std::string name, std::vector<std::string> value) : attribute(std::move(name), CERMET_STRINGS) { strings_ = std::move(value); }
   /// As the C interface has it; points into this object.
-  cermet_attribute get() const { return {name_.c_str(), kind_, integer_, number_, string_.c_str(), integers_.data(), integers_.size()}; }
+  cermet_attribute get() const {
+    texts_.clear();
+    for (const std::string& text : strings_) texts_.push_back(text.c_str());
+    const std::size_t count = kind_ == CERMET_FLOATS ? numbers_.size() : kind_ == CERMET_STRINGS ? texts_.size() : integers_.size();
+    return {name_.c_str(), kind_, integer_, number_, string_.c_str(), integers_.data(), count, numbers_.data(), texts_.data()};
+  }
 
  private:
   attribute(std::string name, cermet_attribute_kind kind) : name_(std::move(name)), kind_(kind) {}
@@ -248,6 +255,9 @@ class attribute {
   double number_ = 0;
   std::string string_;
   std::vector<std::int64_t> integers_;
+  std::vector<double> numbers_;
+  std::vector<std::string> strings_;
+  mutable std::vector<const char*> texts_;  // of strings_
 };
 
 /// A CUstream or cudaStream_t of the caller; stream() is the handle's own, and the CPU.

@@ -40,8 +40,19 @@ AttributeValue value_of(const cermet_attribute& a, std::string_view op) {
     case CERMET_FLOAT: return a.number;
     case CERMET_STRING: require(a.string, "{}: attribute '{}': expected a string, found NULL", op, a.name); return std::string(a.string);
     case CERMET_INTS:
-      require(a.integers || a.integer_count == 0, "{}: attribute '{}': expected integers, found NULL", op, a.name);
-      return Ints(a.integers, a.integers + a.integer_count);
+      require(a.integers || a.count == 0, "{}: attribute '{}': expected integers, found NULL", op, a.name);
+      return Ints(a.integers, a.integers + a.count);
+    case CERMET_FLOATS:
+      require(a.numbers || a.count == 0, "{}: attribute '{}': expected numbers, found NULL", op, a.name);
+      return Floats(a.numbers, a.numbers + a.count);
+    case CERMET_STRINGS: {
+      Strings list;
+      for (std::size_t i = 0; i < a.count; ++i) {
+        require(a.strings && a.strings[i], "{}: attribute '{}': expected strings, found NULL", op, a.name);
+        list.emplace_back(a.strings[i]);
+      }
+      return list;
+    }
   }
   fail(Status::invalid_argument, "{}: attribute '{}': expected a kind of cermet_attribute_kind, found {}", op, a.name, static_cast<int>(a.kind));
 }

@@ -48,6 +48,9 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   using enum DType;
   const Ints two{2, 2};
+  list.push_back({"one_channel",
+                  {CaseOperand{{f32, {1, 1, 2, 3}}}, CaseOperand{{i64, {1, 1, 2, 3}}, values({0, 3, 5, 18, 20, 17})}},
+                  {{"kernel", two}, {"strides", two}}});
   for (DType t : {f32, bf16, f16, i8, u8})
     list.push_back({std::string(name_of(t)),
                     {CaseOperand{{t, {1, 2, 2, 3}}, is_integer(t) ? integers(1, 100) : normal()},

@@ -53,7 +53,7 @@ class RmsNorm : public testing::Test {
 
   std::vector<std::int64_t> x_shape{2, 4}, w_shape{4};
   std::vector<cermet_descriptor> inputs{{"f32", 2, x_shape.data(), nullptr, 0}, {"f32", 1, w_shape.data(), nullptr, 0}};
-  cermet_attribute eps{"eps", CERMET_FLOAT, 0, 0.0, nullptr, nullptr, 0};
+  cermet_attribute eps{"eps", CERMET_FLOAT, 0, 0.0, nullptr, nullptr, 0, nullptr, nullptr};
   cermet_handle* handle = nullptr;
   cermet_op* op = nullptr;
   Floats x{{2, 4}, {1, 1, 1, 1, 2, 2, 2, 2}}, w{{4}, {1, 2, 3, 4}}, y{{2, 4}, std::vector<float>(8, -1)};

@@ -37,13 +37,20 @@ DLTensor dl(const TensorView& view) {
 struct Attribute {
   std::string name;
   AttributeValue value;
+  mutable std::vector<const char*> texts = {};
   cermet_attribute get() const {
-    cermet_attribute a{name.c_str(), CERMET_INT, 0, 0, nullptr, nullptr, 0};
+    cermet_attribute a{name.c_str(), CERMET_INT, 0, 0, nullptr, nullptr, 0, nullptr, nullptr};
     if (const auto* flag = std::get_if<bool>(&value)) a.kind = CERMET_BOOL, a.integer = *flag;
     if (const auto* integer = std::get_if<std::int64_t>(&value)) a.integer = *integer;
     if (const auto* number = std::get_if<double>(&value)) a.kind = CERMET_FLOAT, a.number = *number;
     if (const auto* text = std::get_if<std::string>(&value)) a.kind = CERMET_STRING, a.string = text->c_str();
-    if (const auto* list = std::get_if<Ints>(&value)) a.kind = CERMET_INTS, a.integers = list->data(), a.integer_count = list->size();
+    if (const auto* list = std::get_if<Ints>(&value)) a.kind = CERMET_INTS, a.integers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<Floats>(&value)) a.kind = CERMET_FLOATS, a.numbers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<Strings>(&value)) {
+      texts.clear();
+      for (const std::string& text : *list) texts.push_back(text.c_str());
+      a.kind = CERMET_STRINGS, a.strings = texts.data(), a.count = texts.size();
+    }
     return a;
   }
 };

@@ -136,8 +136,9 @@ TEST_F(Ranged, CreationNamesWhatIsWrong) {
 
 TEST_F(Ranged, ShapesThatARunMakesNegativeAreRefused) {
   const std::int64_t start[] = {2}, end[] = {INT64_MAX}, axes[] = {0};
-  const cermet_attribute attributes[] = {
-      {"starts", CERMET_INTS, 0, 0, nullptr, start, 1}, {"ends", CERMET_INTS, 0, 0, nullptr, end, 1}, {"axes", CERMET_INTS, 0, 0, nullptr, axes, 1}};
+  const cermet_attribute attributes[] = {{"starts", CERMET_INTS, 0, 0, nullptr, start, 1, nullptr, nullptr},
+                                         {"ends", CERMET_INTS, 0, 0, nullptr, end, 1, nullptr, nullptr},
+                                         {"axes", CERMET_INTS, 0, 0, nullptr, axes, 1, nullptr, nullptr}};
   ASSERT_EQ(cermet_op_create_ranged(handle, "slice", inputs.data(), 1, attributes, 3, ranges.data(), 1, &op), CERMET_OK) << cermet_last_error_message();
   Floats x = rows(1);
   const DLTensor* in[] = {x.get()};

@@ -86,7 +86,7 @@ TEST(Refusals, Quantization) {
       {OpKind::quantize,
        {x, TensorType{f32, {4}}},
        {},
-       "quantize: operand 1 (scale): expected one number or [16] (the last dimension of the first operand), found f32[4]"},
+       "quantize: operand 1 (scale): expected dimensions that broadcast to f32[4, 16], found f32[4]"},
       {OpKind::dynamic_quant,
        {x},
        {{"range", "127.5"}, {"out_dtype", "f8_e4m3"}},
@@ -119,7 +119,7 @@ TEST(Refusals, Elementwise) {
        {},
        "add: operand 1 (b): expected dimensions that broadcast with [4, 16], found [4, 15]"},
       {OpKind::add, {TensorType{f32, {4}}, TensorType{bf16, {4}}}, {}, "add: operand 1 (b): expected f32 (that of a), found bf16"},
-      {OpKind::exp, {TensorType{i32, {4}}}, {}, "exp: operand 0 (x): expected f16, bf16 or f32, found i32"},
+      {OpKind::exp, {TensorType{i32, {4}}}, {}, "exp: operand 0 (x): expected f16, bf16, f32 or f64, found i32"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(refusal_of(refusal), refusal.message);
 }
