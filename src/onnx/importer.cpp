@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
 constexpr double most_operations = 1e8;        ///< of such an operator
-constexpr std::int64_t most_spent = 100'000;
-constexpr std::int64_t most_made = std::int64_t{1} << 30;  ///< bytes of constants computed of others, beyond four times what the file has
 constexpr int deepest_expression = 200;
 
 std::int64_t elements_of(const TensorType& type) {
@@ -79,7 +77,14 @@ const Tensor* WeightTable::find(const std::string& name) const {
 Importer::Importer(const Model& model, WeightTable& weights, const SymbolRanges& ranges, ImportState state)
     : model_(model), weights_(weights), ranges_(ranges), state_(std::move(state)) {
   graph_.name = model.graph->name.empty() ? "model" : model.graph->name;
-  for (const SymbolRange& r : ranges) graph_.set_range(r.symbol, r.range);
+  for (const SymbolRange& r : ranges) {
+    graph_.set_range(r.symbol, r.range);
+    greatest_.set(r.symbol, r.range.greatest);
+  }
+  if (state_.spent > 0) return;  // not the first part
+  state_.given_bytes = static_cast<double>(model.tensor_bytes);
+  for (const Slot& s : state_.slots)
+    if (!s.tensor) state_.given_bytes += static_cast<double>(s.type.bytes().value(greatest_));
 }
 
 Operand Importer::add(Slot slot) {
@@ -141,19 +146,6 @@ ValueId Importer::value(Operand x) {
   }
   ids_[x.slot] = id;
   return id;
-}
-
-/// A small file may say what takes forever: functions that call functions, loops within loops.
-void Importer::spend() {
-  if (++state_.spent > most_spent) fail(Status::unsupported, "expected at most {} operators with all iterations and calls, found more", most_spent);
-}
-
-/// The same of memory: a constant that is expanded to any size.
-void Importer::make_room(const TensorType& type) {
-  const std::int64_t bytes = type.bytes().constant(), most = most_made + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
-  if (bytes > most - state_.made_bytes)
-    fail(Status::unsupported, "expected at most {} bytes of constants that are computed of others, found {} more than {}", most, bytes, state_.made_bytes);
-  state_.made_bytes += bytes;
 }
 
 std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
@@ -226,6 +218,7 @@ std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inp
   std::vector<Operand> made;
   for (const ValueId id : graph_.apply_all(kind, std::move(values), attributes)) {
     made.push_back(add({.name = graph_.value(id).name, .type = graph_.type(id), .data = {}, .symbolic = {}}));
+    check_result(graph_.type(id));
     ids_[made.back().slot] = id;
   }
   return made;
