@@ -8,58 +8,6 @@
 #include "op/reference.hpp"
 
 namespace cermet::onnx {
-namespace {
-
-constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
-constexpr double most_operations = 1e8;        ///< of such an operator
-constexpr std::int64_t most_spent = 100'000;
-constexpr std::int64_t most_made = std::int64_t{1} << 30;  ///< bytes of constants computed of others, beyond four times what the file has
-constexpr int deepest_expression = 200;
-
-std::int64_t elements_of(const TensorType& type) {
-  for (const Dim& d : type.dims)
-    if (!d.is_constant()) return -1;
-  return type.elements().constant();
-}
-
-/// Elements of an integer tensor as dimensions.
-Dims dims_of(const TensorData& data) {
-  const std::int64_t count = elements_of(data.type());
-  TensorView view(const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {}));
-  Dims dims;
-  for (std::int64_t i = 0; i < count; ++i) dims.push_back(load_integer(view, i));
-  return dims;
-}
-
-Slot slot_of(const TensorType& type, Dims elements) {
-  Slot slot{.name = {}, .type = type, .data = {}, .symbolic = {}};
-  if (!std::ranges::all_of(elements, &Dim::is_constant)) {
-    slot.symbolic = std::move(elements);
-    return slot;
-  }
-  OwnedTensor memory(type.dtype, cermet::bind(type.dims, {}));
-  for (std::size_t i = 0; i < elements.size(); ++i) store_integer(memory.view, static_cast<std::int64_t>(i), elements[i].constant());
-  slot.data.emplace(type, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
-  return slot;
-}
-
-/// The definition's result, on the CPU.
-std::vector<TensorData> evaluate(const Problem& problem, const std::vector<const TensorData*>& inputs) {
-  std::vector<TensorView> from, to;
-  std::vector<OwnedTensor> memory;
-  for (const TensorData* data : inputs)
-    from.push_back(data ? TensorView(const_cast<std::byte*>(data->bytes().data()), data->type().dtype, cermet::bind(data->type().dims, {})) : TensorView());
-  from.resize(problem.inputs.size());
-  for (const TensorType& type : problem.outputs) to.push_back(memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view);
-  definition(problem).reference({from, to, problem.attributes});
-  std::vector<TensorData> results;
-  for (std::size_t o = 0; o < to.size(); ++o)
-    results.emplace_back(problem.outputs[o], std::span(to[o].as<const std::byte>(), static_cast<std::size_t>(dense_bytes(to[o].dtype, to[o].shape))));
-  return results;
-}
-
-}  // namespace
-
 const std::string& WeightTable::name_of(const Tensor& tensor) {
   const auto [at, is_new] = names_.try_emplace(&tensor);
   if (is_new) {
@@ -79,7 +27,14 @@ const Tensor* WeightTable::find(const std::string& name) const {
 Importer::Importer(const Model& model, WeightTable& weights, const SymbolRanges& ranges, ImportState state)
     : model_(model), weights_(weights), ranges_(ranges), state_(std::move(state)) {
   graph_.name = model.graph->name.empty() ? "model" : model.graph->name;
-  for (const SymbolRange& r : ranges) graph_.set_range(r.symbol, r.range);
+  for (const SymbolRange& r : ranges) {
+    graph_.set_range(r.symbol, r.range);
+    greatest_.set(r.symbol, r.range.greatest);
+  }
+  if (state_.spent > 0) return;  // not the first part
+  state_.given_bytes = static_cast<double>(model.tensor_bytes);
+  for (const Slot& s : state_.slots)
+    if (!s.tensor) state_.given_bytes += static_cast<double>(s.type.bytes().value(greatest_));
 }
 
 Operand Importer::add(Slot slot) {
@@ -96,29 +51,6 @@ Operand Importer::find(const std::string& name) const {
 }
 
 void Importer::bind(const std::string& name, Operand value) { state_.frames.back().names[name] = value; }
-
-bool Importer::is_known(Operand x) const {
-  const Slot& s = state_.slots.at(static_cast<std::size_t>(x.slot));
-  return s.data || s.tensor || s.expression;
-}
-
-const TensorData& Importer::known(Operand x) {
-  Slot& s = slot(x);
-  if (s.symbolic) throw NeedsSizes{fmt::format("elements of '{}'", s.name)};
-  if (!is_known(x)) throw NeedsElements{x};
-  if (s.data) return *s.data;
-  if (s.tensor) return s.data.emplace(s.tensor->data());
-  const std::shared_ptr<const ConstantExpression> e = s.expression;
-  std::vector<const TensorData*> inputs;
-  std::vector<std::optional<TensorType>> types;
-  for (const ValueId id : e->inputs) {
-    const Operand operand{id.index};
-    inputs.push_back(operand ? &known(operand) : nullptr);
-    types.push_back(operand ? std::optional(inputs.back()->type()) : std::nullopt);
-  }
-  const Problem problem = make_problem(definition(e->op), std::move(types), e->attributes);
-  return slot(x).data.emplace(evaluate(problem, inputs).at(static_cast<std::size_t>(e->output)));
-}
 
 /// The value in the part's graph that an operand is.
 ValueId Importer::value(Operand x) {
@@ -143,81 +75,6 @@ ValueId Importer::value(Operand x) {
   return id;
 }
 
-/// A small file may say what takes forever: functions that call functions, loops within loops.
-void Importer::spend() {
-  if (++state_.spent > most_spent) fail(Status::unsupported, "expected at most {} operators with all iterations and calls, found more", most_spent);
-}
-
-/// The same of memory: a constant that is expanded to any size.
-void Importer::make_room(const TensorType& type) {
-  const std::int64_t bytes = type.bytes().constant(), most = most_made + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
-  if (bytes > most - state_.made_bytes)
-    fail(Status::unsupported, "expected at most {} bytes of constants that are computed of others, found {} more than {}", most, bytes, state_.made_bytes);
-  state_.made_bytes += bytes;
-}
-
-std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
-  const bool constant = std::ranges::all_of(inputs, [&](Operand x) { return !x || is_known(x); });
-  if (!constant) {
-    std::vector<std::pair<TensorType, Dims>> operands;
-    bool any = false;
-    for (const Operand x : inputs) {
-      if (!x) return {};
-      const Slot& s = slot(x);
-      any = any || s.symbolic;
-      if (s.symbolic) operands.emplace_back(s.type, *s.symbolic);
-      else if (is_known(x) && (is_integer(s.type.dtype) || s.type.dtype == DType::boolean) && elements_of(s.type) <= 64)
-        operands.emplace_back(s.type, dims_of(known(x)));
-      else return {};
-    }
-    if (!any) return {};
-    const auto results = shape_arithmetic(kind, operands, attributes, ranges_);
-    if (!results) return {};
-    std::vector<Operand> made;
-    for (const auto& [type, elements] : *results) made.push_back(add(slot_of(type, elements)));
-    return made;
-  }
-  const OpDefinition& op = definition(kind);
-  std::vector<std::optional<TensorType>> types;
-  for (const Operand x : inputs) types.push_back(x ? std::optional(slot(x).type) : std::nullopt);
-  const Problem problem = make_problem(op, std::move(types), attributes);
-  std::int64_t elements = 0;
-  const auto count = [&](const TensorType& type) { elements += std::min(elements_of(type), most_folded + 1); };
-  for (const Operand x : inputs)
-    if (x) count(slot(x).type);
-  for (const TensorType& type : problem.outputs) {
-    if (elements_of(type) < 0) return {};
-    count(type);
-  }
-  std::vector<Operand> made;
-  if (elements <= most_folded && cost_of(problem).operations <= most_operations) {
-    std::vector<const TensorData*> data;
-    for (const Operand x : inputs)
-      if (x) known(x);  // before any address is taken
-    for (const Operand x : inputs) data.push_back(x ? &known(x) : nullptr);
-    for (TensorData& result : evaluate(problem, data)) {
-      Slot s{.name = {}, .type = result.type(), .data = {}, .symbolic = {}};
-      s.data = std::move(result);
-      made.push_back(add(std::move(s)));
-    }
-    return made;
-  }
-  int depth = 0;
-  for (const Operand x : inputs)
-    if (x) depth = std::max(depth, slot(x).expression ? slot(x).depth + 1 : 0);
-  for (const TensorType& type : problem.outputs) make_room(type);
-  if (depth > deepest_expression) return {};
-  for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
-    ConstantExpression e{kind, {}, attributes, static_cast<std::int32_t>(o)};
-    for (const Operand x : inputs) e.inputs.push_back({x.slot});
-    Slot s{.name = {}, .type = problem.outputs[o], .data = {}, .symbolic = {}};
-    s.expression = std::make_shared<const ConstantExpression>(std::move(e));
-    s.depth = depth;
-    made.push_back(add(std::move(s)));
-  }
-  return made;
-}
-
 std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope) {
   std::vector<ValueId> values;
   for (const Operand x : inputs) values.push_back(value(x));
@@ -226,6 +83,7 @@ std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inp
   std::vector<Operand> made;
   for (const ValueId id : graph_.apply_all(kind, std::move(values), attributes)) {
     made.push_back(add({.name = graph_.value(id).name, .type = graph_.type(id), .data = {}, .symbolic = {}}));
+    check_result(graph_.type(id));
     ids_[made.back().slot] = id;
   }
   return made;
@@ -305,62 +163,6 @@ Part Importer::run() {
   } catch (const NeedsElements& needs) {
     return end_part({needs.operand.slot});
   }
-}
-
-/// Adds the names that nodes from `first` on read, in their graphs too.
-void add_names_read(const std::vector<Node>& nodes, std::size_t first, std::unordered_set<std::string>& names) {
-  for (std::size_t n = first; n < nodes.size(); ++n) {
-    names.insert(nodes[n].inputs.begin(), nodes[n].inputs.end());
-    for (const auto& [attribute, value] : nodes[n].attributes) {
-      const auto* graph = std::get_if<std::shared_ptr<const GraphDef>>(&value);
-      if (!graph) continue;
-      add_names_read((*graph)->nodes, 0, names);
-      for (const ValueInfo& output : (*graph)->outputs) names.insert(output.name);
-    }
-  }
-}
-
-/// Slots that something may read after this part: by name in the frames, or because a lowering has begun.
-std::vector<bool> Importer::live_slots() const {
-  std::vector<bool> live(state_.slots.size());
-  const auto keep = [&](Operand x) {
-    if (x) live[static_cast<std::size_t>(x.slot)] = true;
-  };
-  std::unordered_set<std::string> read;
-  for (const Frame& frame : state_.frames) {
-    add_names_read(*frame.nodes, frame.loop ? 0 : frame.next, read);
-    read.insert(frame.results.begin(), frame.results.end());
-  }
-  for (const Frame& frame : state_.frames) {
-    for (const auto& [name, x] : frame.names)
-      if (read.contains(name)) keep(x);
-    if (!frame.loop) continue;
-    for (const auto& pieces : frame.loop->stacked) std::ranges::for_each(pieces, keep);
-    std::ranges::for_each(frame.loop->scan_inputs, keep);
-  }
-  for (const Applied& applied : state_.applied) std::ranges::for_each(applied.results, keep);
-  return live;
-}
-
-Part Importer::end_part(std::vector<std::int32_t> reads) {
-  Part part;
-  if (!reads.empty() && !ranges_.empty()) throw NeedsSizes{fmt::format("elements of '{}' must be known", slot({reads.front()}).name)};
-  std::unordered_set<std::int32_t> wanted(reads.begin(), reads.end());
-  if (reads.empty())
-    for (const std::string& name : state_.frames.back().results) part.results.push_back(find(name));
-  const std::vector<bool> live = reads.empty() ? std::vector<bool>(state_.slots.size()) : live_slots();
-  for (const Operand x : part.results) wanted.insert(x.slot);
-  for (const auto& [slot, id] : ids_) {
-    const bool made = graph_.value(id).kind == ValueKind::intermediate;
-    if (made && (wanted.contains(slot) || live[static_cast<std::size_t>(slot)])) part.outputs.emplace_back(slot, graph_.value(id).name);
-  }
-  std::ranges::sort(part.outputs);
-  for (const auto& [slot, name] : part.outputs) graph_.add_output(name, ids_.at(slot));
-  part.graph = std::move(graph_);
-  part.inputs = std::move(inputs_);
-  part.reads = std::move(reads);
-  part.state = std::move(state_);
-  return part;
 }
 
 }  // namespace cermet::onnx

@@ -63,6 +63,7 @@ struct ImportState {
   std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
   std::int64_t spent = 0;        ///< nodes and operators, with all iterations and calls
   std::int64_t made_bytes = 0;   ///< of constants that are computed of others
+  double given_bytes = 0;        ///< of the file's tensors and the model's inputs, at most
 };
 
 /// What the import of a part ended with.
@@ -132,6 +133,7 @@ class Importer {
   bool is_true(const Node& node, Operand condition);
   void spend();
   void make_room(const TensorType& type);
+  void check_result(const TensorType& type) const;
   void enter_branch(const Node& node);
   void enter_loop(const Node& node);
   void enter_scan(const Node& node);
@@ -148,6 +150,7 @@ class Importer {
   const Model& model_;
   WeightTable& weights_;
   const SymbolRanges& ranges_;
+  SymbolValues greatest_;
   ImportState state_;
   Graph graph_;
   std::unordered_map<std::int32_t, ValueId> ids_;  ///< slots that the graph has

@@ -11,7 +11,7 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr std::int64_t most_listed = std::int64_t{1} << 26;
+constexpr std::int64_t most_listed = std::int64_t{1} << 22;
 
 TensorView view_of(const TensorData& data) { return {const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {})}; }
 

@@ -70,7 +70,7 @@ class Lowering {
   TensorData data(Operand x) const;
   /// Of integer types; elements may be symbolic dimensions.
   Dims dims_in(Operand x) const;
-  Ints ints_in(Operand x) const;       ///< numbers, 2^26 at most
+  Ints ints_in(Operand x) const;       ///< numbers, 2^22 at most
   Floats numbers_in(Operand x) const;  ///< any type but complex ones
   double number_in(Operand x) const;   ///< of one element
   std::int64_t integer_in(Operand x) const;

@@ -66,7 +66,7 @@ void lower_log_softmax(Lowering& l) {
 void lower_hardmax(Lowering& l) {
   along_axis(l, [&](Operand x) {
     const std::int64_t n = l.size(x, -1);
-    Ints positions(static_cast<std::size_t>(n));
+    Ints positions(l.listed(n));
     for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<std::int64_t>(i);
     const Operand best = l.unsqueeze(l.op(OpKind::argmax, {x}, {{"out_dtype", "i64"}}), {l.rank(x) - 1});
     return l.cast(l.binary(OpKind::equal, best, l.ints(positions)), l.dtype(x));

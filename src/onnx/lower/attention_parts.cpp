@@ -73,7 +73,7 @@ void lower_rotary_embedding_ms(Lowering& l) {
   Operand at = l.in(1);
   const Operand x = l.in(0);
   if (l.rank(at) == 1) {
-    Ints steps(static_cast<std::size_t>(l.size(x, l.rank(x) == 3 ? 1 : 2)));
+    Ints steps(l.listed(l.size(x, l.rank(x) == 3 ? 1 : 2)));
     std::iota(steps.begin(), steps.end(), 0);
     at = l.unsqueeze(l.binary(OpKind::add, l.cast(at, DType::i64), l.ints(steps)), {0});
   }
@@ -141,11 +141,12 @@ void lower_tensor_scatter(Lowering& l) {
   l.expect(mode == "linear" || mode == "circular", "attribute mode: expected linear or circular, found {}", mode);
   const int axis = l.axis(l.integer("axis", -2), l.rank(cache));
   l.expect(axis > 0, "attribute axis: expected another than that of the batch, found 0");
+  l.expect(l.rank(update) == l.rank(cache), "expected an update of {} dimensions, found {}", l.rank(cache), l.type(update).to_string());
   Dims lead(l.dims(update).begin(), l.dims(update).begin() + axis + 1);
   lead.push_back(1);
   std::vector<Operand> coordinates;  // of every row that is written: one operand for each axis up to the sequence's
   for (int a = 0; a <= axis; ++a) {
-    Ints steps(static_cast<std::size_t>(l.size(update, a)));
+    Ints steps(l.listed(l.size(update, a)));
     std::iota(steps.begin(), steps.end(), 0);
     Dims along(lead.size(), 1);
     along[static_cast<std::size_t>(a)] = static_cast<std::int64_t>(steps.size());

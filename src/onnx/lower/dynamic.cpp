@@ -61,7 +61,7 @@ void lower_range(Lowering& l) {
     const std::uint64_t from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(limit), width = static_cast<std::uint64_t>(step);
     const std::uint64_t count = !any ? 0 : step > 0 ? (to - from - 1) / width + 1 : (from - to - 1) / (0 - width) + 1;
     Ints values(l.listed(count > std::numeric_limits<std::int64_t>::max() ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(count)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<std::int64_t>(i) * step;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(from + i * width);
     return l.set(0, l.cast(l.ints(values), t));
   }
   const double start = l.number_in(l.in(0)), limit = l.number_in(l.in(1)), step = l.number_in(l.in(2));

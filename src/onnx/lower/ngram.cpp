@@ -24,6 +24,8 @@ void lower_tfidf_vectorizer(Lowering& l) {
   if (l.has_attribute("pool_strings")) l.unsupported("attribute pool_strings is not supported");
   const Ints pool = l.integers("pool_int64s"), starts = l.integers("ngram_counts"), columns = l.integers("ngram_indexes");
   const std::int64_t least = l.integer("min_gram_length", 1), most = l.integer("max_gram_length", 1), skips = l.integer("max_skip_count", 0);
+  l.expect(skips >= 0 && skips <= (1 << 10), "attribute max_skip_count: expected 0 to {}, found {}", 1 << 10, skips);
+  l.expect(starts.size() <= (1 << 10), "attribute ngram_counts: expected at most {}, found {}", 1 << 10, starts.size());
   const std::string mode = l.text("mode", "TF");
   l.expect(mode == "TF" || mode == "IDF" || mode == "TFIDF", "attribute mode: expected TF, IDF or TFIDF, found {}", mode);
   Operand x = l.cast(l.in(0), DType::i64);

@@ -113,7 +113,8 @@ void lower_lrn(Lowering& l) {
   const std::int64_t size = l.integer("size", 1), before = (size - 1) / 2;
   const double alpha = l.number("alpha", 1e-4), beta = l.number("beta", 0.75), bias = l.number("bias", 1);
   const Dims dims = l.dims(x);
-  l.expect(dims.size() >= 2 && size >= 1, "expected a size of at least 1 and an operand [N, C, ..], found {} and {}", size, l.type(x).to_string());
+  l.expect(dims.size() >= 2 && size >= 1 && size <= (1 << 20), "expected a size of 1 to 2^20 and an operand [N, C, ..], found {} and {}", size,
+           l.type(x).to_string());
   const Operand squares = l.reshape(l.unary(OpKind::square, x), {dims[0], 1, dims[1], product({dims.begin() + 2, dims.end()})});
   const Operand mean = l.op(OpKind::average_pool, {squares},
                             {{"kernel", Ints{size, 1}}, {"strides", Ints{1, 1}}, {"pads", Ints{before, 0, size - 1 - before, 0}}, {"count_include_pad", true}});

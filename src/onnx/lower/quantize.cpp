@@ -106,6 +106,7 @@ Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operan
 Ints conv_pads(Lowering& l, Operand x, Operand w, const Ints& strides, const Ints& dilations) {
   const auto axes = static_cast<std::size_t>(l.rank(x) - 2);
   Ints pads = l.integers("pads", Ints(2 * axes));
+  l.expect(pads.size() == 2 * axes, "attribute pads: expected {}, found {}", 2 * axes, pads.size());
   const std::string automatic = l.text("auto_pad", "NOTSET");
   if (automatic == "NOTSET" || automatic == "VALID") return automatic == "VALID" ? Ints(2 * axes) : pads;
   for (std::size_t i = 0; i < axes; ++i) {
@@ -121,11 +122,14 @@ Ints conv_pads(Lowering& l, Operand x, Operand w, const Ints& strides, const Int
 
 /// The exact convolution of integers in i32.
 Operand integer_conv(Lowering& l, Operand x, Operand x_zero, Operand w, Operand w_zero) {
+  l.expect(l.rank(x) >= 3 && l.rank(w) == l.rank(x), "expected operands of equal dimensions, at least 3, found {} and {}", l.type(x).to_string(),
+           l.type(w).to_string());
   const auto axes = static_cast<std::size_t>(l.rank(x) - 2);
   const Ints strides = l.integers("strides", Ints(axes, 1)), dilations = l.integers("dilations", Ints(axes, 1));
   const std::int64_t group = l.integer("group", 1), channels = l.size(w, 1);
-  l.expect(l.rank(x) >= 3 && l.rank(w) == l.rank(x) && strides.size() == axes && dilations.size() == axes, "expected a weight of {} dimensions, found {}",
-           l.rank(x), l.type(w).to_string());
+  l.expect(strides.size() == axes && dilations.size() == axes, "expected {} strides and dilations, found {} and {}", axes, strides.size(), dilations.size());
+  for (const Ints* list : {&strides, &dilations})
+    for (const std::int64_t v : *list) l.expect(v >= 1 && v <= (1 << 20), "strides and dilations: expected 1 to {}, found {}", 1 << 20, v);
   if (w_zero && l.rank(w_zero) == 1) {
     Dims per_channel(l.dims(w).size(), 1);
     per_channel[0] = l.dim(w_zero, 0);
@@ -134,8 +138,7 @@ Operand integer_conv(Lowering& l, Operand x, Operand x_zero, Operand w, Operand 
   const Attributes attributes{{"strides", strides}, {"dilations", dilations}, {"pads", conv_pads(l, x, w, strides, dilations)}, {"group", group}};
   x = centered(l, x, x_zero);
   w = centered(l, w, w_zero);
-  std::int64_t taps = 1;
-  for (std::size_t i = 0; i < axes; ++i) taps *= l.size(w, static_cast<int>(i) + 2);
+  const std::int64_t taps = l.constant(product({l.dims(w).begin() + 2, l.dims(w).end()}));
   if (taps > exact_terms) l.unsupported("integer kernels of more than {} elements are not supported", exact_terms);
   const std::int64_t most = exact_terms / std::max<std::int64_t>(1, taps);
   if (channels <= most) return whole(l, l.op(OpKind::conv, {x, w}, attributes));

@@ -1,0 +1,145 @@
+// What is known while a model is imported: elements of constants, and integers that depend on sizes.
+#include <algorithm>
+
+#include "base/buffer.hpp"
+#include "onnx/importer.hpp"
+#include "op/operator.hpp"
+#include "op/reference.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
+constexpr double most_operations = 1e8;        ///< of such an operator
+constexpr int deepest_expression = 200;
+
+std::int64_t elements_of(const TensorType& type) {
+  for (const Dim& d : type.dims)
+    if (!d.is_constant()) return -1;
+  return type.elements().constant();
+}
+
+/// Elements of an integer tensor as dimensions.
+Dims dims_of(const TensorData& data) {
+  const std::int64_t count = elements_of(data.type());
+  TensorView view(const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {}));
+  Dims dims;
+  for (std::int64_t i = 0; i < count; ++i) dims.push_back(load_integer(view, i));
+  return dims;
+}
+
+Slot slot_of(const TensorType& type, Dims elements) {
+  Slot slot{.name = {}, .type = type, .data = {}, .symbolic = {}};
+  if (!std::ranges::all_of(elements, &Dim::is_constant)) {
+    slot.symbolic = std::move(elements);
+    return slot;
+  }
+  OwnedTensor memory(type.dtype, cermet::bind(type.dims, {}));
+  for (std::size_t i = 0; i < elements.size(); ++i) store_integer(memory.view, static_cast<std::int64_t>(i), elements[i].constant());
+  slot.data.emplace(type, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
+  return slot;
+}
+
+/// The definition's result, on the CPU.
+std::vector<TensorData> evaluate(const Problem& problem, const std::vector<const TensorData*>& inputs) {
+  std::vector<TensorView> from, to;
+  std::vector<OwnedTensor> memory;
+  for (const TensorData* data : inputs)
+    from.push_back(data ? TensorView(const_cast<std::byte*>(data->bytes().data()), data->type().dtype, cermet::bind(data->type().dims, {})) : TensorView());
+  from.resize(problem.inputs.size());
+  for (const TensorType& type : problem.outputs) to.push_back(memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view);
+  definition(problem).reference({from, to, problem.attributes});
+  std::vector<TensorData> results;
+  for (std::size_t o = 0; o < to.size(); ++o)
+    results.emplace_back(problem.outputs[o], std::span(to[o].as<const std::byte>(), static_cast<std::size_t>(dense_bytes(to[o].dtype, to[o].shape))));
+  return results;
+}
+
+}  // namespace
+
+bool Importer::is_known(Operand x) const {
+  const Slot& s = state_.slots.at(static_cast<std::size_t>(x.slot));
+  return s.data || s.tensor || s.expression;
+}
+
+const TensorData& Importer::known(Operand x) {
+  Slot& s = slot(x);
+  if (s.symbolic) throw NeedsSizes{fmt::format("elements of '{}'", s.name)};
+  if (!is_known(x)) throw NeedsElements{x};
+  if (s.data) return *s.data;
+  if (s.tensor) return s.data.emplace(s.tensor->data());
+  const std::shared_ptr<const ConstantExpression> e = s.expression;
+  std::vector<const TensorData*> inputs;
+  std::vector<std::optional<TensorType>> types;
+  for (const ValueId id : e->inputs) {
+    const Operand operand{id.index};
+    inputs.push_back(operand ? &known(operand) : nullptr);
+    types.push_back(operand ? std::optional(inputs.back()->type()) : std::nullopt);
+  }
+  const Problem problem = make_problem(definition(e->op), std::move(types), e->attributes);
+  return slot(x).data.emplace(evaluate(problem, inputs).at(static_cast<std::size_t>(e->output)));
+}
+
+std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
+  const bool constant = std::ranges::all_of(inputs, [&](Operand x) { return !x || is_known(x); });
+  if (!constant) {
+    std::vector<std::pair<TensorType, Dims>> operands;
+    bool any = false;
+    for (const Operand x : inputs) {
+      if (!x) return {};
+      const Slot& s = slot(x);
+      any = any || s.symbolic;
+      if (s.symbolic) operands.emplace_back(s.type, *s.symbolic);
+      else if (is_known(x) && (is_integer(s.type.dtype) || s.type.dtype == DType::boolean) && elements_of(s.type) <= 64)
+        operands.emplace_back(s.type, dims_of(known(x)));
+      else return {};
+    }
+    if (!any) return {};
+    const auto results = shape_arithmetic(kind, operands, attributes, ranges_);
+    if (!results) return {};
+    std::vector<Operand> made;
+    for (const auto& [type, elements] : *results) made.push_back(add(slot_of(type, elements)));
+    return made;
+  }
+  const OpDefinition& op = definition(kind);
+  std::vector<std::optional<TensorType>> types;
+  for (const Operand x : inputs) types.push_back(x ? std::optional(slot(x).type) : std::nullopt);
+  const Problem problem = make_problem(op, std::move(types), attributes);
+  std::int64_t elements = 0;
+  const auto count = [&](const TensorType& type) { elements += std::min(elements_of(type), most_folded + 1); };
+  for (const Operand x : inputs)
+    if (x) count(slot(x).type);
+  for (const TensorType& type : problem.outputs) {
+    if (elements_of(type) < 0) return {};
+    count(type);
+  }
+  std::vector<Operand> made;
+  if (elements <= most_folded && cost_of(problem).operations <= most_operations) {
+    std::vector<const TensorData*> data;
+    for (const Operand x : inputs)
+      if (x) known(x);  // before any address is taken
+    for (const Operand x : inputs) data.push_back(x ? &known(x) : nullptr);
+    for (TensorData& result : evaluate(problem, data)) {
+      Slot s{.name = {}, .type = result.type(), .data = {}, .symbolic = {}};
+      s.data = std::move(result);
+      made.push_back(add(std::move(s)));
+    }
+    return made;
+  }
+  int depth = 0;
+  for (const Operand x : inputs)
+    if (x) depth = std::max(depth, slot(x).expression ? slot(x).depth + 1 : 0);
+  for (const TensorType& type : problem.outputs) make_room(type);
+  if (depth > deepest_expression) return {};
+  for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
+    ConstantExpression e{kind, {}, attributes, static_cast<std::int32_t>(o)};
+    for (const Operand x : inputs) e.inputs.push_back({x.slot});
+    Slot s{.name = {}, .type = problem.outputs[o], .data = {}, .symbolic = {}};
+    s.expression = std::make_shared<const ConstantExpression>(std::move(e));
+    s.depth = depth;
+    made.push_back(add(std::move(s)));
+  }
+  return made;
+}
+
+}  // namespace cermet::onnx

@@ -1,0 +1,37 @@
+// What a file that means harm may not take: time and memory out of proportion to what it holds.
+#include <algorithm>
+
+#include "onnx/importer.hpp"
+
+namespace cermet::onnx {
+namespace {
+
+constexpr std::int64_t most_spent = 100'000;
+constexpr std::int64_t most_made = std::int64_t{1} << 27;  ///< bytes of constants computed of others, beyond four times what the file has
+constexpr double most_amplified = 4096;                    ///< times what a model is given, beyond a GiB, that a result may take
+constexpr double least_refused = 1u << 30;
+
+}  // namespace
+
+/// A small file may say what takes forever: functions that call functions, loops within loops.
+void Importer::spend() {
+  if (++state_.spent > most_spent) fail(Status::unsupported, "expected at most {} operators with all iterations and calls, found more", most_spent);
+}
+
+/// The same of memory: a constant that is expanded to any size.
+void Importer::make_room(const TensorType& type) {
+  const std::int64_t bytes = type.bytes().constant(), most = most_made + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
+  if (bytes > most - state_.made_bytes)
+    fail(Status::unsupported, "expected at most {} bytes of constants that are computed of others, found {} more than {}", most, bytes, state_.made_bytes);
+  state_.made_bytes += bytes;
+}
+
+/// And of what is computed when the model runs: an input of one element that is repeated 2^32 times.
+void Importer::check_result(const TensorType& type) const {
+  const auto bytes = static_cast<double>(type.bytes().value(greatest_));
+  if (bytes > least_refused + most_amplified * state_.given_bytes)
+    fail(Status::unsupported, "expected results that take at most {} times what the model is given ({} bytes), found {}", most_amplified, state_.given_bytes,
+         type.to_string());
+}
+
+}  // namespace cermet::onnx
