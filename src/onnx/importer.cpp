@@ -1,13 +1,9 @@
 #include "onnx/importer.hpp"
 
 #include <algorithm>
-#include <unordered_set>
-
-#include "base/buffer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
 
 namespace cermet::onnx {
+
 const std::string& WeightTable::name_of(const Tensor& tensor) {
   const auto [at, is_new] = names_.try_emplace(&tensor);
   if (is_new) {

@@ -218,7 +218,7 @@ TEST(Import, RefusesGiantSizesBeforeMemoryIsTaken) {
   EXPECT_NE(text_of_giant("Tile", ints("s", {large})).find("expected results that take at most 4096 times"), std::string::npos);
   EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0})).find("expected results that take at most 4096 times"), std::string::npos);
   EXPECT_EQ(text_of_giant("ConstantOfShape", ints("s", {large})),
-            "node 'y' (ConstantOfShape): expected at most 1073741856 bytes of constants that are computed of others, found 17179869184 more than 0");
+            "node 'y' (ConstantOfShape): expected at most 134217760 bytes of constants that are computed of others, found 17179869184 more than 0");
   EXPECT_EQ(text_of_giant("Pad", ints("s", {std::int64_t{1} << 62, 0})),
             "node 'y' (Pad): pads: expected numbers up to 1099511627776, found 4611686018427387904");
   EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0}), {attribute("mode", std::string("wrap"))}).find("expected a list of at most 4194304 elements"),

@@ -66,7 +66,7 @@ std::string unavailable_reason() {
   }
 }
 
-TensorMap window_map(const Device& device, const WindowMapShape& shape) { return device.computes() ? plugin().window_map(shape) : TensorMap{}; }
+TensorMap window_map(const Device& device, const WindowMapShape& shape) { return device.computes() ? plugin().window_map(device, shape) : TensorMap{}; }
 
 const std::string& blas_problem() {
   static const std::string problem = unavailable_reason().empty() ? plugin().blas_problem() : "";

@@ -23,7 +23,7 @@ struct PluginInterface {
   int (*device_count)();
   /// Why cuBLASLt cannot be called; empty where it can. Opens it.
   std::string (*blas_problem)();
-  TensorMap (*window_map)(const WindowMapShape& shape);
+  TensorMap (*window_map)(const Device& device, const WindowMapShape& shape);
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.

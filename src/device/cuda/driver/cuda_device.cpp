@@ -184,7 +184,9 @@ std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
 
 std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }
 
-TensorMap encode_windows(const WindowMapShape& shape) {
+TensorMap encode_windows(const Device& device, const WindowMapShape& shape) {
+  CERMET_ASSERT(device.kind() == DeviceKind::cuda);
+  const CurrentContext current(static_cast<const CudaDevice&>(device).context()->handle());
   CUtensorMap map{};
   const auto element = static_cast<std::int64_t>(size_of(shape.dtype));
   const auto bytes = [&](std::int64_t elements) { return static_cast<cuuint64_t>(elements * element); };
