@@ -20,7 +20,8 @@ void expect_taken_and_compiled(const std::vector<NamedRegion>& regions, const Ta
     int taken = 0;
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
       const Decline decline = decline_of(*kernel, region);
-      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !kernel->name.ends_with(".plain")) << name << ", " << kernel->name << ": " << decline.value_or("takes it");
+      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !kernel->name.ends_with(".plain"))
+          << name << ", " << kernel->name << ": " << decline.value_or("takes it");
       if (decline) continue;
       ++taken;
       for (cuda::Program& program : kernel->programs(region))

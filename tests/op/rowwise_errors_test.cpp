@@ -83,10 +83,7 @@ TEST(Refusals, ActivationAndPosition) {
 TEST(Refusals, Quantization) {
   const TensorType x{f32, {4, 16}};
   const std::vector<Refusal> refusals{
-      {OpKind::quantize,
-       {x, TensorType{f32, {4}}},
-       {},
-       "quantize: operand 1 (scale): expected dimensions that broadcast to f32[4, 16], found f32[4]"},
+      {OpKind::quantize, {x, TensorType{f32, {4}}}, {}, "quantize: operand 1 (scale): expected dimensions that broadcast to f32[4, 16], found f32[4]"},
       {OpKind::dynamic_quant,
        {x},
        {{"range", "127.5"}, {"out_dtype", "f8_e4m3"}},
