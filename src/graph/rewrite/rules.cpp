@@ -147,6 +147,9 @@ std::vector<Rule> make_rules() {
       text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
                 [](const Match& m) { return m.attributes(1); }),
       text_rule(
+          "silu", strict, "s = sigmoid(x); y = mul(x, s) -> y = silu(x)", [](const Match& m) { return is_f32(m, "s"); },
+          [](const Match&) { return Attributes(); }),
+      text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
           is_dual, dual),
