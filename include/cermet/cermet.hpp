@@ -1,5 +1,5 @@
 // Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type cermet::error.
-// With onnx.hpp beside it, and the C headers below both, it is all that is installed.
+// It is one long file because an integrator copies or includes it whole: with onnx.hpp and the C headers below both, it is all that is installed.
 //
 //   cermet::tensor a({2, 3}, {1, 2, 3, 4, 5, 6}), b({3, 2}, {1, 0, 0, 1, 1, 1});
 //   auto f = cermet::get_op("matmul", {a, b});  // validates, infers, chooses a kernel

@@ -18,7 +18,7 @@ void check_sizes(Lowering& l, std::string_view what, const Ints& values, std::in
 }
 
 /// Strides, dilations and pads of windows over the spatial axes; auto_pad needs their sizes.
-Window window_of(Lowering& l, Operand x, Ints kernel, bool rounds_up = false) {
+Window window_of(Lowering& l, Operand x, Ints kernel) {
   const std::size_t spatial = kernel.size();
   l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2, l.type(x).to_string());
   Window w{std::move(kernel), l.integers("strides", Ints(spatial, 1)), l.integers("dilations", Ints(spatial, 1)), l.integers("pads", Ints(2 * spatial, 0))};
@@ -34,7 +34,6 @@ Window window_of(Lowering& l, Operand x, Ints kernel, bool rounds_up = false) {
   std::ranges::fill(w.pads, 0);
   if (mode == "VALID") return w;
   l.expect(mode == "SAME_UPPER" || mode == "SAME_LOWER", "attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {}", mode);
-  static_cast<void>(rounds_up);
   for (std::size_t a = 0; a < spatial; ++a) {
     const std::int64_t size = l.size(x, static_cast<int>(a) + 2), out = (size + w.strides[a] - 1) / w.strides[a];
     const std::int64_t total = std::max<std::int64_t>((out - 1) * w.strides[a] + (w.kernel[a] - 1) * w.dilations[a] + 1 - size, 0);
@@ -177,7 +176,6 @@ void lower_resize(Lowering& l) {
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto size = static_cast<double>(to[at(axes[i])]);
-      factor[at(axes[i])] = policy == "stretch" ? static_cast<double>(given[i]) / size : same;
       const double rounded = std::floor(size * same + 0.5);
       l.expect(policy == "stretch" || (rounded >= 0 && rounded < 0x1p40), "sizes: expected some with {}, found {}", policy, rounded);
       to[at(axes[i])] = policy == "stretch" ? given[i] : static_cast<std::int64_t>(rounded);
