@@ -30,6 +30,17 @@ endfunction()
 
 cermet_precompiled(hot ON "")
 cermet_precompiled(cold ON ${CERMET_COLD})
+
+# CPU kernels for one instruction set: Highway's operations and the compiler's intrinsics are the same for all files, so that they are parsed once.
+set(CERMET_KERNEL_HEADERS hot)
+if(CERMET_CPU_LEVEL)
+  set(CERMET_KERNEL_HEADERS kernel)
+  # AES and carry-less products are what Highway asks for beside the level; -Wno-uninitialized is for the intrinsics of GCC 12.
+  cermet_precompiled(kernel ON "-march=x86-64-v${CERMET_CPU_LEVEL};-maes;-mpclmul;-Wno-uninitialized" <hwy/foreach_target.h> <hwy/highway.h>
+    <hwy/contrib/math/math-inl.h>)
+  target_compile_definitions(cermet_precompiled_kernel PRIVATE HWY_COMPILE_ONLY_STATIC "${CERMET_HIGHWAY_TARGETS}")
+  target_link_libraries(cermet_precompiled_kernel PRIVATE hwy::hwy)
+endif()
 if(CERMET_TESTS)
   find_package(GTest REQUIRED)
   cermet_precompiled(test OFF ${CERMET_COLD} <gtest/gtest.h>)
