@@ -20,16 +20,18 @@ constexpr std::array<std::string_view, 5> names{"baseline", "avx2", "avx512", "a
 std::vector<Isa> detect() {
 #if CERMET_CPU_LEVEL == 4
   std::vector<Isa> found{Isa::avx512};
-  const bool is_there = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                        __builtin_cpu_supports("avx512vl");
+  const bool is_there =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (__builtin_cpu_supports("avx512vnni")) found.push_back(Isa::avx512_vnni);
 #else
   std::vector<Isa> found{Isa::avx2};
   const bool is_there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
   if (!is_there)
-    fail(Status::unsupported, "CPU kernels: expected a machine with {}, for which alone this build was made, found one without; "
-         "configure with CERMET_CPU_TARGETS=all for builds that move between machines", name_of(found.front()));
+    fail(Status::unsupported,
+         "CPU kernels: expected a machine with {}, for which alone this build was made, found one without; "
+         "configure with CERMET_CPU_TARGETS=all for builds that move between machines",
+         name_of(found.front()));
   if (found.back() == Isa::avx512_vnni && __builtin_cpu_supports("avx512bf16")) found.push_back(Isa::avx512_bf16);
   return found;
 }
@@ -59,7 +61,8 @@ Isa chosen_by_environment() {
     if (name_of(isa) == wanted) return isa;
   std::vector<std::string_view> known{"best"};
   for (const Isa isa : supported_isas()) known.push_back(name_of(isa));
-  fail(Status::invalid_argument, "environment variable CERMET_CPU_ISA: expected one of {} on this machine and of this build, found '{}'", fmt::join(known, ", "), wanted);
+  fail(Status::invalid_argument, "environment variable CERMET_CPU_ISA: expected one of {} on this machine and of this build, found '{}'",
+       fmt::join(known, ", "), wanted);
 }
 
 }  // namespace
