@@ -15,6 +15,7 @@ if(CERMET_SANITIZE)
   target_link_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE})
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/CpuTargets.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/Precompiled.cmake)
 
 # cermet_batches(RESULT BATCH ROOT FILES...): units that include BATCH files below ROOT each, which compiles them in two thirds of the time: what they have

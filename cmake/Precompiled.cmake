@@ -3,6 +3,8 @@
 
 # Code that runs once per process or per model need not be optimised hard: -O1 compiles in two thirds of the time of -O3.
 set(CERMET_COLD $<$<CONFIG:Release>:-O1>)
+# Definitions of operators and what describes kernels: tables that are made once, which -Og compiles in two thirds of the time of -O1.
+set(CERMET_TABLES $<$<CONFIG:Release>:-Og>)
 
 set(standard_headers <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric>
   <optional> <random> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
@@ -30,6 +32,18 @@ endfunction()
 
 cermet_precompiled(hot ON "")
 cermet_precompiled(cold ON ${CERMET_COLD})
+cermet_precompiled(tables ON ${CERMET_TABLES})
+
+# CPU kernels for one instruction set: Highway's operations and the compiler's intrinsics are the same for all files, so that they are parsed once.
+set(CERMET_KERNEL_HEADERS hot)
+if(CERMET_CPU_LEVEL)
+  set(CERMET_KERNEL_HEADERS kernel)
+  # AES and carry-less products are what Highway asks for beside the level; -Wno-uninitialized is for the intrinsics of GCC 12.
+  cermet_precompiled(kernel ON "-march=x86-64-v${CERMET_CPU_LEVEL};-maes;-mpclmul;-Wno-uninitialized" <hwy/foreach_target.h> <hwy/highway.h>
+    <hwy/contrib/math/math-inl.h>)
+  target_compile_definitions(cermet_precompiled_kernel PRIVATE HWY_COMPILE_ONLY_STATIC "${CERMET_HIGHWAY_TARGETS}")
+  target_link_libraries(cermet_precompiled_kernel PRIVATE hwy::hwy)
+endif()
 if(CERMET_TESTS)
   find_package(GTest REQUIRED)
   cermet_precompiled(test OFF ${CERMET_COLD} <gtest/gtest.h>)
