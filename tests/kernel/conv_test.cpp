@@ -17,10 +17,8 @@ struct Shapes {
 };
 
 const Shapes shapes[] = {
-    {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1},
-    {{1, 17, 14, 32}, {45, 32, 3, 3}, {1, 17, 14, 45}, 1},
-    {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
-    {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2},
+    {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1}, {{1, 17, 14, 32}, {45, 32, 3, 3}, {1, 17, 14, 45}, 1}, {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
+    {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2}, {{1, 2, 19, 84}, {84, 1, 3, 3}, {1, 2, 19, 84}, 84},
 };
 
 /// conv, then the nodes that `follow` adds to it; against the references, and where edges are strict to the bit against the kernels one after another.
@@ -46,6 +44,17 @@ TEST(Conv, BoundsAfterIt) {
         for (const DType dtype : {DType::f32, DType::f16})
           if (dtype == DType::f32 || s.weight[1] != Dim(1))
             expect_conforms(s, dtype, rounding, {}, [&](RegionBuilder& b, Value conv) { b.result(b.add(bounds, {conv})); });
+}
+
+TEST(Conv, FunctionAfterIt) {
+  for (const Shapes& s : shapes)
+    for (const OpKind function : {OpKind::silu, OpKind::gelu, OpKind::sigmoid, OpKind::leaky_relu})
+      for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+        expect_conforms(s, DType::f32, rounding, {}, [&](RegionBuilder& b, Value conv) { b.result(b.add(function, {conv})); });
+        expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {
+          b.result(b.add(function, {b.add(OpKind::add, {b.operand({DType::f32, s.y}), conv})}));
+        });
+      }
 }
 
 TEST(Conv, ResidualAfterIt) {

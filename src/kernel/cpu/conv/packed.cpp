@@ -85,21 +85,22 @@ struct Launch {
   /// All sums of some blocks and the columns of a panel, and their store.
   void multiply(const Block* blocks, int count, std::int64_t step, const PanelPart& part) const {
     alignas(64) Tile tiles[group_blocks];
-    const bool clamps = store.clamps() && part.first == part.panel * panel_columns;
+    const bool takes_sums = store.takes_sums() && part.first == part.panel * panel_columns;
     const float* panel = weight + part.panel * panel_floats;
     for (std::int64_t begin = 0, end = 0; begin < run_count || begin == 0; begin = end) {
       std::int64_t steps = 0;
       while (end < run_count && (steps == 0 || steps + runs[end].length <= slice_steps)) steps += runs[end++].length;
-      const bool stores = clamps && end == run_count;
+      const bool stores = takes_sums && end == run_count;
       for (int b = 0; b < count; ++b) {
         const TapRows rows{blocks[b].first + part.group * group_channels, step, runs + begin, end - begin, part.last - part.panel * panel_columns, begin == 0};
         const TapStore at = stores ? store.store_at(blocks[b].place, part.first) : TapStore{};
         products.multiply[blocks[b].rows - 1](rows, panel, tiles[b], stores ? &at : nullptr);
+        if (stores) store.finish(at, blocks[b].rows, part.last - part.first);
       }
       panel += steps * panel_columns;
       if (end == run_count) break;
     }
-    if (clamps) return;
+    if (takes_sums) return;
     for (int b = 0; b < count; ++b) store(tiles[b], part.panel * panel_columns, {blocks[b].place, blocks[b].rows, part.first, part.last - part.first});
   }
 

@@ -116,8 +116,13 @@ struct Launch {
     for (std::int64_t r = 0; r < rows; ++r) {
       const float* const line = results + r * winograd_places * panel_columns;
       const std::int64_t place = (p.sample * out.dims[3] + p.row + r) * out.dims[4] + p.column;
-      if (store.clamps()) products.store(line, static_cast<int>(count), store.store_at(place, first), width);
-      else store(line, first, {place, count, first, width});
+      if (!store.takes_sums()) {
+        store(line, first, {place, count, first, width});
+        continue;
+      }
+      const TapStore at = store.store_at(place, first);
+      products.store(line, static_cast<int>(count), at, width);
+      store.finish(at, count, width);
     }
   }
 };
