@@ -35,6 +35,12 @@ class Broadcast {
   /// Pieces that together are worth handing to a thread.
   std::int64_t grain() const { return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, std::min(length_, piece_))); }
 
+  /// Whether rows are pieces that are evenly apart, and none repeats an element: a and b may be read, and y written, as tiles.
+  bool is_tile() const { return pieces_per_row_ == 1 && lead_.rank() == 1 && step_[0] == 1 && step_[1] == 1; }
+  /// Elements from one row of an operand to the next.
+  std::int64_t row_step(std::size_t o) const { return step_bytes_[o][0] / static_cast<std::int64_t>(size_of(views_[o]->dtype)); }
+  std::int64_t length() const { return length_; }
+
   /// Calls body(a, b, y, first, n) for pieces [begin, end): elements [first, first + n) of one row of each.
   template <class Body>
   void for_pieces(std::int64_t begin, std::int64_t end, Body&& body) const {

@@ -152,6 +152,15 @@ void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Point
   });
 }
 
+/// Rows [begin, end) of float32, as one tile.
+void real_rows(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+  const auto step = [&](std::size_t o) { return static_cast<std::size_t>(broadcast.row_step(o)); };
+  const auto row = [&](const TensorView& view, std::size_t o) { return view.as<float>() + begin * broadcast.row_step(o); };
+  const TileOperand operands[] = {{row(args.inputs[0], 0), step(0), 1}, {row(args.inputs[args.has(1) ? 1 : 0], 1), step(1), 1}};
+  op.functions.real(operands, {row(args.outputs[0], 2), step(2), static_cast<std::size_t>(end - begin), static_cast<std::size_t>(broadcast.length())},
+                    op.parameters);
+}
+
 template <class T>
 void read_integers(const BroadcastOperand& operand, std::size_t first, std::size_t n, std::int64_t* to) {
   const T* from = reinterpret_cast<const T*>(operand.data) + (operand.step != 0 ? first : 0);
@@ -189,6 +198,10 @@ void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
   const Pointwise op{find_pointwise_functions(kind), {parameters[0], parameters[1]}};
   const Broadcast broadcast(args.inputs[0], args.has(1) ? args.inputs[1] : args.inputs[0], args.outputs[0], tile_size);
   const bool real_operands = dtypes::real.contains(args.inputs[0].dtype);
+  const auto is_float = [&](const TensorView& view) { return view.dtype == DType::f32; };
+  if (broadcast.is_tile() && std::ranges::all_of(args.inputs, is_float) && is_float(args.outputs[0]))
+    return args.pool->parallel_for(broadcast.pieces(), broadcast.grain(),
+                                   [&](std::int64_t begin, std::int64_t end) { real_rows(args, broadcast, op, begin, end); });
   args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
     if (real_operands) real_pieces(args, broadcast, op, begin, end);
     else integer_pieces(args, broadcast, op, begin, end);
