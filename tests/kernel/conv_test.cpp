@@ -72,6 +72,33 @@ TEST(Conv, ResidualAfterIt) {
     }
 }
 
+/// Elementwise nodes before a convolution of single pixels: where a kernel takes both, it gives what they give one after the other.
+TEST(Conv, ElementwiseBeforeIt) {
+  struct Sizes {
+    std::int64_t samples, rows, columns, channels, outputs, stride;
+  };
+  for (const Sizes& s : {Sizes{1, 7, 9, 20, 45, 1}, {2, 7, 7, 48, 33, 1}, {3, 5, 1, 16, 64, 1}, {2, 9, 8, 24, 40, 2}, {1, 40, 50, 256, 24, 1}})
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast})
+      for (const int form : {0, 1, 2, 3}) {
+        RegionBuilder b(rounding);
+        const Dims x{s.samples, s.rows, s.columns, s.channels};
+        std::vector<Fill> fills{normal(), uniform(0, 1)};
+        Value before = b.operand({DType::f32, x});
+        if (form == 0) before = b.add(OpKind::mul, {before, b.operand({DType::f32, {s.samples, 1, 1, s.channels}})});
+        if (form == 1) before = b.add(OpKind::relu, {b.add(OpKind::mul, {before, b.operand({DType::f32, {s.channels}})})});
+        if (form == 2) before = b.add(OpKind::add, {before, b.operand({DType::f32, x})});
+        if (form == 3) before = b.add(OpKind::relu, {before}), fills.pop_back();
+        const Value weight = b.operand({DType::f32, {s.outputs, s.channels, 1, 1}}), bias = b.operand({DType::f32, {s.outputs}});
+        const Value conv = b.add(OpKind::conv, {before, weight, bias}, {{"layout", "nhwc"}, {"strides", Ints{s.stride, s.stride}}});
+        b.result(b.add(OpKind::silu, {conv}));
+        b.anchor(conv);
+        Region region = b.build();
+        region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+        fills.push_back(normal(0.2)), fills.push_back(normal());
+        expect_region_conforms(region, fills, 1, 4 + 0.25 * static_cast<double>(s.channels));
+      }
+}
+
 TEST(Conv, TakesAnySizeUpToTheMaximum) {
   const OpDefinition& op = definition(OpKind::conv);
   ThreadPool pool(2);

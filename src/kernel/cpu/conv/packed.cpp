@@ -26,12 +26,14 @@ constexpr std::int64_t cached_floats = (256 << 10) / float_bytes;
 struct Plan {
   ConvGeometry geometry;
   AnchorOperands operands;
+  ConvPrologue prologue;
   ConvStore store;
   bool prepacked;
 
   explicit Plan(const Region& region)
       : geometry(conv_geometry(region.problem())),
         operands(region),
+        prologue(region),
         store(region),
         prepacked(region.problem().is_constant(1) && region.problem().input(1).rank() > 3) {}
 };
@@ -134,7 +136,8 @@ struct Launch {
 };
 
 void conv_packed(const LaunchArgs& args, const Plan& plan) {
-  const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  const std::optional<ConvPrologueRun> prologue = plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
+  const TensorView x = prologue ? prologue->x() : plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   const ConvGeometry& g = plan.geometry;
   const Workspace parts(g, weight.type(), plan.prepacked);
@@ -148,7 +151,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::int64_t panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns;
   // A region meets all panels where they stay in the cache, so that one thread writes whole rows of y.
   const bool cached = panels.count() * panel_floats <= cached_floats;
-  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count());
+  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count(), prologue ? &*prologue : nullptr);
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.windows = windows,
                       .products = products,
@@ -178,7 +181,8 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
 
 Decline declines(const Region& region) {
   if (region.problem().attributes.text("layout") != "nhwc") return "the layout is nchw";
-  return ConvStore::declines(region);
+  if (Decline reason = ConvPrologue::declines(region)) return reason;
+  return ConvStore::declines_after(region);
 }
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {

@@ -62,6 +62,10 @@ ConvStore::ConvStore(const Region& region) {
 
 Decline ConvStore::declines(const Region& region) {
   if (region.anchor != 0) return fmt::format("{} comes before the convolution", region.nodes[0].problem.op->name);
+  return declines_after(region);
+}
+
+Decline ConvStore::declines_after(const Region& region) {
   const TileProgramOrReason made = product_epilogue(region);
   if (made.reason) return made.reason;
   if (made.program.results.size() != region.results.size()) return "a result does not come from the convolution";

@@ -28,6 +28,9 @@ struct ConvStore {
   std::size_t result = 0;  ///< one that is stored; all have its dimensions
 
   explicit ConvStore(const Region& region);
+  /// Why the nodes after the convolution do not run in its store.
+  static Decline declines_after(const Region& region);
+  /// The same, and that nothing may come before it.
   static Decline declines(const Region& region);
 };
 
