@@ -99,6 +99,25 @@ TEST(Conv, ElementwiseBeforeIt) {
       }
 }
 
+TEST(Conv, TransposeBeforeIt) {
+  for (const bool rows_only : {false, true})
+    for (const std::int64_t channels : {1, 3, 20})
+      for (const std::int64_t stride : {1, 2}) {
+        RegionBuilder b(Rounding::strict);
+        const Dims x = rows_only ? Dims{2, channels, 31} : Dims{2, channels, 13, 18};
+        const Dims weight = rows_only ? Dims{33, channels, 3} : Dims{33, channels, 3, 5};
+        const Value image = b.add(OpKind::transpose, {b.operand({DType::f32, x})}, {{"permutation", rows_only ? Ints{0, 2, 1} : Ints{0, 2, 3, 1}}});
+        const Value conv =
+            b.add(OpKind::conv, {image, b.operand({DType::f32, weight}), b.operand({DType::f32, {33}})},
+                  {{"layout", "nhwc"}, {"pads", rows_only ? Ints{1, 1} : Ints{1, 2, 1, 0}}, {"strides", rows_only ? Ints{stride} : Ints{stride, stride}}});
+        b.result(b.add(OpKind::relu, {conv}));
+        b.anchor(conv);
+        Region region = b.build();
+        region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+        expect_region_conforms(region, {normal(), normal(0.2), normal()}, 1, 80);
+      }
+}
+
 TEST(Conv, TakesAnySizeUpToTheMaximum) {
   const OpDefinition& op = definition(OpKind::conv);
   ThreadPool pool(2);

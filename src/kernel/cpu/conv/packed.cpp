@@ -137,7 +137,10 @@ struct Launch {
 
 void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::optional<ConvPrologueRun> prologue = plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
-  const TensorView x = prologue ? prologue->x() : plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  const TensorView x = prologue                   ? prologue->x()
+                       : plan.prologue.transposes ? plan.prologue.transposed(args)
+                                                  : plan.operands(args, 0),
+                   weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   const ConvGeometry& g = plan.geometry;
   const Workspace parts(g, weight.type(), plan.prepacked);

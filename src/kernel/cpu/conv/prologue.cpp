@@ -52,6 +52,17 @@ TensorView part_of(const TensorView& whole, const PixelLine& line, bool merged, 
   return view;
 }
 
+/// Whether the only node before the anchor moves channels from the front to the back.
+bool puts_channels_last(const Region& region) {
+  if (region.anchor != 1 || region.nodes[0].problem.op->kind != OpKind::transpose) return false;
+  const Ints& permutation = region.nodes[0].problem.attributes.integers("permutation");
+  const auto rank = static_cast<std::int64_t>(permutation.size());
+  if (rank < 3 || permutation.front() != 0 || permutation.back() != 1) return false;
+  for (std::size_t axis = 1; axis + 1 < permutation.size(); ++axis)
+    if (permutation[axis] != static_cast<std::int64_t>(axis) + 1) return false;
+  return true;
+}
+
 }  // namespace
 
 Decline ConvPrologue::declines(const Region& region) {
@@ -59,9 +70,13 @@ Decline ConvPrologue::declines(const Region& region) {
   const auto count = static_cast<std::size_t>(region.anchor);
   const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before conv: {}", region.nodes[count - 1].problem.op->name, why); };
   const RegionNode& anchor = region.nodes[count];
-  const ConvGeometry g = conv_geometry(anchor.problem);
   if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1)
     return fails("the convolution reads it as more than x");
+  if (puts_channels_last(region)) {
+    if (region.problem().input(0).dtype != DType::f32) return fails("images of other types than float32 are copied by pixels");
+    return region.results.front().node == 0 || region.results.back().node == 0 ? fails("others read it, too") : std::nullopt;
+  }
+  const ConvGeometry g = conv_geometry(anchor.problem);
   if (g.taps() != 1) return fails("windows of several pixels would compute it again for each");
   if (g.before != ConvGeometry::Axes{} || g.after != ConvGeometry::Axes{}) return fails("the padding around x does not go through it");
   if (anchor.problem.input(0).dtype != DType::f32) return fails("it is copied as float32");
@@ -80,8 +95,18 @@ Decline ConvPrologue::declines(const Region& region) {
 ConvPrologue::ConvPrologue(const Region& region) {
   if (region.anchor == 0) return;
   PartBeforeAnchor part = part_before_anchor(region);
-  launch = kernel_without_workspace(part.region)->bind(part.region);
+  transposes = puts_channels_last(region);
+  if (!transposes) launch = kernel_without_workspace(part.region)->bind(part.region);
   operands = std::move(part.operands);
+}
+
+TensorView ConvPrologue::transposed(const LaunchArgs& args) const {
+  TensorView view = args.inputs[*operands.front()];
+  const std::int64_t channels = view.shape[1], step = view.strides[1];
+  const int last = view.shape.rank() - 1;
+  for (int axis = 1; axis < last; ++axis) view.shape[axis] = view.shape[axis + 1], view.strides[axis] = view.strides[axis + 1];
+  view.shape[last] = channels, view.strides[last] = step;
+  return view;
 }
 
 ConvPrologueRun::ConvPrologueRun(const ConvPrologue& prologue, const LaunchArgs& args) : prologue_(prologue) {

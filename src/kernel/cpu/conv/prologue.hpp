@@ -1,5 +1,5 @@
-// Elementwise operators before a convolution of single pixels, computed where its windows are copied: the gate of a squeeze-and-excitation block, the
-// activation before a convolution.
+// What comes before a convolution and is done where its windows are copied: elementwise operators before one of single pixels (the gate of a
+// squeeze-and-excitation block, an activation), or the transpose that puts an image's channels last.
 #pragma once
 
 #include <array>
@@ -22,9 +22,13 @@ struct ConvPrologue {
   Launcher launch;                                   ///< none where nothing comes before the convolution
   std::vector<std::optional<std::size_t>> operands;  ///< by operand of the nodes: which of the region
 
+  bool transposes = false;  ///< its operand has the channels in front, and there is nothing to compute
+
   ConvPrologue() = default;
   explicit ConvPrologue(const Region& region);
   static Decline declines(const Region& region);
+  /// The operand with the channels in front as x: its last dimension is not contiguous.
+  TensorView transposed(const LaunchArgs& args) const;
 };
 
 /// The same with the operands of a launch.

@@ -55,7 +55,7 @@ Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const Tensor
 /// Pixels that are multiplied one by one need no more than one axis. Samples stay apart where a prologue has operands of each.
 void Windows::merge_axes() {
   if (prologue_ && !prologue_->merges()) return;
-  if (g_.taps() != 1 || !is_one(g_.stride) || !is_zero(g_.before) || !is_zero(g_.after)) return;
+  if (g_.taps() != 1 || in_.strides[1] != 1 || !is_one(g_.stride) || !is_zero(g_.before) || !is_zero(g_.after)) return;
   const std::int64_t pixel = in_.strides[4];
   std::int64_t step = pixel * in_.dims[4];
   for (const std::size_t axis : {std::size_t{3}, std::size_t{2}, std::size_t{0}}) {
@@ -73,7 +73,7 @@ void Windows::merge_axes() {
 
 void Windows::plan_reads() {
   const std::int64_t step = g_.stride[2] * in_.strides[4] * float_bytes;
-  copies_ = prologue_ || x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) || step % way_bytes == 0;
+  copies_ = prologue_ || in_.strides[1] != 1 || x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) || step % way_bytes == 0;
   pixel_ = copies_ ? pixel_floats(g_, in_.channels()) : in_.channels();
   if (!copies_) tap_ = {g_.dilation[0] * in_.strides[2], g_.dilation[1] * in_.strides[3], g_.dilation[2] * in_.strides[4]};
 }
@@ -138,8 +138,16 @@ void Windows::copy_row(const WindowRegion& r, std::int64_t d, std::int64_t h, fl
     convert_(line + (first + from * step) * in_.strides[4] * bytes, reinterpret_cast<std::byte*>(to + at * pixel_), elements);
   };
   if (begin == end) return;
+  if (in_.strides[1] != 1) return gather(reinterpret_cast<const float*>(line) + (first + begin * step) * in_.strides[4], end - begin, to + begin * pixel_);
   if (step == 1 && pixel_ == channels && in_.strides[4] == channels) return read(begin, begin, (end - begin) * channels);
   for (std::int64_t i = begin; i < end; ++i) read(i, i, channels);
+}
+
+/// Pixels whose channels are apart in x.
+void Windows::gather(const float* from, std::int64_t count, float* to) const {
+  const std::int64_t step = source_step_[2] * in_.strides[4];
+  for (std::int64_t c = 0; c < in_.channels(); ++c)
+    for (std::int64_t i = 0; i < count; ++i) to[i * pixel_ + c] = from[c * in_.strides[1] + i * step];
 }
 
 std::int64_t Windows::list_runs(TapRun* runs) const {

@@ -52,6 +52,7 @@ class Windows {
   void plan_reads();
   void cut(int block_columns, int threads, std::int64_t panels);
   void copy_row(const WindowRegion& region, std::int64_t d, std::int64_t h, float* to) const;
+  void gather(const float* from, std::int64_t count, float* to) const;
   /// Entries along an axis that a copy of so many windows takes.
   std::int64_t copied(std::size_t axis, std::int64_t windows) const { return (windows - 1) * copy_stride_[axis] + g_.extent(axis); }
   std::int64_t copied_floats(std::int64_t rows, std::int64_t columns) const { return g_.kernel[0] * copied(1, rows) * copied(2, columns) * pixel_; }
