@@ -118,6 +118,21 @@ TEST(Conv, TransposeBeforeIt) {
       }
 }
 
+TEST(Conv, PoolAfterIt) {
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{16, 20}, {17, 13}, {14, 15}})
+    for (const OpKind function : {OpKind::relu, OpKind::silu}) {
+      RegionBuilder b(Rounding::strict);
+      const Value conv =
+          b.add(OpKind::conv, {b.operand({DType::f32, {2, rows, columns, 32}}), b.operand({DType::f32, {45, 32, 3, 3}}), b.operand({DType::f32, {45}})},
+                {{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}});
+      b.result(b.add(OpKind::max_pool, {b.add(function, {conv})}, {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"layout", "nhwc"}}));
+      b.anchor(conv);
+      Region region = b.build();
+      region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+      expect_region_conforms(region, {normal(), normal(0.2), normal()}, 1, 80);
+    }
+}
+
 TEST(Conv, TakesAnySizeUpToTheMaximum) {
   const OpDefinition& op = definition(OpKind::conv);
   ThreadPool pool(2);
