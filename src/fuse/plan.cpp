@@ -79,7 +79,7 @@ class Planner {
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
       const std::int32_t reader = first_reader(nodes);
-      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !is_elementwise(reader) || !may_move(nodes, reader)) break;
+      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader) || !may_move(nodes, reader)) break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
       if (larger.results.size() == 1 && kernels_.takes(larger.region)) best = std::move(larger);
@@ -88,6 +88,9 @@ class Planner {
     group = std::move(best);
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
+
+  /// Operators of one place each, and the pool that ends some convolutions.
+  bool may_follow(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::max_pool; }
 
   /// The first node outside that reads a result of one inside; -1 where there is none.
   std::int32_t first_reader(const std::vector<std::int32_t>& nodes) const {

@@ -17,10 +17,8 @@ struct Shapes {
 };
 
 const Shapes shapes[] = {
-    {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1},
-    {{1, 17, 14, 32}, {45, 32, 3, 3}, {1, 17, 14, 45}, 1},
-    {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
-    {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2},
+    {{2, 7, 9, 20}, {45, 20, 3, 3}, {2, 7, 9, 45}, 1}, {{1, 17, 14, 32}, {45, 32, 3, 3}, {1, 17, 14, 45}, 1}, {{1, 6, 5, 40}, {40, 1, 3, 3}, {1, 6, 5, 40}, 40},
+    {{1, 6, 5, 40}, {48, 20, 3, 3}, {1, 6, 5, 48}, 2}, {{1, 2, 19, 84}, {84, 1, 3, 3}, {1, 2, 19, 84}, 84},
 };
 
 /// conv, then the nodes that `follow` adds to it; against the references, and where edges are strict to the bit against the kernels one after another.
@@ -48,6 +46,17 @@ TEST(Conv, BoundsAfterIt) {
             expect_conforms(s, dtype, rounding, {}, [&](RegionBuilder& b, Value conv) { b.result(b.add(bounds, {conv})); });
 }
 
+TEST(Conv, FunctionAfterIt) {
+  for (const Shapes& s : shapes)
+    for (const OpKind function : {OpKind::silu, OpKind::gelu, OpKind::sigmoid, OpKind::leaky_relu})
+      for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+        expect_conforms(s, DType::f32, rounding, {}, [&](RegionBuilder& b, Value conv) { b.result(b.add(function, {conv})); });
+        expect_conforms(s, DType::f32, rounding, {normal()}, [&](RegionBuilder& b, Value conv) {
+          b.result(b.add(function, {b.add(OpKind::add, {b.operand({DType::f32, s.y}), conv})}));
+        });
+      }
+}
+
 TEST(Conv, ResidualAfterIt) {
   for (const Shapes& s : shapes)
     for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
@@ -60,6 +69,67 @@ TEST(Conv, ResidualAfterIt) {
       expect_conforms(s, DType::f32, rounding, {uniform(-1, 1)}, [&](RegionBuilder& b, Value conv) {
         b.result(b.add(OpKind::mul, {b.add(OpKind::silu, {conv}), b.operand({DType::f32, {s.y[3]}})}));
       });
+    }
+}
+
+/// Elementwise nodes before a convolution of single pixels: where a kernel takes both, it gives what they give one after the other.
+TEST(Conv, ElementwiseBeforeIt) {
+  struct Sizes {
+    std::int64_t samples, rows, columns, channels, outputs, stride;
+  };
+  for (const Sizes& s : {Sizes{1, 7, 9, 20, 45, 1}, {2, 7, 7, 48, 33, 1}, {3, 5, 1, 16, 64, 1}, {2, 9, 8, 24, 40, 2}, {1, 40, 50, 256, 24, 1}})
+    for (const Rounding rounding : {Rounding::strict, Rounding::fast})
+      for (const int form : {0, 1, 2, 3}) {
+        RegionBuilder b(rounding);
+        const Dims x{s.samples, s.rows, s.columns, s.channels};
+        std::vector<Fill> fills{normal(), uniform(0, 1)};
+        Value before = b.operand({DType::f32, x});
+        if (form == 0) before = b.add(OpKind::mul, {before, b.operand({DType::f32, {s.samples, 1, 1, s.channels}})});
+        if (form == 1) before = b.add(OpKind::relu, {b.add(OpKind::mul, {before, b.operand({DType::f32, {s.channels}})})});
+        if (form == 2) before = b.add(OpKind::add, {before, b.operand({DType::f32, x})});
+        if (form == 3) before = b.add(OpKind::relu, {before}), fills.pop_back();
+        const Value weight = b.operand({DType::f32, {s.outputs, s.channels, 1, 1}}), bias = b.operand({DType::f32, {s.outputs}});
+        const Value conv = b.add(OpKind::conv, {before, weight, bias}, {{"layout", "nhwc"}, {"strides", Ints{s.stride, s.stride}}});
+        b.result(b.add(OpKind::silu, {conv}));
+        b.anchor(conv);
+        Region region = b.build();
+        region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+        fills.push_back(normal(0.2)), fills.push_back(normal());
+        expect_region_conforms(region, fills, 1, 4 + 0.25 * static_cast<double>(s.channels));
+      }
+}
+
+TEST(Conv, TransposeBeforeIt) {
+  for (const bool rows_only : {false, true})
+    for (const std::int64_t channels : {1, 3, 20})
+      for (const std::int64_t stride : {1, 2}) {
+        RegionBuilder b(Rounding::strict);
+        const Dims x = rows_only ? Dims{2, channels, 31} : Dims{2, channels, 13, 18};
+        const Dims weight = rows_only ? Dims{33, channels, 3} : Dims{33, channels, 3, 5};
+        const Value image = b.add(OpKind::transpose, {b.operand({DType::f32, x})}, {{"permutation", rows_only ? Ints{0, 2, 1} : Ints{0, 2, 3, 1}}});
+        const Value conv =
+            b.add(OpKind::conv, {image, b.operand({DType::f32, weight}), b.operand({DType::f32, {33}})},
+                  {{"layout", "nhwc"}, {"pads", rows_only ? Ints{1, 1} : Ints{1, 2, 1, 0}}, {"strides", rows_only ? Ints{stride} : Ints{stride, stride}}});
+        b.result(b.add(OpKind::relu, {conv}));
+        b.anchor(conv);
+        Region region = b.build();
+        region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+        expect_region_conforms(region, {normal(), normal(0.2), normal()}, 1, 80);
+      }
+}
+
+TEST(Conv, PoolAfterIt) {
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{16, 20}, {17, 13}, {14, 15}})
+    for (const OpKind function : {OpKind::relu, OpKind::silu}) {
+      RegionBuilder b(Rounding::strict);
+      const Value conv =
+          b.add(OpKind::conv, {b.operand({DType::f32, {2, rows, columns, 32}}), b.operand({DType::f32, {45, 32, 3, 3}}), b.operand({DType::f32, {45}})},
+                {{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}});
+      b.result(b.add(OpKind::max_pool, {b.add(function, {conv})}, {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"layout", "nhwc"}}));
+      b.anchor(conv);
+      Region region = b.build();
+      region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+      expect_region_conforms(region, {normal(), normal(0.2), normal()}, 1, 80);
     }
 }
 

@@ -42,6 +42,27 @@ TEST(Epilogue, Activation) {
     }
 }
 
+TEST(Epilogue, ActivationOfABias) {
+  for (const OpKind activation : {OpKind::gelu, OpKind::gelu_tanh, OpKind::silu, OpKind::relu, OpKind::clip, OpKind::tanh})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      RegionBuilder b(Rounding::strict);
+      const Value product = b.add(OpKind::linear, {b.operand(type(dtype, {17, 33})), b.operand(type(dtype, {45, 33})), b.operand(type(dtype, {45}))});
+      const Value active = b.add(activation, {product});
+      b.result(active);
+      b.result(b.add(OpKind::mul, {active, b.operand(type(dtype, {17, 45}))}));
+      b.anchor(product);
+      Region both = b.build(), one = both;
+      one.results.pop_back();
+      one.nodes.pop_back();
+      one.operands.pop_back();
+      for (Region* region : {&both, &one}) {
+        make_constant(*region, {1});
+        std::vector<Fill> fills(region->operands.size(), normal());
+        expect_region_conforms(*region, fills, 2);
+      }
+    }
+}
+
 TEST(Epilogue, OfDualProducts) {
   for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
     RegionBuilder b(rounding);

@@ -1,5 +1,7 @@
 // The rules. A row reads "before -> after"; its side condition and the new node's attributes follow.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "graph/rewrite/replace.hpp"
 #include "op/quantization.hpp"
@@ -13,6 +15,25 @@ std::string dtype_of(const Match& m, const char* name) { return std::string(name
 /// Some attributes of a node of the pattern, under the same names.
 void copy_attributes(Attributes& to, const Attributes& from, std::span<const std::string_view> names) {
   for (const std::string_view name : names) to.set(name, *from.find(name));
+}
+
+Attributes no_attributes(const Match&) { return {}; }
+
+/// Whether a value is one float32 that the graph holds, and this number as float32 rounds it, give or take a step.
+bool is_number(const Match& m, const char* name, float number) {
+  const TensorData* const data = m.editor->value(m.at(name)).data();
+  float found = 0;
+  if (!data || data->type().dtype != DType::f32 || data->bytes().size() != sizeof found) return false;
+  std::memcpy(&found, data->bytes().data(), sizeof found);
+  return std::abs(found - number) <= number * 0x1p-23f;
+}
+/// Both forms of GELU as exporters write them out.
+bool is_gelu(const Match& m) {
+  return m.type("x") == m.type("y") && is_f32(m, "x") && is_number(m, "root", 1.41421356f) && is_number(m, "one", 1) && is_number(m, "half", 0.5f);
+}
+bool is_gelu_tanh(const Match& m) {
+  return m.type("x") == m.type("y") && is_f32(m, "x") && is_number(m, "root", 0.797884561f) && is_number(m, "cubic", 0.044715f) && is_number(m, "one", 1) &&
+         is_number(m, "half", 0.5f);
 }
 
 constexpr std::string_view norm_attributes[] = {"eps", "weight_offset"};
@@ -147,8 +168,13 @@ std::vector<Rule> make_rules() {
       text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
                 [](const Match& m) { return m.attributes(1); }),
       text_rule(
-          "silu", strict, "s = sigmoid(x); y = mul(x, s) -> y = silu(x)", [](const Match& m) { return is_f32(m, "s"); },
-          [](const Match&) { return Attributes(); }),
+          "silu", strict, "s = sigmoid(x); y = mul(x, s) -> y = silu(x)", [](const Match& m) { return is_f32(m, "s"); }, no_attributes),
+      text_rule("gelu", strict, "s = div(x, root); e = erf(s); a = add(e, one); m = mul(x, a); y = mul(m, half) -> y = gelu(x)", is_gelu, no_attributes),
+      text_rule(
+          "gelu-tanh", strict,
+          "h = mul(x, half); s = square(x); c = mul(s, x); k = mul(c, cubic); u = add(x, k); t = mul(u, root); w = tanh(t); a = add(w, one); y = mul(h, a)"
+          " -> y = gelu_tanh(x)",
+          is_gelu_tanh, no_attributes),
       text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",

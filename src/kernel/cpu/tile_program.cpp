@@ -42,6 +42,7 @@ TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args) : prog
     look_at(e, args.outputs[program.stores_[0].result].shape);
   }
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
+  ends_in_place_ = program.ends_in_store_ && args.outputs[program.stores_[0].result].is_dense();
 }
 
 void TileRun::look_at(std::size_t extra, const Shape& result) {
@@ -138,8 +139,14 @@ void TileRun::interpret(const TileOperand* inputs, const TilePlace& place) const
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
   for (const BoundTileProgram::Instruction& i : program_.instructions_) {
     const TileOperand operands[] = {values[i.operands[0]], values[i.operands[1]], values[i.operands[2]]};
-    i.function(operands, {slots[i.slot], step, static_cast<std::size_t>(place.rows), columns}, i.parameters.data());
+    TileTarget to{slots[i.slot], step, static_cast<std::size_t>(place.rows), columns};
+    if (ends_in_place_ && &i == &program_.instructions_.back()) {
+      to.data = reinterpret_cast<float*>(results_[0]->row(place.row)) + place.column;
+      to.row_step = static_cast<std::size_t>(results_[0]->length());
+    }
+    i.function(operands, to, i.parameters.data());
   }
+  if (ends_in_place_) return;
   for (std::size_t s = 0; s < program_.stores_.size(); ++s) {
     const BoundTileProgram::Store& store = program_.stores_[s];
     const TileOperand operands[] = {values[store.operands[0]], values[store.operands[1]]};

@@ -57,8 +57,9 @@ class BoundTileProgram {
   std::vector<Number> numbers_;
   std::vector<Instruction> instructions_;
   std::vector<Store> stores_;
-  bool only_stores_ = false;  ///< one result, which is an input
-  bool only_adds_ = false;    ///< one result: the first input and an extra, as a product with a bias
+  bool only_stores_ = false;    ///< one result, which is an input
+  bool only_adds_ = false;      ///< one result: the first input and an extra, as a product with a bias
+  bool ends_in_store_ = false;  ///< one result, of float32: what the last instruction makes
 };
 
 /// A program with the operands and results of one launch; the results have the same dimensions. Threads share it.
@@ -96,6 +97,7 @@ class TileRun {
   const BoundTileProgram& program_;
   std::array<ExtraView, BoundTileProgram::most_extras> extras_;
   std::array<std::optional<Rows>, BoundTileProgram::most_results> results_;
+  bool ends_in_place_ = false;  ///< the last instruction writes the result
 };
 
 }  // namespace cermet::cpu

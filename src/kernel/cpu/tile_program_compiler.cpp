@@ -40,6 +40,7 @@ class TileProgramCompiler {
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
     const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
     to.only_adds_ = one_store && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
+    to.ends_in_store_ = ends_in_store(to);
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
     if (to.numbers_.size() > BoundTileProgram::most_numbers) return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
     return std::nullopt;
@@ -91,6 +92,7 @@ class TileProgramCompiler {
     const TileSteps functions = tile_steps();
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       const Step& outer = program_.steps[s];
+      if (plan_function_of_sum(s)) continue;
       const Step* const inner = only(outer.b, OpKind::mul, outer.integer);
       if (!inner || fused_[static_cast<std::size_t>(outer.b.index)]) continue;
       if (outer.integer && outer.function == OpKind::sub) {
@@ -113,6 +115,28 @@ class TileProgramCompiler {
       keep_until(sum->a, program_.steps.size());
       keep_until(sum->b, program_.steps.size());
     }
+  }
+
+  /// An activation after a bias.
+  bool plan_function_of_sum(std::size_t s) {
+    const Step& outer = program_.steps[s];
+    if (outer.integer || outer.function == OpKind::cast || TileProgram::is_binary(outer)) return false;
+    const Step* const sum = only(outer.a, OpKind::add);
+    const TileFunction function = sum && !sum->fused_multiply ? pointwise_functions(outer.function).of_sum : nullptr;
+    if (!function) return false;
+    fused_[s] = Fused{function, {sum->a, sum->b, sum->b}};
+    skip(outer.a);
+    keep_until(sum->a, s);
+    keep_until(sum->b, s);
+    return true;
+  }
+
+  /// Whether the last instruction makes the only result, which is float32 and read by nothing else.
+  bool ends_in_store(const BoundTileProgram& to) const {
+    if (to.stores_.size() != 1 || to.instructions_.empty() || program_.results[0].dtype != DType::f32) return false;
+    const Source& value = program_.results[0].value;
+    return value.from == Source::From::step && !skipped_[static_cast<std::size_t>(value.index)] &&
+           static_cast<std::size_t>(value.index) + 1 == program_.steps.size();
   }
 
   std::uint8_t place(const Source& source) {

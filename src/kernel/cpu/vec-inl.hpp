@@ -89,6 +89,25 @@ HWY_INLINE void store_tail(Floats v, T* p, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];
 }
 
+/// v, or `low` where it is less; a NaN stays.
+HWY_INLINE Floats at_least(Floats v, Floats low) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::Max(low, v);  // the second operand is the result where either is NaN
+#else
+  return hn::IfThenElse(hn::Lt(v, low), low, v);
+#endif
+}
+/// v, or `high` where it is greater; a NaN stays.
+HWY_INLINE Floats at_most(Floats v, Floats high) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::Min(high, v);
+#else
+  return hn::IfThenElse(hn::Gt(v, high), high, v);
+#endif
+}
+/// v within [low, high]; a NaN stays.
+HWY_INLINE Floats clamp(Floats v, Floats low, Floats high) { return at_most(at_least(v, low), high); }
+
 HWY_INLINE float sum_lanes(Floats v) { return hn::GetLane(hn::SumOfLanes(FloatTag(), v)); }
 HWY_INLINE float max_lanes(Floats v) { return hn::GetLane(hn::MaxOfLanes(FloatTag(), v)); }
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/checked.hpp"
-#include "kernel/cpu/conv/clamp-inl.hpp"
 #include "kernel/cpu/conv/depthwise.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {

@@ -60,16 +60,29 @@ struct Launch {
     const std::int64_t place = row * out.dims[4], whole = out.dims[4];
     b.low = g.before[2], b.high = in.dims[4] + g.before[2], b.count = whole;
     const float* const from = x + line - g.before[2] * b.pixel;
-    if (store.clamps()) {
-      b.x = from + first, b.weight = weight + first, b.columns = last - first;
-      return multiply(b, store.store_at(place, first));
-    }
-    for (std::int64_t column = 0; column < whole; column += depthwise_places) {
+    const std::int64_t at_once = store.takes_sums() ? places_at_once(whole, last - first) : depthwise_places;
+    for (std::int64_t column = 0; column < whole; column += at_once) {
       const std::int64_t step = column * g.stride[2];
-      b.low = g.before[2] - step, b.high = in.dims[4] + g.before[2] - step, b.count = std::min<std::int64_t>(depthwise_places, whole - column);
-      for (std::int64_t c = first; c < last; c += panel_columns)
-        run_tile(b, from + step * b.pixel, place + column, std::min(c, last - least(last - first)), last);
+      b.low = g.before[2] - step, b.high = in.dims[4] + g.before[2] - step, b.count = std::min(at_once, whole - column);
+      if (store.takes_sums()) run_sums(b, from + step * b.pixel, place + column, first, last);
+      else
+        for (std::int64_t c = first; c < last; c += panel_columns)
+          run_tile(b, from + step * b.pixel, place + column, std::min(c, last - least(last - first)), last);
     }
+  }
+
+  /// Places of a row of `whole` whose results are stored before a function of them runs: those that stay in the first-level cache.
+  std::int64_t places_at_once(std::int64_t whole, std::int64_t channels) const {
+    constexpr std::int64_t most_results = 4096;
+    return store.has_function() ? round_up(std::max<std::int64_t>(1, most_results / channels), depthwise_places) : whole;
+  }
+
+  /// Channels [first, last), stored from registers.
+  void run_sums(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t first, std::int64_t last) const {
+    const TapStore at = store.store_at(place, first);
+    b.x = from + first, b.weight = weight + first, b.columns = last - first;
+    multiply(b, at);
+    store.finish(at, b.count, b.columns);
   }
 
   static std::int64_t least(std::int64_t channels) { return std::min(channels, panel_columns); }
@@ -102,13 +115,12 @@ void conv_depthwise(const LaunchArgs& args, const Plan& plan) {
   // Some channels of a row of places: a few items for each thread, of whole panels.
   const std::int64_t wanted = args.pool->size() == 1 ? 1 : 8 * args.pool->size(),
                      pieces = std::clamp<std::int64_t>(div_up(wanted, rows), 1, channels / panel_columns + 1);
-  const std::int64_t step = round_up(div_up(channels, pieces), panel_columns), used = div_up(channels, step);
-  const auto begin_of = [&](std::int64_t piece) { return std::min(piece * step, channels); };
+  // Pieces share no channel; the last one is wider where few would be left.
+  const std::int64_t step = round_up(div_up(channels, pieces), panel_columns),
+                     used = std::max<std::int64_t>(1, (channels + step - least_depthwise_channels) / step);
+  const auto begin_of = [&](std::int64_t piece) { return piece == used ? channels : piece * step; };
   args.pool->parallel_for(rows * used, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t item = begin; item < end; ++item) {
-      const std::int64_t first = begin_of(item % used), last = begin_of(item % used + 1);
-      launch.run(item / used, std::min(first, last - least_depthwise_channels), last);
-    }
+    for (std::int64_t item = begin; item < end; ++item) launch.run(item / used, begin_of(item % used), begin_of(item % used + 1));
   });
 }
 

@@ -26,12 +26,14 @@ constexpr std::int64_t cached_floats = (256 << 10) / float_bytes;
 struct Plan {
   ConvGeometry geometry;
   AnchorOperands operands;
+  ConvPrologue prologue;
   ConvStore store;
   bool prepacked;
 
   explicit Plan(const Region& region)
       : geometry(conv_geometry(region.problem())),
         operands(region),
+        prologue(region),
         store(region),
         prepacked(region.problem().is_constant(1) && region.problem().input(1).rank() > 3) {}
 };
@@ -85,21 +87,22 @@ struct Launch {
   /// All sums of some blocks and the columns of a panel, and their store.
   void multiply(const Block* blocks, int count, std::int64_t step, const PanelPart& part) const {
     alignas(64) Tile tiles[group_blocks];
-    const bool clamps = store.clamps() && part.first == part.panel * panel_columns;
+    const bool takes_sums = store.takes_sums() && part.first == part.panel * panel_columns;
     const float* panel = weight + part.panel * panel_floats;
     for (std::int64_t begin = 0, end = 0; begin < run_count || begin == 0; begin = end) {
       std::int64_t steps = 0;
       while (end < run_count && (steps == 0 || steps + runs[end].length <= slice_steps)) steps += runs[end++].length;
-      const bool stores = clamps && end == run_count;
+      const bool stores = takes_sums && end == run_count;
       for (int b = 0; b < count; ++b) {
         const TapRows rows{blocks[b].first + part.group * group_channels, step, runs + begin, end - begin, part.last - part.panel * panel_columns, begin == 0};
         const TapStore at = stores ? store.store_at(blocks[b].place, part.first) : TapStore{};
         products.multiply[blocks[b].rows - 1](rows, panel, tiles[b], stores ? &at : nullptr);
+        if (stores) store.finish(at, blocks[b].rows, part.last - part.first);
       }
       panel += steps * panel_columns;
       if (end == run_count) break;
     }
-    if (clamps) return;
+    if (takes_sums) return;
     for (int b = 0; b < count; ++b) store(tiles[b], part.panel * panel_columns, {blocks[b].place, blocks[b].rows, part.first, part.last - part.first});
   }
 
@@ -133,7 +136,11 @@ struct Launch {
 };
 
 void conv_packed(const LaunchArgs& args, const Plan& plan) {
-  const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  const std::optional<ConvPrologueRun> prologue = plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
+  const TensorView x = prologue                   ? prologue->x()
+                       : plan.prologue.transposes ? plan.prologue.transposed(args)
+                                                  : plan.operands(args, 0),
+                   weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   const ConvGeometry& g = plan.geometry;
   const Workspace parts(g, weight.type(), plan.prepacked);
@@ -147,7 +154,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::int64_t panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns;
   // A region meets all panels where they stay in the cache, so that one thread writes whole rows of y.
   const bool cached = panels.count() * panel_floats <= cached_floats;
-  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count());
+  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count(), prologue ? &*prologue : nullptr);
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.windows = windows,
                       .products = products,
@@ -177,7 +184,8 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
 
 Decline declines(const Region& region) {
   if (region.problem().attributes.text("layout") != "nhwc") return "the layout is nchw";
-  return ConvStore::declines(region);
+  if (Decline reason = ConvPrologue::declines(region)) return reason;
+  return ConvStore::declines_after(region);
 }
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {

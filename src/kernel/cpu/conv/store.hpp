@@ -1,6 +1,8 @@
-// How the results of a convolution are stored: by its tile program, or at once where the program is no more than bias, residual and bounds.
+// How the results of a convolution are stored: by its tile program, or from registers where the program is no more than bias, residual, and bounds or a
+// function.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "kernel/cpu/conv/taps.hpp"
@@ -8,22 +10,27 @@
 
 namespace cermet::cpu {
 
-/// A tile program of the form clamp(sum + bias + residual), all of float32.
-struct ClampProgram {
+/// A tile program of the form f(sum + bias + residual), all of float32, where f limits its operand or is any other function of one operand.
+struct SumProgram {
   std::optional<std::size_t> bias, residual;  ///< operands of the region
   float low, high;
+  TileFunction function = nullptr;  ///< in place of bounds, for the active instruction set
+  std::array<float, 2> parameters{};
 
   /// Nothing for a program of another form.
-  static std::optional<ClampProgram> of(const TileProgram& program);
+  static std::optional<SumProgram> of(const TileProgram& program);
 };
 
 /// What a convolution stores, known when its kernel is bound.
 struct ConvStore {
   BoundTileProgram program;
-  std::optional<ClampProgram> clamp;
+  std::optional<SumProgram> sum;
   std::size_t result = 0;  ///< one that is stored; all have its dimensions
 
   explicit ConvStore(const Region& region);
+  /// Why the nodes after the convolution do not run in its store.
+  static Decline declines_after(const Region& region);
+  /// The same, and that nothing may come before it.
   static Decline declines(const Region& region);
 };
 
@@ -31,17 +38,26 @@ struct ConvStore {
 class ConvStoreRun {
  public:
   ConvStoreRun(const ConvStore& store, const LaunchArgs& args);
-  /// Whether store_at() may be used.
-  bool clamps() const { return clamps_; }
+  /// Whether store_at() and finish() may be used in place of a tile.
+  bool takes_sums() const { return takes_sums_; }
   /// For results from (row, column) on.
   TapStore store_at(std::int64_t row, std::int64_t column) const;
+  /// Whether what store_at() stored is to be finished, while it is in a cache.
+  bool has_function() const { return store_.sum->function != nullptr; }
+  /// Applies the function to rows of results.
+  void finish(const TapStore& at, std::int64_t rows, std::int64_t columns) const {
+    if (store_.sum->function) apply(at, rows, columns);
+  }
   /// Stores columns [place.column, +place.columns) of a tile [rows][32] whose first column is `first_column`.
   void operator()(const float* tile, std::int64_t first_column, const TilePlace& place) const;
 
  private:
+  void apply(const TapStore& at, std::int64_t rows, std::int64_t columns) const;
+
+  const ConvStore& store_;
   TileRun run_;
   TapStore whole_{};
-  bool clamps_ = false;
+  bool takes_sums_ = false;
 };
 
 }  // namespace cermet::cpu

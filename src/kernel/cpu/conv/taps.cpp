@@ -10,9 +10,9 @@
 #include <array>
 #include <utility>
 
-#include "kernel/cpu/conv/clamp-inl.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checked.hpp"
 
@@ -32,8 +33,9 @@ std::int64_t Windows::copy_floats(const ConvGeometry& g, std::int64_t channels, 
 
 std::int64_t Windows::most_runs(const ConvGeometry& g, std::int64_t group_channels) { return g.taps() * div_up(group_channels, run_limit); }
 
-Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads, std::int64_t panels)
-    : g_(geometry), x_(x), in_(conv_tensor(x, true)), convert_(real_converter(x.dtype, DType::f32)) {
+Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads, std::int64_t panels,
+                 const ConvPrologueRun* prologue)
+    : g_(geometry), x_(x), in_(conv_tensor(x, true)), convert_(real_converter(x.dtype, DType::f32)), prologue_(prologue) {
   const ConvTensor out = conv_tensor(y, true);
   samples_ = out.dims[0], depths_ = out.dims[2], rows_ = out.dims[3], columns_ = out.dims[4];
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -50,24 +52,28 @@ Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const Tensor
   tap_ = {plane_, g_.dilation[1] * line_, g_.dilation[2] * pixel_};
 }
 
-/// Pixels that are multiplied one by one need no more than one axis.
+/// Pixels that are multiplied one by one need no more than one axis. Samples stay apart where a prologue has operands of each.
 void Windows::merge_axes() {
-  if (g_.taps() != 1 || !is_one(g_.stride) || !is_zero(g_.before) || !is_zero(g_.after)) return;
+  if (prologue_ && !prologue_->merges()) return;
+  if (g_.taps() != 1 || in_.strides[1] != 1 || !is_one(g_.stride) || !is_zero(g_.before) || !is_zero(g_.after)) return;
   const std::int64_t pixel = in_.strides[4];
   std::int64_t step = pixel * in_.dims[4];
   for (const std::size_t axis : {std::size_t{3}, std::size_t{2}, std::size_t{0}}) {
+    if (prologue_ && axis == 0) continue;
     if (in_.dims[axis] != 1 && in_.strides[axis] != step) return;
     step *= in_.dims[axis];
   }
-  columns_ *= samples_ * depths_ * rows_;
-  samples_ = depths_ = rows_ = 1;
-  in_.dims = {1, in_.dims[1], 1, 1, columns_};
-  in_.strides = {0, 1, 0, 0, pixel};
+  columns_ *= depths_ * rows_;
+  if (!prologue_) columns_ *= std::exchange(samples_, 1);
+  depths_ = rows_ = 1;
+  in_.strides = {samples_ == 1 ? 0 : in_.strides[0], 1, 0, 0, pixel};
+  in_.dims = {samples_, in_.dims[1], 1, 1, columns_};
+  merged_ = true;
 }
 
 void Windows::plan_reads() {
   const std::int64_t step = g_.stride[2] * in_.strides[4] * float_bytes;
-  copies_ = x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) || step % way_bytes == 0;
+  copies_ = prologue_ || in_.strides[1] != 1 || x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) || step % way_bytes == 0;
   pixel_ = copies_ ? pixel_floats(g_, in_.channels()) : in_.channels();
   if (!copies_) tap_ = {g_.dilation[0] * in_.strides[2], g_.dilation[1] * in_.strides[3], g_.dilation[2] * in_.strides[4]};
 }
@@ -125,14 +131,23 @@ void Windows::copy_row(const WindowRegion& r, std::int64_t d, std::int64_t h, fl
   const std::int64_t end = std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(in_.dims[4] - first, 0), step), begin, count);
   std::fill_n(to, begin * pixel_, 0.0f);
   std::fill_n(to + end * pixel_, (count - end) * pixel_, 0.0f);
+  if (prologue_) return (*prologue_)({r.sample, d, h, first + begin * step, step, end - begin}, merged_, to + begin * pixel_, pixel_);
   const auto bytes = static_cast<std::int64_t>(size_of(x_.dtype));
   const std::byte* const line = x_.as<const std::byte>() + (r.sample * in_.strides[0] + d * in_.strides[2] + h * in_.strides[3]) * bytes;
   const auto read = [&](std::int64_t from, std::int64_t at, std::int64_t elements) {
     convert_(line + (first + from * step) * in_.strides[4] * bytes, reinterpret_cast<std::byte*>(to + at * pixel_), elements);
   };
   if (begin == end) return;
+  if (in_.strides[1] != 1) return gather(reinterpret_cast<const float*>(line) + (first + begin * step) * in_.strides[4], end - begin, to + begin * pixel_);
   if (step == 1 && pixel_ == channels && in_.strides[4] == channels) return read(begin, begin, (end - begin) * channels);
   for (std::int64_t i = begin; i < end; ++i) read(i, i, channels);
+}
+
+/// Pixels whose channels are apart in x.
+void Windows::gather(const float* from, std::int64_t count, float* to) const {
+  const std::int64_t step = source_step_[2] * in_.strides[4];
+  for (std::int64_t c = 0; c < in_.channels(); ++c)
+    for (std::int64_t i = 0; i < count; ++i) to[i * pixel_ + c] = from[c * in_.strides[1] + i * step];
 }
 
 std::int64_t Windows::list_runs(TapRun* runs) const {

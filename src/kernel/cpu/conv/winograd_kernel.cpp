@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/checked.hpp"
-#include "kernel/cpu/conv/store.hpp"
+#include "kernel/cpu/conv/pooled_store.hpp"
 #include "kernel/cpu/conv/weights.hpp"
 #include "kernel/cpu/conv/winograd.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
@@ -25,9 +25,11 @@ constexpr std::int64_t least_tiles = 12, least_channels = 32;
 struct Plan {
   ConvGeometry geometry;
   AnchorOperands operands;
+  bool pools;
   ConvStore store;
 
-  explicit Plan(const Region& region) : geometry(conv_geometry(region.problem())), operands(region), store(region) {}
+  explicit Plan(const Region& region)
+      : geometry(conv_geometry(region.problem())), operands(region), pools(ends_with_pool(region)), store(pools ? without_pool(region) : region) {}
 };
 
 /// Tiles of results over all samples.
@@ -65,6 +67,7 @@ struct Launch {
   const float* weight;  ///< [panel][36][C][32]
   std::int64_t columns;
   const ConvStoreRun& store;
+  float* pooled;  ///< the results where pairs of rows and columns are pooled
   TapProducts products;
   WinogradTransforms transforms;
 
@@ -105,8 +108,28 @@ struct Launch {
     for (std::int64_t t = 0; t < count; ++t) {
       alignas(64) float results[winograd_places * winograd_places * panel_columns];
       transforms.output(sums + t * panel_columns, cut.item * panel_columns, results);
-      store_tile(results, place_of(first + begin + t), panel);
+      const Place place = place_of(first + begin + t);
+      if (pooled) pool_tile(results, place, panel);
+      else store_tile(results, place, panel);
     }
+  }
+
+  /// The maxima of the whole pairs of rows and columns of a tile.
+  void pool_tile(const float* results, const Place& p, std::int64_t panel) const {
+    const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, columns - first), pooled_rows = out.dims[3] / 2,
+                       pooled_columns = out.dims[4] / 2;
+    const std::int64_t rows = std::min<std::int64_t>(winograd_places / 2, pooled_rows - p.row / 2),
+                       count = std::min<std::int64_t>(winograd_places / 2, pooled_columns - p.column / 2);
+    alignas(64) float values[winograd_places * winograd_places * panel_columns];
+    TapStore at = store.store_at(0, first);
+    at.y = values, at.y_step = panel_columns;
+    products.store(results, winograd_places * winograd_places, at, width);
+    store.finish(at, winograd_places * winograd_places, width);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < count; ++c) {
+        const std::int64_t place = (p.sample * pooled_rows + p.row / 2 + r) * pooled_columns + p.column / 2 + c;
+        pool_results(values + (2 * r * winograd_places + 2 * c) * panel_columns, width, pooled + place * columns + first);
+      }
   }
 
   void store_tile(const float* results, const Place& p, std::int64_t panel) const {
@@ -116,8 +139,13 @@ struct Launch {
     for (std::int64_t r = 0; r < rows; ++r) {
       const float* const line = results + r * winograd_places * panel_columns;
       const std::int64_t place = (p.sample * out.dims[3] + p.row + r) * out.dims[4] + p.column;
-      if (store.clamps()) products.store(line, static_cast<int>(count), store.store_at(place, first), width);
-      else store(line, first, {place, count, first, width});
+      if (!store.takes_sums()) {
+        store(line, first, {place, count, first, width});
+        continue;
+      }
+      const TapStore at = store.store_at(place, first);
+      products.store(line, static_cast<int>(count), at, width);
+      store.finish(at, count, width);
     }
   }
 };
@@ -159,20 +187,24 @@ void run_together(const Launch& launch, const LaunchArgs& args, std::int64_t pan
 void conv_winograd(const LaunchArgs& args, const Plan& plan) {
   const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
-  const ConvTensor out = conv_tensor(y, true);
+  const ConvTensor in = conv_tensor(x, true);
+  ConvTensor out = conv_tensor(y, true);
+  if (plan.pools)
+    for (const std::size_t axis : {1, 2}) out.dims[axis + 2] = in.dims[axis + 2] + plan.geometry.before[axis] + plan.geometry.after[axis] - (winograd_taps - 1);
   const Tiles tiles(out);
   const std::int64_t panels = panel_count(weight.shape[0]);
   const Cut cut(tiles.count(), weight.shape[1], panels, args.pool->size());
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.g = plan.geometry,
                       .x = x.as<const float>(),
-                      .in = conv_tensor(x, true),
+                      .in = in,
                       .out = out,
                       .tiles = tiles,
                       .cut = cut,
                       .weight = weight.as<const float>(),
                       .columns = weight.shape[0],
                       .store = store,
+                      .pooled = plan.pools ? y.as<float>() : nullptr,
                       .products = tap_products(),
                       .transforms = winograd_transforms()};
   if (cut.local) run_local(launch, args, panels);
@@ -192,7 +224,7 @@ Decline declines(const Region& region) {
   if (p.size(1, 1) < least_channels || p.size(1, 0) < least_channels) return fmt::format("less than {} channels", least_channels);
   const TensorView y(nullptr, DType::f32, bind(p.outputs[0].dims, p.maximum));
   if (Tiles(conv_tensor(y, true)).count() < least_tiles) return fmt::format("less than {} tiles of 4 x 4 results", least_tiles);
-  return ConvStore::declines(region);
+  return ends_with_pool(region) ? declines_pool(region) : ConvStore::declines(region);
 }
 
 std::int64_t workspace(const Problem& p, int threads) {

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "kernel/cpu/gemm/bf16.hpp"
@@ -67,10 +68,34 @@ void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const Ro
   });
 }
 
+/// Weights that stay in the second-level cache beside a few packed blocks of rows.
+constexpr std::int64_t cached_weight_bytes = 640 << 10;
+
+/// Threads take a few blocks of rows each, pack them and meet all panels: what is packed stays in their cache, where all rows would not.
+template <class GroupBody>
+void for_cached_product(const TensorView& x, const TensorView& w, bool pairs, const LaunchArgs& args, const RowBlocks& blocks, const GroupBody& body) {
+  const Rows rows(x);
+  const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
+  std::atomic<std::int64_t> next{0};
+  args.pool->run([&](int thread) {
+    for (std::int64_t i = next.fetch_add(1); i < groups; i = next.fetch_add(1)) {
+      const BlockGroup group{blocks, i * group_blocks, std::min(group_blocks, blocks.count() - i * group_blocks)};
+      PackedProduct product = make_product(w, pairs, args.workspace, group.first(0));
+      product.packed_rows += thread * group_blocks * block_rows * product.row_bytes;
+      for (std::int64_t b = 0; b < group.count; ++b) pack_rows(rows, x.dtype, group.first(b), group.first(b + 1), pairs, product.packed(group.first(b)));
+      for (std::int64_t panel = 0; panel < panels; ++panel) body(product, group, panel);
+    }
+  });
+}
+
 /// Packs rows, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
 template <class GroupBody>
 void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
   const std::int64_t rows = Rows(args.outputs[binding.result]).count();
+  const bool cached = panel_count(w.shape[0]) * panel_bytes(w.dtype, w.shape[1]) * weights <= cached_weight_bytes;
+  if (cached && !binding.prologue && rows >= 8 * group_blocks * block_rows * args.pool->size() &&
+      group_blocks * block_rows * args.pool->size() <= packed_row_limit)
+    return for_cached_product(binding.operands(args, 0), w, pairs, args, {0, rows}, body);
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
     const PackedProduct product = make_product(w, pairs, args.workspace, first);

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/checked.hpp"
-#include "kernel/cpu/kernels.hpp"
+#include "kernel/cpu/before_anchor.hpp"
 #include "kernel/step_builder.hpp"
 
 namespace cermet::cpu {
@@ -14,53 +14,7 @@ constexpr std::size_t most_tensors = 12;
 
 std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(region.anchor); }
 
-/// The nodes before the anchor as a region: its first result is what the anchor reads.
-struct Part {
-  Region region;
-  std::vector<std::optional<std::size_t>> operands;  ///< of the whole region
-  std::vector<std::size_t> results;                  ///< of the whole region, after the first
-};
-
-Part before_anchor(const Region& region) {
-  Part part;
-  const std::size_t count = anchor_of(region);
-  const RegionInput& read = region.nodes[count].inputs[0];
-  if (count == 1) {  // in the schema's order
-    part.region = Region(region.nodes[0].problem);
-    for (std::size_t i = 0; i < region.nodes[0].problem.inputs.size(); ++i) part.operands.push_back(region.operand_of(0, i));
-  } else {
-    part.region.anchor = static_cast<std::int32_t>(count - 1);
-    part.region.nodes.assign(region.nodes.begin(), region.nodes.begin() + static_cast<std::ptrdiff_t>(count));
-    for (std::size_t n = 0; n < count; ++n)
-      for (std::size_t i = 0; i < part.region.nodes[n].inputs.size(); ++i) {
-        RegionInput& input = part.region.nodes[n].inputs[i];
-        if (input.from != RegionInput::From::outside) continue;
-        const auto known = std::ranges::find(part.operands, std::optional(static_cast<std::size_t>(input.index)));
-        const auto index = static_cast<std::size_t>(known - part.operands.begin());
-        if (known == part.operands.end()) {
-          part.operands.emplace_back(static_cast<std::size_t>(input.index));
-          part.region.operands.push_back({static_cast<std::int32_t>(n), static_cast<std::int32_t>(i)});
-        }
-        input = RegionInput::outside(index);
-      }
-  }
-  part.region.results = {{read.index, read.output}};
-  for (std::size_t r = 0; r < region.results.size(); ++r) {
-    if (region.results[r].node >= region.anchor) continue;
-    part.region.results.push_back(region.results[r]);
-    part.results.push_back(r);
-  }
-  return part;
-}
-
 bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
-
-/// The kernel for the nodes before the anchor, which must need no memory of its own; null where there is none.
-const Kernel* kernel_for(const Region& region) {
-  for (const Kernel* kernel : kernels_of(region.problem().op->kind))
-    if ((region.is_single() || kernel->fuses) && !kernel->declines(region) && kernel->workspace(region, 1) == 0) return kernel;
-  return nullptr;
-}
 
 Dim rows_of(const Region& region) { return region.problem().input(0).dims[0]; }
 
@@ -108,7 +62,7 @@ Decline Prologue::declines(const Region& region) {
   const std::size_t weight = first.op->kind == OpKind::add_rms_norm ? 2 : 1;
   for (std::size_t i = weight; !elementwise && i < first.inputs.size(); ++i)
     if (first.has(i) && first.input(i).rank() > 1) return fails("its weight covers several dimensions");
-  const Part part = before_anchor(region);
+  const PartBeforeAnchor part = part_before_anchor(region);
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
   for (std::size_t i = 0; i < part.region.operands.size(); ++i)
     if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
@@ -119,15 +73,15 @@ Decline Prologue::declines(const Region& region) {
   const auto in_order = [&](const RegionPlace& place) { return place == RegionPlace{0, static_cast<std::int32_t>(&place - part.region.results.data())}; };
   if (count == 1 && (part.region.results.size() != first.outputs.size() || !std::ranges::all_of(part.region.results, in_order)))
     return fails("it stores other results than the region does");
-  if (!kernel_for(part.region)) return fails("no kernel computes it by rows");
+  if (!kernel_without_workspace(part.region)) return fails("no kernel computes it by rows");
   return std::nullopt;
 }
 
 Prologue::Prologue(const Region& region) {
   if (anchor_of(region) == 0) return;
-  const Part part = before_anchor(region);
+  const PartBeforeAnchor part = part_before_anchor(region);
   const Dim rows = rows_of(region);
-  launch_ = kernel_for(part.region)->bind(part.region);
+  launch_ = kernel_without_workspace(part.region)->bind(part.region);
   dtype_ = region.problem().input(0).dtype;
   for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part.region.has(i) && is_by_row(part.region, i, rows)});
   for (const std::size_t result : part.results) outputs_.push_back({result, true});

@@ -27,12 +27,19 @@ class Broadcast {
       rows_ *= y.shape[axis];
     }
     for (std::size_t o = 0; o < views_.size(); ++o) describe(o, flat, rank);
+    merge_axes();
     pieces_per_row_ = div_up(length_, piece_);
   }
 
   std::int64_t pieces() const { return rows_ * pieces_per_row_; }
   /// Pieces that together are worth handing to a thread.
   std::int64_t grain() const { return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, std::min(length_, piece_))); }
+
+  /// Whether rows are pieces that are evenly apart, and none repeats an element: a and b may be read, and y written, as tiles.
+  bool is_tile() const { return pieces_per_row_ == 1 && lead_.rank() == 1 && step_[0] == 1 && step_[1] == 1; }
+  /// Elements from one row of an operand to the next.
+  std::int64_t row_step(std::size_t o) const { return step_bytes_[o][0] / static_cast<std::int64_t>(size_of(views_[o]->dtype)); }
+  std::int64_t length() const { return length_; }
 
   /// Calls body(a, b, y, first, n) for pieces [begin, end): elements [first, first + n) of one row of each.
   template <class Body>
@@ -44,6 +51,26 @@ class Broadcast {
   }
 
  private:
+  /// Axes that every operand walks as one: a row costs a division for each but the first.
+  void merge_axes() {
+    Shape lead;
+    std::array<Shape, 3> steps;
+    for (int axis = 0; axis < lead_.rank(); ++axis) {
+      if (lead_[axis] == 1) continue;
+      const int last = lead.rank() - 1;
+      bool merges = last >= 0;
+      for (std::size_t o = 0; merges && o < steps.size(); ++o) merges = steps[o][last] == step_bytes_[o][axis] * lead_[axis];
+      if (merges) lead[last] *= lead_[axis];
+      else lead.push_back(lead_[axis]);
+      for (std::size_t o = 0; o < steps.size(); ++o) {
+        if (merges) steps[o][last] = step_bytes_[o][axis];
+        else steps[o].push_back(step_bytes_[o][axis]);
+      }
+    }
+    lead_ = lead;
+    step_bytes_ = steps;
+  }
+
   void describe(std::size_t o, bool flat, int rank) {
     const TensorView& view = *views_[o];
     const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
@@ -57,16 +84,17 @@ class Broadcast {
 
   BroadcastOperand operand(std::size_t o, std::int64_t row) const {
     std::byte* data = views_[o]->as<std::byte>();
-    for (int axis = lead_.rank() - 1; axis >= 0; --axis) {
+    for (int axis = lead_.rank() - 1; axis > 0; --axis) {
       data += row % lead_[axis] * step_bytes_[o][axis];
       row /= lead_[axis];
     }
+    if (lead_.rank() > 0) data += row * step_bytes_[o][0];
     return {data, views_[o]->dtype, step_[o]};
   }
 
   std::array<const TensorView*, 3> views_;
   std::int64_t piece_, length_ = 1, rows_ = 1, pieces_per_row_ = 1;
-  Shape lead_;                       ///< leading dimensions of y, walked as rows
+  Shape lead_;                       ///< leading dimensions of y, walked as rows: those of 1 left out, others merged
   std::array<Shape, 3> step_bytes_;  ///< per operand: bytes between adjacent elements along those
   std::array<int, 3> step_{};
 };

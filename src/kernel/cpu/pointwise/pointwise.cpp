@@ -59,6 +59,33 @@ void real_tile(const TileOperand* operands, const TileTarget& y, const float* pa
   }
 }
 
+/// The same of a + b.
+template <class Row>
+void sum_tile(const TileOperand* operands, const TileTarget& y, const float* parameters) {
+  const Real p(parameters[0]), q(parameters[1]);
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    const float *left = operands[0].data + r * operands[0].row_step, *right = operands[1].data + r * operands[1].row_step;
+    float* const to = y.data + r * y.row_step;
+    for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      const Real sum = hn::Add(load_n(left + i * operands[0].column_step, n), load_n(right + i * operands[1].column_step, n));
+      store_n(Row::template apply<Real>(sum, sum, p, q).v, to + i, n);
+    });
+  }
+}
+
+constexpr bool follows_biases(OpKind kind) {
+  switch (kind) {
+    case OpKind::relu:
+    case OpKind::clip:
+    case OpKind::sigmoid:
+    case OpKind::silu:
+    case OpKind::gelu:
+    case OpKind::gelu_tanh:
+    case OpKind::gelu_quick: return true;
+    default: return false;
+  }
+}
+
 template <class Row>
 void integer_tile(const TileOperand* operands, const TileTarget& y, const float*) {
   const TileOperand a = operands[0], b = operands[Row::arity - 1];
@@ -77,11 +104,12 @@ void wide_run(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std
   for (std::size_t i = 0; i < n; ++i) y[i] = Row::template apply<Integer>(a[i], b[i], 0, 0).value;
 }
 
-template <class Row>
+template <class Row, OpKind kind>
 PointwiseFunctions functions_of() {
   PointwiseFunctions functions;
   if constexpr (Row::types.contains(DType::f32) || Row::types.contains(DType::boolean)) functions.real = &real_tile<Row>;  // truth: 0 and 1
   if constexpr (Row::types.contains(DType::i32)) functions.integer = &integer_tile<Row>;
+  if constexpr (follows_biases(kind)) functions.of_sum = &sum_tile<Row>;
   if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.wide = &wide_run<Row>;
   return functions;
 }
@@ -90,7 +118,7 @@ PointwiseFunctions find_pointwise_functions(OpKind kind) {
   switch (kind) {
 #define UNARY(name, ...) \
   case OpKind::name:     \
-    return functions_of<name##_row>();
+    return functions_of<name##_row, OpKind::name>();
 #define UNARY1(name, ...) UNARY(name, )
 #define UNARY2(name, ...) UNARY(name, )
 #define BINARY(name, ...) UNARY(name, )
@@ -122,6 +150,15 @@ void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Point
     op.functions.real(operands, {out.tile(first, y_buffer), 0, 1, n}, op.parameters);
     out.commit(first, n, y_buffer);
   });
+}
+
+/// Rows [begin, end) of float32, as one tile.
+void real_rows(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+  const auto step = [&](std::size_t o) { return static_cast<std::size_t>(broadcast.row_step(o)); };
+  const auto row = [&](const TensorView& view, std::size_t o) { return view.as<float>() + begin * broadcast.row_step(o); };
+  const TileOperand operands[] = {{row(args.inputs[0], 0), step(0), 1}, {row(args.inputs[args.has(1) ? 1 : 0], 1), step(1), 1}};
+  op.functions.real(operands, {row(args.outputs[0], 2), step(2), static_cast<std::size_t>(end - begin), static_cast<std::size_t>(broadcast.length())},
+                    op.parameters);
 }
 
 template <class T>
@@ -161,6 +198,10 @@ void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
   const Pointwise op{find_pointwise_functions(kind), {parameters[0], parameters[1]}};
   const Broadcast broadcast(args.inputs[0], args.has(1) ? args.inputs[1] : args.inputs[0], args.outputs[0], tile_size);
   const bool real_operands = dtypes::real.contains(args.inputs[0].dtype);
+  const auto is_float = [&](const TensorView& view) { return view.dtype == DType::f32; };
+  if (broadcast.is_tile() && std::ranges::all_of(args.inputs, is_float) && is_float(args.outputs[0]))
+    return args.pool->parallel_for(broadcast.pieces(), broadcast.grain(),
+                                   [&](std::int64_t begin, std::int64_t end) { real_rows(args, broadcast, op, begin, end); });
   args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
     if (real_operands) real_pieces(args, broadcast, op, begin, end);
     else integer_pieces(args, broadcast, op, begin, end);

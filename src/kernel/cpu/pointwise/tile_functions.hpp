@@ -29,6 +29,7 @@ using TileFunction = void (*)(const TileOperand* operands, const TileTarget& y, 
 struct PointwiseFunctions {
   TileFunction real = nullptr;
   TileFunction integer = nullptr;  ///< on int32, which wraps
+  TileFunction of_sum = nullptr;   ///< of a + b, rounded as add rounds; null but for activations, which follow biases
   void (*wide)(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std::size_t n) = nullptr;
 };
 PointwiseFunctions pointwise_functions(OpKind kind);
