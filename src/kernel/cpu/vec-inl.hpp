@@ -10,6 +10,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "base/dtype.hpp"
 #include "format/half.hpp"
 
@@ -73,6 +75,10 @@ HWY_INLINE void store(Floats v, format::f16* p) {
 /// Loads `count` < lanes() elements; the rest is `fill`. Never reads past the array.
 template <class T>
 HWY_INLINE Floats load_tail(const T* p, std::size_t count, float fill = 0.0f) {
+  if constexpr (std::is_same_v<T, float> && HWY_MEM_OPS_MIGHT_FAULT == 0) {
+    const auto mask = hn::FirstN(FloatTag(), count);
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, FloatTag(), p), hn::Set(FloatTag(), fill));
+  }
   HWY_ALIGN float buffer[hn::MaxLanes(FloatTag())];
   for (std::size_t i = 0; i < lanes(); ++i) {
     if constexpr (sizeof(T) == 4) buffer[i] = i < count ? p[i] : fill;
@@ -84,6 +90,7 @@ HWY_INLINE Floats load_tail(const T* p, std::size_t count, float fill = 0.0f) {
 /// Stores the first `count` < lanes() elements. Never writes past the array.
 template <class T>
 HWY_INLINE void store_tail(Floats v, T* p, std::size_t count) {
+  if constexpr (std::is_same_v<T, float> && HWY_MEM_OPS_MIGHT_FAULT == 0) return hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
   T buffer[hn::MaxLanes(FloatTag())];
   store(v, buffer);
   for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];

@@ -168,7 +168,7 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;
   std::atomic<std::int64_t> next{0};
-  args.pool->run([&](int thread) {
+  const auto body = [&](int thread) {
     auto* const copy = reinterpret_cast<float*>(copies + thread * parts.copy);
     std::int64_t held = -1;
     for (std::int64_t item = next.fetch_add(1); item < items; item = next.fetch_add(1)) {
@@ -179,7 +179,10 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
       const WindowSource source = windows.source(region, copy);
       launch.run(region, source, panels, panels.count() * piece / pieces, panels.count() * (piece + 1) / pieces);
     }
-  });
+  };
+  constexpr std::int64_t worth_threads = 1 << 15;  // multiply-adds: about a microsecond
+  if (y.elements() / std::max<std::int64_t>(1, weight.shape[0]) * weight.elements() < worth_threads) return body(0);
+  args.pool->run(body);
 }
 
 Decline declines(const Region& region) {

@@ -33,8 +33,32 @@ float row_max(const RowIn& x, std::size_t length) {
   return result;
 }
 
+/// y = e^(x - largest), float32; returns the sum of y.
+float store_exponentials(const RowIn& x, const RowOut& y, std::size_t length, Real largest) {
+  Real sum(0);
+  TileBuffer x_buffer, none;
+  for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
+    const float* const from = x.read(first, count, x_buffer);
+    float* const to = y.tile(first, none);
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      const Real term = exp(Real(load_n(from + i, n, -std::numeric_limits<float>::infinity())) - largest);
+      sum = sum + term;
+      store_n(term.v, to + i, n);
+    });
+  });
+  return sum_lanes(sum.v);
+}
+
+/// y = y / total, by its reciprocal.
+void scale_row(const RowOut& y, std::size_t length, float total) {
+  const Real scale(1.0f / total);
+  float* const row = reinterpret_cast<float*>(y.data);
+  for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n((Real(load_n(row + i, n)) * scale).v, row + i, n); });
+}
+
 void softmax_row(const RowIn& x, const RowOut& y, std::size_t length, bool logarithm) {
   const Real largest(row_max(x, length));
+  if (!logarithm && y.dtype == DType::f32) return scale_row(y, length, store_exponentials(x, y, length, largest));
   Real sum(0);
   for_row(x, length, [&](Real v) HWY_ATTR { sum = sum + exp(v - largest); });
   const float total = sum_lanes(sum.v);
@@ -92,7 +116,7 @@ HWY_EXPORT(softmax);
 extern const Kernel rowwise_softmax{
     .name = "rowwise.softmax",
     .op = OpKind::softmax,
-    .summary = "three passes over a row: maximum, sum of exponentials, result; rows spread over threads",
+    .summary = "three passes over a row: maximum, exponentials and their sum, result; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       if (p.input(0).dtype == DType::f64) return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { softmax_f64(args, logarithm); };
       return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm); };
