@@ -23,6 +23,10 @@ std::vector<EpilogueCase> cases() {
                   {"float32_by_channel", {real(f32, {2, 9, 7, 12}), weight(f32, {20, 12, 3, 3})}, padded},
                   {After{{OpKind::mul, TensorType{f32, {20}}}, normal()}, After{{OpKind::add, TensorType{f32, {1, 1, 1, 20}}}, normal()}},
                   {"conv.implicit", "conv.general"}});
+  list.push_back({OpKind::conv,
+                  {"first", {real(f16, {2, 19, 18, 3}), weight(f16, {40, 3, 3, 3}), real(f16, {40})}, padded},
+                  {After{{OpKind::relu}}, After{{OpKind::mul, TensorType{f16, {2, 19, 18, 40}}}, normal()}},
+                  {"conv.few_channels", "conv.implicit", "conv.general"}});
   Attributes activated = nhwc({{"activation", "silu"}});
   list.push_back({OpKind::conv,
                   {"pixels", {real(bf16, {2, 9, 7, 64}), weight(bf16, {72, 64, 1, 1}), real(bf16, {72}), real(bf16, {2, 9, 7, 72})}, activated},
@@ -58,7 +62,7 @@ TEST(ConvChoice, ShapesOfNetworksTakeTheKernelsThatAreMadeForThem) {
     return select_kernel(problem).kernel->name;
   };
   const Ints two{2, 2}, ones{1, 1, 1, 1};
-  EXPECT_EQ(chosen({32, 224, 224, 3}, {64, 3, 7, 7}, {{"strides", two}, {"pads", Ints{3, 3, 3, 3}}}), "conv.implicit");
+  EXPECT_EQ(chosen({32, 224, 224, 3}, {64, 3, 7, 7}, {{"strides", two}, {"pads", Ints{3, 3, 3, 3}}}), "conv.few_channels");
   EXPECT_EQ(chosen({32, 56, 56, 64}, {64, 64, 3, 3}, {{"pads", ones}}), "conv.hopper");
   EXPECT_EQ(chosen({32, 56, 56, 64}, {256, 64, 1, 1}, {}), "conv.pointwise.hopper");
   EXPECT_EQ(chosen({32, 56, 56, 256}, {512, 256, 1, 1}, {{"strides", two}}), "conv.hopper");
