@@ -65,16 +65,24 @@ class FewChannelsConv {
         general_(region),
         shape_(shape_of(region.problem())),
         before_h_(conv_geometry(region.problem()).before[1]),
-        type_(region.problem().input(0).dtype) {}
+        type_(region.problem().input(0).dtype),
+        capability_(region.problem().target->compute_capability) {}
   std::vector<Program> programs() const;
   void launch(const LaunchArgs& args) const;
 
  private:
+  /// Whether 128 registers are enough: not for two steps of the tensor cores in the place of one, nor for a residual's values beside the sums.
+  bool is_capped() const {
+    const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
+    return capability_ >= 80 && std::ranges::none_of(product_.extras(), of_places);
+  }
+
   Product product_;
   GeneralConv general_;
   FewChannelsShape shape_;
   std::int64_t before_h_;
   DType type_;
+  int capability_;
 };
 
 std::vector<Program> FewChannelsConv::programs() const {
@@ -87,7 +95,7 @@ std::vector<Program> FewChannelsConv::programs() const {
       .prelude = product_.epilogue.source,
       .threads = threads,
       .shared_bytes = shape_.shared_bytes(),
-      .min_blocks = 2};
+      .min_blocks = is_capped() ? 2 : 1};
   return {std::move(own), as_fallbacks({general_.program()}).front()};
 }
 
