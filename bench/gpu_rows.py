@@ -114,7 +114,7 @@ def convolutions():
 
 def group_norms():
     """Of image generators: 4.0 TB/s."""
-    for batch, channels, size in ((2, 320, 64), (2, 320, 128), (16, 640, 32), (1, 128, 512)):
+    for batch, channels, size in ((2, 320, 64), (2, 320, 128), (16, 640, 32), (1, 128, 512), (32, 320, 64), (16, 320, 128), (64, 640, 32), (4, 128, 512)):
         yield {'name': f'group_norm f16 B{batch} {channels}x{size}x{size}', 'group': 'memory-bound', 'op': 'group_norm', 'goal': {'bytes_per_second': 4.0e12},
                'shape': f'x=f16[{batch},{channels},{size},{size}] weight=f16[{channels}] bias=f16[{channels}] groups=32'}
 

@@ -100,6 +100,26 @@ void add_groups(CaseList& c) {
   c.both("wide_groups", f32, {1, 70, 6, 5}, {80, 35, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", 2}}, true, true);
 }
 
+/// First layers: windows whose rows are runs of few channels, of which some begin at odd elements.
+void add_few_channels(CaseList& c) {
+  const Attributes ones{{"pads", Ints{1, 1, 1, 1}}};
+  for (const DType t : {f16, bf16}) {
+    const std::string type(name_of(t));
+    c.both(type + "_first", t, {2, 3, 37, 40}, {40, 3, 7, 7}, {{"strides", Ints{2, 2}}, {"pads", Ints{3, 3, 3, 3}}, {"activation", "relu"}}, true, true);
+    c.both(type + "_first_unaligned", t, {2, 3, 35, 71}, {64, 3, 7, 7}, {{"strides", Ints{2, 2}}, {"pads", Ints{3, 3, 3, 3}}}, true, false);
+    c.both(type + "_first_odd_steps", t, {1, 3, 19, 35}, {136, 3, 3, 3}, ones, true, true);
+    c.both(type + "_first_strided_rows", t, {2, 5, 17, 18}, {16, 5, 3, 3}, ones, false, true, 3);
+    c.both(type + "_one_channel", t, {2, 1, 20, 24}, {32, 1, 5, 5}, {{"pads", Ints{0, 2, 3, 1}}});
+    c.both(type + "_latents", t, {2, 4, 33, 16}, {72, 4, 3, 3}, ones, true, false);
+    c.both(type + "_first_patches", t, {1, 3, 32, 36}, {96, 3, 4, 4}, {{"strides", Ints{4, 4}}}, true, false);
+    c.both(type + "_twelve_channels", t, {1, 12, 9, 10}, {24, 12, 2, 5}, {{"strides", Ints{1, 3}}, {"pads", Ints{0, 2, 1, 2}}}, false, false);
+  }
+  std::vector<double> some(6 * 20 * 3, 0.5);
+  some[100] = INFINITY, some[200] = NAN;
+  c.add("non_finite_first", f16, {1, 6, 20, 3}, {16, 3, 3, 3}, {{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 2}}}, true, false,
+        values(some));
+}
+
 }  // namespace
 
 std::vector<Case> conv_cases() {
@@ -107,6 +127,7 @@ std::vector<Case> conv_cases() {
   add_shapes(c);
   add_axes(c);
   add_groups(c);
+  add_few_channels(c);
   for (const std::string_view activation : activation_names())
     c.both(std::string(activation), f32, {1, 4, 6, 5}, {33, 4, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"activation", std::string(activation)}}, true, true);
   c.add("not_constant", f32, {1, 5, 7, 6}, {9, 5, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, true, false, normal(), 0, false);

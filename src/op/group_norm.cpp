@@ -78,6 +78,10 @@ OpSpec define_group_norm() {
   cases.push_back({"clusters", {CaseOperand{{f16, {1, 8, 64, 128}}, normal(2, 1)}, vector(f32, 8), vector(f32, 8)}, {{"groups", std::int64_t{2}}}});
   cases.push_back({"blocks", {CaseOperand{{bf16, {40, 8, 16, 16}}, normal(2, 1)}, vector(bf16, 8), vector(bf16, 8)}, {{"groups", std::int64_t{2}}}});
   cases.push_back({"longest", {CaseOperand{{f32, {1, 3, 160, 320}}, normal(2, 1)}, vector(f32, 3), vector(f32, 3)}, {{"groups", std::int64_t{1}}}});
+  cases.push_back({"many_long", {CaseOperand{{f16, {300, 2, 64, 128}}, normal(2, 1)}, vector(f16, 2), vector(f16, 2)}, {{"groups", std::int64_t{1}}}});
+  cases.push_back(
+      {"partly_in_registers", {CaseOperand{{bf16, {1, 2, 512, 900}}, normal(2, 1)}, vector(f32, 2), vector(bf16, 2)}, {{"groups", std::int64_t{1}}}});
+  cases.push_back({"long_to_f32", {CaseOperand{{f16, {3, 4, 101, 68}}, normal(2, 1)}}, {{"groups", std::int64_t{1}}, {"out_dtype", "f32"}}});
   cases.push_back({"uneven_positions", {CaseOperand{{f16, {2, 8, 3, 5}}, normal(2, 1)}, vector(f32, 8), vector(f32, 8)}, {{"groups", std::int64_t{1}}}});
   cases.push_back({"no_positions", {CaseOperand{{f32, {3, 8}}}, vector(bf16, 8), vector(f32, 8)}, {{"groups", std::int64_t{4}}}});
   cases.push_back({"no_parameters", {CaseOperand{{bf16, {2, 4, 9}}}}, {{"groups", std::int64_t{2}}, {"eps", 1e-3}, {"out_dtype", "f32"}}});

@@ -46,7 +46,7 @@ class HopperConv {
   static Decline declines(const Region& region);
   HopperConv(const Region& region, const Config& config)
       : geometry_(conv_geometry(region.problem())),
-        product_(conv_as_linear(region), config, windows_of(region.problem())),
+        product_(conv_as_linear(region), config, windows_of(region.problem()), HopperTiles::one),
         general_(region),
         x_(*region.operand_of(0)),
         weight_(*region.operand_of(1)),

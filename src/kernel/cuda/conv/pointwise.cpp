@@ -67,10 +67,10 @@ Kernel pointwise(const char* name, const char* summary, const Kernel& linear) {
 
 }  // namespace
 
-extern const Kernel gemv_linear, gemm_linear_hopper, gemm_linear_tensor, gemm_linear_general;
+extern const Kernel gemv_linear, gemm_places_hopper, gemm_linear_tensor, gemm_linear_general;
 extern const Kernel conv_pointwise_gemv, conv_pointwise_hopper, conv_pointwise_tensor, conv_pointwise_general;
 const Kernel conv_pointwise_gemv = pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_linear);
-const Kernel conv_pointwise_hopper = pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper", gemm_linear_hopper);
+const Kernel conv_pointwise_hopper = pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper", gemm_places_hopper);
 const Kernel conv_pointwise_tensor = pointwise("conv.pointwise.tensor", "windows of one pixel: gemm.linear.tensor", gemm_linear_tensor);
 const Kernel conv_pointwise_general = pointwise("conv.pointwise.general", "windows of one pixel: gemm.linear.general", gemm_linear_general);
 

@@ -18,6 +18,11 @@ bool is_fp8(DType dtype) { return dtypes::fp8.contains(dtype); }
 
 bool known(const Dim& dim) { return dim.is_constant(); }
 
+bool knows_rows(const Problem& p) {
+  const Dims& y = p.outputs[0].dims;
+  return std::all_of(y.begin(), y.end(), known);
+}
+
 /// Whether the epilogue's values of places and of columns need registers beside each other, which 128 sums do not leave.
 bool reads_many(const Product& product) {
   const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
@@ -56,7 +61,7 @@ Decline HopperProduct::declines(const Region& region) {
   return std::nullopt;
 }
 
-HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows)
+HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows, HopperTiles tiles)
     : op_(region.problem().op->kind),
       product_(region),
       windows_(std::move(windows)),
@@ -102,7 +107,9 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   work_.ungrouped = !grouped_ && !batches_;
   most_rows_ = rows;
   if (!config.empty()) tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages"))}};
-  else tiles_ = product_.blocked ? std::vector<HopperTile>{{128, 128}} : choose_hopper_tiles(work_, rows);
+  else if (product_.blocked) tiles_ = {{128, 128}};
+  else if (tiles == HopperTiles::one && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
+  else tiles_ = choose_hopper_tiles(work_, rows);
 }
 
 Program HopperProduct::program(const HopperTile& tile) const {

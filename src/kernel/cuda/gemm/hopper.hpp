@@ -14,12 +14,18 @@ struct HopperWindowRows {
   double share = 1;         ///< x has this part of the windows' elements
 };
 
+/// Tiles that are compiled where no configuration says which.
+enum class HopperTiles : std::uint8_t {
+  few,  ///< for any number of rows up to the maximum
+  one,  ///< the best for the number of rows, where that is known beforehand
+};
+
 class HopperProduct {
  public:
   static Decline declines(const Region& region);
   /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
   /// With windows it is launched by launch_windows().
-  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {});
+  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {}, HopperTiles tiles = HopperTiles::few);
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.

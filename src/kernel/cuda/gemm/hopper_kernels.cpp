@@ -6,25 +6,20 @@ namespace {
 
 constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
 
-Launcher bind(const Region& region, const Config& config) {
-  return [product = HopperProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
-}
-std::vector<Program> programs(const Region& region, const Config& config) { return HopperProduct(region, config).programs(); }
-std::int64_t workspace(const Region& region, int) { return HopperProduct(region).workspace(); }
-std::vector<Config> configs(const Region& region) { return HopperProduct(region).configs(); }
-double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return HopperProduct(region, config).seconds(limits); }
-
-Kernel kernel(const char* name, OpKind op) {
+Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few) {
+  const auto product = [tiles](const Region& region, const Config& config) { return HopperProduct(region, config, {}, tiles); };
   return {.name = name,
           .op = op,
           .summary = summary,
           .fuses = true,
           .declines = HopperProduct::declines,
-          .bind = bind,
-          .workspace = workspace,
-          .programs = programs,
-          .configs = configs,
-          .cost = cost};
+          .bind = [product](const Region& region, const Config& config) -> Launcher {
+            return [product = product(region, config)](const LaunchArgs& args) { product.launch(args); };
+          },
+          .workspace = [product](const Region& region, int) { return product(region, {}).workspace(); },
+          .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
+          .configs = [product](const Region& region) { return product(region, {}).configs(); },
+          .cost = [product](const Region& region, const Config& config, const DeviceLimits& limits) { return product(region, config).seconds(limits); }};
 }
 
 }  // namespace
@@ -35,5 +30,9 @@ const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
 const Kernel gemm_grouped_linear_hopper = kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear);
+
+/// The product of a convolution, whose rows are the places of images: most often their number is known.
+extern const Kernel gemm_places_hopper;
+const Kernel gemm_places_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one);
 
 }  // namespace cermet::cuda

@@ -87,6 +87,11 @@ std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {
   return possible;
 }
 
+HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m) {
+  const std::vector<HopperTile> possible = possible_hopper_tiles(work);
+  return *std::ranges::min_element(possible, {}, [&](const HopperTile& tile) { return hopper_launch_seconds(work, tile, m); });
+}
+
 std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t most) {
   const std::vector<HopperTile> possible = possible_hopper_tiles(work);
   std::vector<HopperTile> chosen;

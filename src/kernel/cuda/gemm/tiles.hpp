@@ -40,6 +40,8 @@ double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
+/// The best of them for one number of rows.
+HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m);
 /// The fewest tiles that are near the best for every number of rows up to `most`; at most three.
 std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t most);
 

@@ -1,5 +1,6 @@
 // Host half of group_norm and instance_norm.
 #include <algorithm>
+#include <bit>
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
@@ -8,16 +9,21 @@
 namespace cermet::cuda {
 namespace {
 
-constexpr int warp = 32, most_threads = 1024;
-/// Vectors that a thread holds: few enough for the registers of a full block, and of one of a cluster, whose warps reduce_row.cuh limits to 64.
-constexpr std::int64_t block_vectors = 6, cluster_vectors = 16, cluster = 8, cluster_threads = 256;
-/// Vectors of a thread where there are enough rows for all SMs.
-constexpr std::int64_t usual_vectors = 4;
+constexpr std::int64_t warp = 32, most_threads = 1024;
+/// Vectors that a thread holds where an SM has 1024 threads, of 64 registers each: the most bytes on their way (docs/notes/conv-cuda.md).
+constexpr std::int64_t usual_vectors = 10, most_blocks = 8, resident_threads = 1024, usual_threads = 512;
+/// The compiler does not keep to 64 registers where a group has a power of two elements: there each thread has fewer vectors, and as many registers as it
+/// likes.
+constexpr std::int64_t uncapped_vectors = 4;
+/// Of a block, and of a thread of a cluster, whose warps reduce_row.cuh limits to 64.
+constexpr std::int64_t block_vectors = 6, cluster_vectors = 16, most_cluster = 8, cluster_threads = 256;
+/// Of longer groups: vectors of each of 1024 threads in shared memory, and then in registers.
+constexpr std::int64_t staged_vectors = 13, more_vectors = 1, longest_staged = std::int64_t{1} << 30;
 
 std::int64_t groups_of(const Problem& p) { return p.op->kind == OpKind::group_norm ? p.attributes.integer("groups") : p.size(0, 1); }
 
-/// How rows lie over threads: in registers where vectors suit them, in those of a cluster where they are long, or few; longer ones are read again for each
-/// pass. The last takes any.
+/// How rows lie over threads: in registers where vectors suit them, in those of a cluster where they are long, or few; longer ones are staged in shared memory,
+/// too, or read again for each pass. The last takes any.
 class GroupPrograms {
  public:
   explicit GroupPrograms(const Problem& p) : width_(vector_width({p.input(0).dtype, p.outputs[0].dtype})) {
@@ -25,6 +31,7 @@ class GroupPrograms {
     const std::int64_t length = groups == 0 ? 0 : sample / groups;
     if (length > 0 && length % width_ == 0) {
       positions_ = length / (p.size(0, 1) / groups);
+      length_ = length;
       list_.push_back(geometry(length, p.size(0, 0) * groups, *p.target));
     }
     list_.push_back({.lanes = 512, .threads = 512});
@@ -32,7 +39,11 @@ class GroupPrograms {
 
   std::vector<Program> programs(const Problem& p) const {
     std::vector<Program> programs;
-    for (const RowGeometry& g : list_)
+    for (const RowGeometry& g : list_) {
+      if (is_staged(g)) {
+        programs.push_back(staged_program(p, g));
+        continue;
+      }
       programs.push_back(geometry_program(
           "kernel/cuda/device/rowwise/group_norm.cuh",
           fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{{}, .x = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}, "
@@ -40,6 +51,7 @@ class GroupPrograms {
                       g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2), device_type(p, 1), device_type(p, 2),
                       g.width > 1 ? positions_ : 0),
           g));
+    }
     return programs;
   }
   /// The program of these rows, of which operands 0 and 1 are x and y.
@@ -50,25 +62,54 @@ class GroupPrograms {
   std::int64_t items(std::size_t program, std::int64_t rows) const { return rows * list_[program].cluster; }
 
  private:
+  static bool is_staged(const RowGeometry& g) { return g.columns == 0 && g.cluster > 1; }
+
+  Program staged_program(const Problem& p, const RowGeometry& g) const {
+    const std::int64_t own = div_up(length_, std::int64_t{width_} * g.threads * g.cluster);
+    const std::int64_t staged = std::min(own, staged_vectors), held = std::min(own - staged, more_vectors);
+    const std::int64_t bytes = staged * g.threads * width_ * static_cast<std::int64_t>(size_of(p.input(0).dtype));
+    return {.header = "kernel/cuda/device/rowwise/group_norm_staged.cuh",
+            .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, "
+                                ".bias = {}, .columns = {}, .positions = {}, .width = {}, .staged = {}, .held = {}}}>",
+                                device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2), device_type(p, 1), device_type(p, 2), length_,
+                                positions_, width_, staged, held),
+            .threads = g.threads,
+            .shared_bytes = group_norm::cluster_moments_bytes(g.threads, g.cluster) + bytes,
+            .cluster = g.cluster};
+  }
+
   RowGeometry geometry(std::int64_t length, std::int64_t rows, const Target& target) const {
     const std::int64_t vectors = length / width_;
     const bool clusters = target.compute_capability >= 90, few = 2 * rows <= target.multiprocessors;
-    const bool fits = vectors <= block_vectors * most_threads;
-    RowGeometry g{.lanes = most_threads, .threads = most_threads, .width = width_, .uniform = true};
-    if (clusters && (!fits || (few && vectors > most_threads))) {
-      if (vectors <= cluster_vectors * cluster * cluster_threads) g.columns = static_cast<int>(length);
-      g.lanes = g.threads = static_cast<int>(cluster_threads);
-      g.cluster = static_cast<int>(cluster);
-    } else if (fits) {
+    const bool capped = clusters && !std::has_single_bit(static_cast<std::uint64_t>(length));
+    RowGeometry g{.width = width_, .uniform = true};
+    const auto held = [&](std::int64_t threads, std::int64_t cluster) {
       g.columns = static_cast<int>(length);
-      g.lanes = static_cast<int>(std::min<std::int64_t>(most_threads, round_up(div_up(vectors, few ? 1 : usual_vectors), warp)));
-      g.threads = g.lanes;
+      g.lanes = g.threads = static_cast<int>(threads);
+      g.cluster = static_cast<int>(cluster);
+      if (capped && div_up(vectors, threads * cluster) <= usual_vectors)
+        g.min_blocks = static_cast<int>(std::clamp<std::int64_t>(resident_threads / threads, 1, most_blocks));
+      return g;
+    };
+    // Few groups: as many blocks as there are SMs.
+    if (few && vectors <= most_threads) return held(round_up(vectors, warp), 1);
+    if (few && clusters) {
+      std::int64_t cluster = 2;
+      while (cluster < most_cluster && 2 * cluster * rows <= target.multiprocessors) cluster *= 2;
+      const std::int64_t threads = cluster == most_cluster ? cluster_threads : usual_threads;
+      if (vectors <= usual_vectors * cluster * threads) return held(threads, cluster);
     }
+    const std::int64_t most = capped ? usual_vectors * usual_threads : block_vectors * most_threads;
+    if (vectors <= most) return held(std::min(most_threads, round_up(div_up(vectors, capped ? usual_vectors : uncapped_vectors), warp)), 1);
+    if (capped && vectors <= 2 * most) return held(round_up(div_up(vectors, 2 * usual_vectors), warp), 2);
+    if (clusters && vectors <= cluster_vectors * most_cluster * cluster_threads) return held(cluster_threads, most_cluster);
+    g.lanes = g.threads = static_cast<int>(most_threads);
+    if (clusters && length < longest_staged) g.cluster = static_cast<int>(most_cluster);
     return g;
   }
 
   int width_;
-  std::int64_t positions_ = 0;
+  std::int64_t length_ = 0, positions_ = 0;
   std::vector<RowGeometry> list_;
 };
 

@@ -21,25 +21,37 @@ struct Depthwise {
   static constexpr int width = per_16_bytes<T>, places = depthwise_places;
   static constexpr int pixels = (places - 1) * C.stride + (C.kernel - 1) * C.dilation + 1;  ///< that a row of the windows covers
 
-  /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column `left`.
+  using Run = Vector<T, width>;
+
+  /// Whether some window has a tap at pixel i of the row.
+  static constexpr bool is_read(int i) {
+    for (int k = 0; k < C.kernel; ++k) {
+      const int from = i - k * C.dilation;
+      if (from >= 0 && from % C.stride == 0 && from / C.stride < places) return true;
+    }
+    return false;
+  }
+
+  /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column `left`. All loads come before the first
+  /// product: what is outside of x is read as zeros, without a branch that the loads behind it would wait for.
   static __device__ __forceinline__ void add_row(const Params& p, const T* x, int left, const T* weight, float (&sums)[places][width]) {
-    Vector<T, width> w[C.kernel];
-#pragma unroll
-    for (int k = 0; k < C.kernel; ++k) w[k] = *reinterpret_cast<const Vector<T, width>*>(weight + k * p.weight_tap);
+    Run w[C.kernel], v[pixels];
 #pragma unroll
     for (int i = 0; i < pixels; ++i) {
-      bool read = false;
+      v[i] = Run{};
+      if (is_read(i) && static_cast<uint32_t>(left + i) < static_cast<uint32_t>(p.width)) v[i] = *reinterpret_cast<const Run*>(x + i * p.x_column);
+    }
 #pragma unroll
-      for (int k = 0; k < C.kernel; ++k)
-        read = read || (i >= k * C.dilation && (i - k * C.dilation) % C.stride == 0 && (i - k * C.dilation) / C.stride < places);
-      if (!read || static_cast<uint32_t>(left + i) >= static_cast<uint32_t>(p.width)) continue;
-      const auto v = *reinterpret_cast<const Vector<T, width>*>(x + i * p.x_column);
+    for (int k = 0; k < C.kernel; ++k) w[k] = *reinterpret_cast<const Run*>(weight + k * p.weight_tap);
+#pragma unroll
+    for (int i = 0; i < pixels; ++i) {
+      if (!is_read(i)) continue;
 #pragma unroll
       for (int k = 0; k < C.kernel; ++k) {
         const int from = i - k * C.dilation;
         if (from < 0 || from % C.stride != 0 || from / C.stride >= places) continue;
 #pragma unroll
-        for (int c = 0; c < width; ++c) sums[from / C.stride][c] = fmaf(to_float(v[c]), to_float(w[k][c]), sums[from / C.stride][c]);
+        for (int c = 0; c < width; ++c) sums[from / C.stride][c] = fmaf(to_float(v[i][c]), to_float(w[k][c]), sums[from / C.stride][c]);
       }
     }
   }
