@@ -144,7 +144,7 @@ if __name__ == "__main__":
     parser.add_argument("--slack", type=float, default=1, help="how many times slower this machine may be")
     parser.add_argument("--only")
     parser.add_argument("models", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(Page)
     if arguments.only:
         suite = unittest.TestSuite([Page(arguments.only)])

@@ -189,7 +189,8 @@ function placeLayers(layers) {
   layers.forEach(layer => settle(layer, layer.map(() => 0)));
   layers.slice().reverse().forEach(layer => pull(layer, ["down"]));
   layers.forEach((layer, r) => settle(layer, layer.map((item, i) => (item.x + downwards[r][i]) / 2)));
-  for (let round = 0; round < 10; ++round) {
+  const rounds = nodes.length > 1000 ? 3 : 10;
+  for (let round = 0; round < rounds; ++round) {
     layers.forEach(layer => pull(layer, ["up", "down"]));
     layers.slice().reverse().forEach(layer => pull(layer, ["up", "down"]));
   }
