@@ -75,7 +75,7 @@ function extent() {
 function fit(whole) {
   const e = extent(), w = canvas.clientWidth, h = canvas.clientHeight;
   const wide = w / (e.right - e.left), high = h / (e.bottom - e.top);
-  view.scale = Math.min(1.1, whole ? Math.min(wide, high) : Math.max(Math.min(wide, high), Math.min(wide, 0.9), 0.55));
+  view.scale = Math.min(1.1, whole ? Math.min(wide, high) : Math.max(Math.min(wide, high), Math.min(wide, 0.9), 0.42));
   const blocks = nodes.filter(node => node.kind === "block").sort((a, b) => a.x - b.x);
   view.x = w / 2 - (wide < view.scale && blocks.length ? blocks[Math.floor(blocks.length / 2)].x : (e.left + e.right) / 2) * view.scale;
   view.y = view.scale === high ? h / 2 - (e.top + e.bottom) / 2 * view.scale : -e.top * view.scale;
