@@ -134,6 +134,20 @@ TEST(Explain, PrintsTextAndRefusesWhatItCannotDo) {
   expect_mistake("explain " + tiny + " --text --measure", {"--measure", "expected an ONNX model"});
 }
 
+TEST_F(Chain, IsMeasuredWhereAsked) {
+  const CommandResult result = run_cermet("explain " + file + " --measure --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const nlohmann::json graph = result.json()["graphs"][0];
+  for (const char* side : {"before", "after"}) {
+    double sum = 0;
+    for (const auto& block : graph[side]["blocks"]) {
+      EXPECT_GT(block["measured"], 0);
+      sum += block["measured"].get<double>();
+    }
+    EXPECT_DOUBLE_EQ(graph[side]["measured_seconds"], sum);
+  }
+}
+
 TEST(Explain, ShowsTheGraphsOfACheckpoint) {
   const CommandResult result = run_cermet("explain " + tiny + " --json --device null");
   ASSERT_EQ(result.code, 0) << result.err;
