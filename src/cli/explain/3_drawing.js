@@ -22,14 +22,16 @@ function drawFrame(repeat, copy, inside) {
   return made;
 }
 
+const manyNodes = 1000;  // more have one line of text each: browsers take longest to measure text
+
 function drawNode(node) {
   const name = node.kind === "block" ? "" : node.kind === "view" ? " view" : node.kind === "stub" ? " stub" : " end";
   const made = shape("g", {class: "node" + name, transform: `translate(${(node.x - widthOf(node) / 2).toFixed(1)},${node.y})`});
   const colour = node.block && node.kind === "block" ? colours[node.block.mapping] : node.kind === "view" ? "view" : "end";
   made.append(shape("rect", {class: "box", width: widthOf(node), height: boxHeight, rx: node.kind === "input" || node.kind === "output" ? 20 : 5}));
   if (node.kind === "block") made.append(shape("rect", {x: 0, y: 0, width: 6, height: boxHeight, rx: 3, fill: `var(--${colour})`}));
-  made.append(shape("text", {x: 15, y: 18}, cut(node.title, Math.floor(widthOf(node) / 7.2))), shape("text", {x: 15, y: 33, class: "sub"}, cut(node.sub, Math.floor(widthOf(node) / 6.1))));
-  made.append(shape("title", {}, node.title));
+  made.append(shape("text", {x: 15, y: 18}, cut(node.title, Math.floor(widthOf(node) / 7.2))));
+  if (nodes.length <= manyNodes) made.append(shape("text", {x: 15, y: 33, class: "sub"}, cut(node.sub, Math.floor(widthOf(node) / 6.1))), shape("title", {}, node.title));
   made.addEventListener("click", event => { event.stopPropagation(); node.kind === "stub" ? toggle(node.repeat) : select(node); });
   node.drawn = made;
   return made;
