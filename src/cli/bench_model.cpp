@@ -178,6 +178,7 @@ void bench(const Options& options, Console& console) {
     onnx.model = options.model.model;
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
+    onnx.mode = options.model.mode;
     return bench_onnx(onnx, static_cast<int>(options.repeat), options.steps, options.plan, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks

@@ -13,6 +13,7 @@ Verb compile_verb() {
             parser.option("MODEL", options->model, "an ONNX file").required();
             parser.option("-o,--output", options->output, "folder to make").required();
             parser.option("--dim", options->dims, "a size that the file leaves open: NAME=4, or NAME=1..8 for all of them");
+            declare_mode(parser, options->mode);
             parser.option("--device", options->device, "cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
             parser.option("--threads", options->threads, "of the CPU; 0 is one for each core").range(0, 1024);
             return [options](Console& console) { compile_onnx(*options, console); };

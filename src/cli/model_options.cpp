@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cli/interrupt.hpp"
+#include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
 #include "model/engine_options.hpp"
 #include "select/select.hpp"
@@ -51,6 +52,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       "--config", options.config,
       "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
       "them; such a kernel is chosen wherever it takes the work");
+  declare_mode(parser, options.mode);
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -69,6 +71,8 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.weights = weight_type_named("--weights", options.weights);
   engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
+  engine_options.fusion = options.fusion;
+  if (!options.mode.empty()) engine_options.fusion.mode = fusion_mode_named("--mode", options.mode);
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_sequences = sequences;
   engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);

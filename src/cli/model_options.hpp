@@ -12,12 +12,13 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config;
+  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config, mode;
+  FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
   std::int64_t context = 0;
 };
 
-/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies and --config.
+/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config and --mode.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

@@ -112,8 +112,13 @@ void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.option("--dim", options.dims, "of an ONNX model: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
 }
 
-OnnxModel::OnnxModel(const OnnxOptions& options) {
+void declare_mode(Parser& parser, std::string& mode) {
+  parser.option("--mode", mode, "how much is fused: none, pattern, published or full, which is the default; docs/guide/fusion.md");
+}
+
+OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   onnx::ModelOptions made;
+  if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
   if (onnx::is_plan(options.model)) {
     if (!options.dims.empty())
@@ -121,9 +126,11 @@ OnnxModel::OnnxModel(const OnnxOptions& options) {
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     std::shared_ptr<const onnx::Plan> plan = onnx::read_plan(options.model, *context_);
     made.dims = plan->dims;
-    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(plan), *context_);
+    if (options.mode.empty()) fusion.mode = plan->mode;
+    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(plan), *context_, std::move(fusion));
   } else {
     auto model = std::make_shared<const onnx::Model>(onnx::read_model(options.model));
+    made.fusion = std::move(fusion);
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
   }
@@ -221,7 +228,8 @@ void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, C
 void compile_onnx(const OnnxOptions& options, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   Context context(ContextOptions{.device = options.device, .threads = options.threads});
-  onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context, options.output);
+  onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context, options.output,
+                   options.mode.empty() ? FusionMode::full : fusion_mode_named("--mode", options.mode));
   std::int64_t bytes = 0;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(options.output))
     if (entry.is_regular_file()) bytes += static_cast<std::int64_t>(entry.file_size());

@@ -15,16 +15,20 @@ struct OnnxOptions {
   std::vector<std::string> inputs, dims;
   int threads = 0;
   std::uint64_t seed = 1;
+  std::string mode = {};  ///< of fusion; empty: the plan's, or full
 };
 
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
-/// Declares --input, --dim and --output.
+/// Declares --mode: none, pattern, published or full.
+void declare_mode(Parser& parser, std::string& mode);
+/// Declares --input and --dim.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
 /// An ONNX model with the operands of a run.
 class OnnxModel {
  public:
-  explicit OnnxModel(const OnnxOptions& options);
+  /// `fusion` is used as it is but for the mode where the options have one.
+  explicit OnnxModel(const OnnxOptions& options, FusionOptions fusion = {});
   onnx::CompiledModel& compiled() { return *compiled_; }
   Context& context() { return *context_; }
   void run() { compiled_->run(views_); }

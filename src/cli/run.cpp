@@ -137,6 +137,7 @@ void run(const Options& options, Console& console) {
     onnx.model = options.model.model;
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
+    onnx.mode = options.model.mode;
     onnx.seed = options.sampling.seed;
     return run_onnx(onnx, console);
   }

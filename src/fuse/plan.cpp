@@ -9,10 +9,12 @@
 namespace cermet {
 namespace {
 
-/// A region may have this many nodes: each candidate costs time in proportion to its size.
-constexpr std::size_t most_nodes = 32;
+constexpr std::size_t most_nodes = most_group_nodes;
 /// Readers that a product tries to take in: the longest activation that exporters write out has eight operators.
 constexpr int most_followers = 16;
+/// Answers of no kernels.
+constexpr auto no_anchor = [](OpKind) { return false; };
+constexpr auto no_region = [](const Region&) { return false; };
 
 class Planner {
  public:
@@ -40,7 +42,7 @@ class Planner {
     return groups;
   }
 
- private:
+  // ---- What groups are made with
   const Node& node(std::int32_t n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
 
   FusionGroup single(std::int32_t n) const {
@@ -184,6 +186,7 @@ class Planner {
     }
   }
 
+ private:
   const Graph& graph_;
   const SymbolValues& maximum_;
   const Target* target_;
@@ -200,7 +203,25 @@ std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& max
 }
 
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target) {
-  return plan_fusion(graph, maximum, target, {[](OpKind) { return false; }, [](const Region&) { return false; }});
+  return plan_fusion(graph, maximum, target, {no_anchor, no_region});
 }
+
+struct GroupMaker::State {
+  FusionQuestions unasked{no_anchor, no_region};
+  Planner planner;
+  std::vector<FusionGroup> singles;
+
+  State(const Graph& graph, const SymbolValues& maximum, const Target* target) : planner(graph, maximum, target, unasked) {
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n) singles.push_back(planner.single(static_cast<std::int32_t>(n)));
+  }
+};
+
+GroupMaker::GroupMaker(const Graph& graph, const SymbolValues& maximum, const Target* target) : state_(std::make_unique<State>(graph, maximum, target)) {}
+GroupMaker::~GroupMaker() = default;
+
+FusionGroup GroupMaker::group(const std::vector<std::int32_t>& nodes, std::int32_t anchor) const {
+  return state_->planner.joined(nodes, anchor, state_->singles);
+}
+bool GroupMaker::is_elementwise(std::int32_t node) const { return state_->planner.is_elementwise(node); }
 
 }  // namespace cermet

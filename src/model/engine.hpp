@@ -13,6 +13,7 @@
 #include "model/config.hpp"
 #include "runtime/context.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/fusion_options.hpp"
 
 namespace cermet {
 
@@ -37,6 +38,7 @@ struct EngineOptions {
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
+  FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };

@@ -19,6 +19,7 @@ struct ModelOptions {
   /// the sizes of each run's inputs, and the model is compiled for every combination that comes.
   std::map<std::string, DimRange> dims;
   std::vector<std::string> skip;  ///< optional compile steps to leave out
+  FusionOptions fusion = {};
 };
 
 /// An input of a run: dense.
@@ -39,6 +40,8 @@ class CompiledModel {
   CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
   /// What a plan has, compiled here.
   CompiledModel(std::shared_ptr<const Plan> plan, Context& context);
+  /// The same with other options of fusion than the plan's.
+  CompiledModel(std::shared_ptr<const Plan> plan, Context& context, FusionOptions fusion);
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
 

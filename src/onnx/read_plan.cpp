@@ -142,6 +142,7 @@ std::shared_ptr<const Plan> read_plan(const std::filesystem::path& folder, const
   auto plan = std::make_shared<Plan>();
   for (const Json d : head.at("dims").as_array())
     plan->dims[std::string(d.at("name").as_string())] = {d.at("least").as_integer(0), d.at("greatest").as_integer(0)};
+  if (const std::optional<Json> mode = head.find("mode")) plan->mode = fusion_mode_named(path.string() + ": mode", mode->as_string());
   plan->part.graph = read_graph(folder / plan_files::graph, head.at("graph_digest"));
   plan->weights = read_weights(folder / plan_files::weights, head.at("weights"));
   auto graph = std::make_shared<GraphDef>();

@@ -118,7 +118,8 @@ void copy_kernels(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder) {
+void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
+                FusionMode mode) {
   NewFolder files(folder);
   WeightTable table;
   const CompiledModel compiled(model, context, {.dims = dims, .skip = {}});  // checks the sizes and the operators
@@ -133,6 +134,7 @@ void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, 
   }
   JsonValue head{
       {"format", "cermet onnx plan"}, {"version", plan_files::version}, {"device", plan_files::device_kind(context)}, {"graph_digest", jit::digest(text)}};
+  if (mode != FusionMode::full) head["mode"] = name_of(mode);
   head["inputs"] = inputs_of(compiled, part);
   head["results"] = results_of(*model, compiled, table, part, weights);
   head["weights"] = weights.close();

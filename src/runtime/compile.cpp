@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
+#include "runtime/record.hpp"
 #include "runtime/step/compilation.hpp"
 
 namespace cermet {
@@ -32,6 +33,7 @@ std::vector<CompileStepInfo> compile_steps() {
 }
 
 Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options, std::vector<CompileStep>* report) {
+  const std::size_t nodes_before = graph.nodes().size();
   Compilation compilation(std::move(graph), device, weights, pool, options);
   PassOptions passes{options.skip, options.dump_after, {}, {}};
   passes.verify_after = [&](std::string_view step) {
@@ -39,6 +41,7 @@ Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool
   };
   passes.dump = [&](std::string_view step) { log().info("graph after {}:\n{}", step, to_text(compilation.graph())); };
   std::vector<PassReport> reports = run_passes(std::span<const Pass<Compilation>>(list), compilation, passes);
+  if (options.fusion.records) options.fusion.records->push_back(record_of(compilation, nodes_before, reports));
   if (report) *report = std::move(reports);
   return compilation.finish();
 }

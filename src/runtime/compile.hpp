@@ -7,6 +7,7 @@
 
 #include "graph/pass_runner.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/fusion_options.hpp"
 
 namespace cermet {
 
@@ -16,6 +17,7 @@ struct CompileOptions {
   std::string dump_after = {};    ///< step after which the graph's text goes to the log, at level info; empty for none
   DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
   bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
+  FusionOptions fusion = {};
 };
 
 /// What a compile step did and how long it took: load times come from it, and tests read it.

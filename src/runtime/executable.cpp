@@ -127,6 +127,10 @@ TensorView Executable::output(std::string_view name) const {
   fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name, state_->graph.name);
 }
 
+bool Executable::has_output(std::string_view name) const {
+  return std::ranges::find(state_->graph.outputs(), name, &GraphOutput::name) != state_->graph.outputs().end();
+}
+
 std::int64_t Executable::arena_bytes() const { return state_->arena.size(); }
 std::span<const StepInfo> Executable::steps() const { return state_->infos; }
 }  // namespace cermet

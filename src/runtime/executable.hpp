@@ -52,6 +52,7 @@ class Executable {
   void run(const SymbolValues& symbols);
   /// Result of the last run: a view into the arena (or into state), valid until the next run. Throws Error where that run failed or there was none.
   TensorView output(std::string_view name) const;
+  bool has_output(std::string_view name) const;
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch
   std::span<const StepInfo> steps() const;

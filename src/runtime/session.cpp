@@ -33,6 +33,7 @@ CompileOptions compile_options(const Context& context, const SessionOptions& opt
   made.skip = options.skip;
   made.queue = context.queue();
   made.capture = options.capture;
+  made.fusion = options.fusion;
   return made;
 }
 

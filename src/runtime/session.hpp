@@ -16,6 +16,7 @@ struct SessionOptions {
   SymbolValues maximum;           ///< largest value of each symbol
   std::vector<std::string> skip;  ///< optional compile steps to leave out
   bool capture = true;            ///< see CompileOptions
+  FusionOptions fusion = {};
 };
 
 class Session {
@@ -34,6 +35,7 @@ class Session {
   void run(const SymbolValues& symbols) { executable_.run(symbols); }
   /// A result of the last run, in the context's device where it has one; valid until the next run.
   TensorView output(std::string_view name) const { return executable_.output(name); }
+  bool has_output(std::string_view name) const { return executable_.has_output(name); }
   /// The same in host memory, complete; valid until the next call.
   TensorView host_output(std::string_view name);
 

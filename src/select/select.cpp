@@ -121,6 +121,17 @@ Choice select_kernel(const Region& region) {
        declines_text(selection.candidates));
 }
 
+std::string declines_of(const Region& region) {
+  std::string text;
+  std::set<std::string> known;
+  for (const Kernel* kernel : kernels_for(region)) {
+    const Decline decline = decline_of(*kernel, region);
+    if (!decline) return {};
+    if (known.insert(*decline).second) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernel->name, *decline);
+  }
+  return text.empty() ? "no kernel" : text;
+}
+
 bool is_taken(const Region& region) {
   return std::ranges::any_of(kernels_for(region), [&](const Kernel* kernel) { return !decline_of(*kernel, region); });
 }

@@ -47,6 +47,8 @@ void require_known_kernels(const ForcedConfigs& configs);
 Selection explain_selection(const Region& region);
 /// The chosen kernel and configuration; throws Error(unsupported) with every reason when none fits.
 Choice select_kernel(const Region& region);
+/// Every kernel's reason, "; " between them; empty where one takes the region.
+std::string declines_of(const Region& region);
 /// Whether some kernel takes the region.
 bool is_taken(const Region& region);
 /// Whether some kernel takes regions of several nodes whose anchor is this operator.

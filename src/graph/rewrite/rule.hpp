@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,12 +44,22 @@ struct RuleCount {
   std::string_view name;
   std::size_t times = 0;
 };
+/// One application.
+struct RuleApplication {
+  std::string_view rule;
+  std::string at;  ///< the scope of the node at the anchor, or where it has none its first result
+};
 struct Rewritten {
   Graph graph;
   std::vector<RuleCount> counts;  ///< of rules that were applied, in their order
 };
+/// For those who look for the application that changes a result.
+struct RewriteTrace {
+  std::int64_t limit = 0;                ///< applications after these are left out
+  std::vector<RuleApplication> applied;  ///< in their order
+};
 /// Applies rules of a rounding class and those before it until none fits: every node is looked at once, and again when what it reads, or what reads it, has
 /// changed. Takes time in proportion to the graph for rules that make it smaller.
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most = RoundingClass::strict);
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most = RoundingClass::strict, RewriteTrace* trace = nullptr);
 
 }  // namespace cermet

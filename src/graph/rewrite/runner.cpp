@@ -9,7 +9,8 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Graph& graph, std::span<const Rule> rules, RoundingClass most) : editor_(graph), rules_(rules), times_(rules.size()) {
+  Runner(const Graph& graph, std::span<const Rule> rules, RoundingClass most, RewriteTrace* trace)
+      : editor_(graph), rules_(rules), times_(rules.size()), trace_(trace) {
     for (std::size_t r = 0; r < rules.size(); ++r)
       if (rules[r].rounding <= most) stages_[rules[r].stage][rules[r].anchor].push_back(r);
     limit_ = 8 * graph.nodes().size() + 64;
@@ -43,15 +44,22 @@ class Runner {
 
   bool apply_one(const ByAnchor& by_anchor, NodeId n) {
     const auto rules = by_anchor.find(editor_.node(n).op);
-    if (rules == by_anchor.end()) return false;
+    if (rules == by_anchor.end() || (trace_ && std::ssize(trace_->applied) >= trace_->limit)) return false;
+    const std::string at = trace_ ? place_of(n) : "";
     for (const std::size_t r : rules->second) {
       const NodeId first_new = editor_.next_id();
       if (!rules_[r].apply(rules_[r], editor_, n)) continue;
       if (++times_[r] > limit_) fail(Status::internal, "rule '{}': expected it to come to an end, found it applied {} times", rules_[r].name, times_[r]);
+      if (trace_) trace_->applied.push_back({rules_[r].name, at});
       for (NodeId made = first_new; made < editor_.next_id(); ++made) enqueue_around(made);
       return true;
     }
     return false;
+  }
+
+  std::string place_of(NodeId n) const {
+    const Node& node = editor_.node(n);
+    return node.scope.empty() ? editor_.value(node.outputs.front()).name : node.scope;
   }
 
   void enqueue_around(NodeId n) {
@@ -68,6 +76,7 @@ class Runner {
   std::deque<NodeId> queue_;
   std::vector<bool> queued_;
   std::size_t limit_ = 0;
+  RewriteTrace* trace_;
 };
 
 }  // namespace
@@ -77,6 +86,6 @@ std::string_view name_of(RoundingClass rounding) {
   return names[static_cast<std::size_t>(rounding)];
 }
 
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most) { return Runner(graph, rules, most).run(); }
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most, RewriteTrace* trace) { return Runner(graph, rules, most, trace).run(); }
 
 }  // namespace cermet

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/rewrite/rule.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/executable_state.hpp"
 #include "select/select.hpp"
@@ -22,6 +23,7 @@ struct Compilation {
   std::vector<FusionGroup> groups;              ///< step i runs groups[i]
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
+  std::vector<RuleCount> rules;                 ///< that were applied
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
 
   Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);

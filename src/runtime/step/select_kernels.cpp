@@ -11,6 +11,7 @@ std::string step::select_kernels(Compilation& c) {
     const Node& node = c.node_of(step);
     try {
       c.choices.push_back(select_kernel(c.region_of(step)));
+      if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
       names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {
       if (node.scope.empty()) throw;

@@ -1,0 +1,131 @@
+// cermet explain: what the compiler makes of a model, as a page, as text or as JSON.
+#include <algorithm>
+
+#include "cli/explain_data.hpp"
+#include "cli/explain_page.hpp"
+#include "cli/explain_text.hpp"
+#include "cli/model_options.hpp"
+#include "cli/onnx_model.hpp"
+#include "io/posix_file.hpp"
+
+namespace cermet::cli {
+namespace {
+
+constexpr int measured_runs = 5;
+
+struct Options {
+  ModelOptions model;
+  OnnxOptions onnx;
+  std::string output, compare = "none";
+  bool text = false, measure = false;
+};
+
+/// The graphs of a model, compiled in one mode.
+struct Compiled {
+  std::vector<CompileRecord> records;
+  std::vector<std::string> names;             ///< by record
+  std::vector<std::vector<double>> measured;  ///< by record and step: seconds of one run; empty where nothing was measured
+};
+
+/// Where nothing is measured nothing is computed, and no weight is read: a null device has the kernels of the one that was asked for.
+std::string compile_device(const std::string& device, bool measure) { return measure || device != "cpu" ? device : "null"; }
+
+/// By part and step, the least seconds of several runs: what else the machine does only makes them more.
+std::vector<std::vector<double>> measure(OnnxModel& model) {
+  std::vector<Executable*> parts;
+  for (const onnx::PartInfo& part : model.compiled().parts())
+    if (part.session) parts.push_back(&const_cast<Session*>(part.session)->executable());
+  std::vector<std::vector<double>> least;
+  for (Executable* part : parts) {
+    part->set_timing(true);
+    least.emplace_back(part->steps().size());
+  }
+  for (int run = 0; run < measured_runs; ++run) {
+    model.run();
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      for (const LaunchTime& launch : parts[p]->last_launches())
+        if (double& seconds = least[p][launch.step]; run == 0 || launch.seconds < seconds) seconds = launch.seconds;
+  }
+  return least;
+}
+
+Compiled compile_onnx_model(const Options& options, const std::string& mode) {
+  Compiled compiled;
+  OnnxOptions onnx = options.onnx;
+  onnx.model = options.model.model;
+  onnx.device = compile_device(options.model.device, options.measure);
+  onnx.threads = options.model.threads;
+  onnx.mode = mode;
+  OnnxModel model(onnx, {.records = &compiled.records});
+  model.run();
+  for (const onnx::PartInfo& part : model.compiled().parts())
+    if (part.session) compiled.names.push_back(fmt::format("part {}", compiled.names.size() + 1));
+  require(!compiled.names.empty(), "{}: expected something to launch, found a model whose results are known", options.model.model);
+  if (compiled.names.size() == 1) compiled.names = {"the model"};
+  if (!options.measure) return compiled;
+  compiled.measured = measure(model);
+  return compiled;
+}
+
+Compiled compile_checkpoint(const Options& options, const std::string& mode) {
+  Compiled compiled;
+  ModelOptions model = options.model;
+  model.device = compile_device(options.model.device, false);
+  model.mode = mode;
+  model.fusion.records = &compiled.records;
+  const Engine engine = load_engine(model);
+  for (const CompileRecord& record : compiled.records) {
+    const std::int64_t tokens = record.maximum[Symbol("T")];
+    compiled.names.push_back(tokens == 1 ? "decode: 1 token" : fmt::format("up to {} tokens", tokens));
+  }
+  return compiled;
+}
+
+Json explain_model(const Options& options) {
+  const std::string mode = options.model.mode.empty() ? "full" : options.model.mode;
+  fusion_mode_named("--mode", mode);
+  fusion_mode_named("--compare", options.compare);
+  const bool onnx = is_onnx(options.model.model);
+  require(onnx || !options.measure, "--measure: expected an ONNX model, found {}; `cermet bench model --steps` times a checkpoint", options.model.model);
+  const auto compiled = [&](const std::string& in) { return onnx ? compile_onnx_model(options, in) : compile_checkpoint(options, in); };
+  const Compiled after = compiled(mode), before = compiled(options.compare);
+  CERMET_ASSERT(before.names.size() == after.names.size());
+  Json data{{"model", options.model.model}, {"device", options.model.device}, {"graphs", Json::array()}};
+  for (std::size_t g = 0; g < after.names.size(); ++g) {
+    const auto plan = [&](const Compiled& from) { return plan_json(from.records[g], from.measured.empty() ? std::vector<double>() : from.measured[g]); };
+    data["graphs"].push_back({{"name", after.names[g]}, {"before", plan(before)}, {"after", plan(after)}});
+  }
+  return data;
+}
+
+void explain(const Options& options, Console& console) {
+  require(options.text || console.json() || !options.output.empty(), "explain: expected -o FILE.html, --text or --json, found none of them");
+  const Json data = explain_model(options);
+  if (!options.output.empty()) {
+    write_file_atomically(options.output, explain_page(data));
+    console.note(options.output + "\n");
+  }
+  if (console.json()) return console.write_json(data);
+  if (!options.text) return;
+  for (const Json& graph : data["graphs"]) console.write(explain_text(graph));
+}
+
+}  // namespace
+
+Verb explain_verb() {
+  return {"explain", "show what the compiler makes of a model: blocks, kernels, memory, and why values are not inside a block",
+          "  cermet explain encoder.onnx -o encoder.html\n  cermet explain encoder.onnx --text --device null:sm_90 --mode pattern --compare none\n"
+          "  cermet explain models/demo -o demo.html",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            declare_model_options(parser, options->model);
+            declare_onnx_options(parser, options->onnx);
+            parser.option("-o,--output", options->output, "page to write: one file, which needs no network");
+            parser.option("--compare", options->compare, "mode to compare with").show_default();
+            parser.flag("--text", options->text, "print a line for each block, totals, and reasons by count");
+            parser.flag("--measure", options->measure, "run an ONNX model and show what every block took; else nothing is computed, and no weight is read");
+            return [options](Console& console) { explain(*options, console); };
+          }};
+}
+
+}  // namespace cermet::cli
