@@ -1,6 +1,7 @@
 #include "fuse/plan.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
@@ -32,11 +33,11 @@ class Planner {
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
+    // Products and reductions first, so that they find what comes before and after them still alone; then elementwise chains from their ends.
     for (FusionGroup& group : groups)
-      if (!joined_[static_cast<std::size_t>(group.anchor())] && kernels_.fuses(node(group.anchor()).op)) {
-        grow(group, groups);
-        follow(group, groups);
-      }
+      if (!is_elementwise(group.anchor())) extend(group, groups);
+    for (FusionGroup& group : std::views::reverse(groups))
+      if (is_elementwise(group.anchor())) extend(group, groups);
     std::erase_if(groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]; });
     std::ranges::stable_sort(groups, {}, [](const FusionGroup& group) { return group.nodes.back(); });
     return groups;
@@ -51,6 +52,12 @@ class Planner {
     FusionGroup group{Region(std::move(problem)), {n}, node(n).inputs, node(n).outputs};
     group.operands.resize(group.region.operands.size());  // optional operands at the end may have been left out
     return group;
+  }
+
+  void extend(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    if (joined_[static_cast<std::size_t>(group.anchor())] || !kernels_.fuses(node(group.anchor()).op)) return;
+    grow(group, singles);
+    follow(group, singles);
   }
 
   /// Takes in what makes the group's operands, one node after the other, as long as a kernel takes the whole.
