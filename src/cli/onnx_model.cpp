@@ -110,10 +110,16 @@ bool is_onnx(const std::string& model) { return fs::path(model).extension() == "
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.option("--input", options.inputs, "of an ONNX model: NAME=FILE.npy, or NAME=random; inputs that are not given are random");
   parser.option("--dim", options.dims, "of an ONNX model: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
+  parser.option(
+      "--rounding", options.rounding,
+      "of an ONNX model: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass on without storing "
+      "them. The same for float32 models, in which nothing else is rounded");
 }
 
 OnnxModel::OnnxModel(const OnnxOptions& options) {
   onnx::ModelOptions made;
+  require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
+  made.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   made.dims = dims_of(options.dims);
   if (onnx::is_plan(options.model)) {
     if (!options.dims.empty())
@@ -121,7 +127,7 @@ OnnxModel::OnnxModel(const OnnxOptions& options) {
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     std::shared_ptr<const onnx::Plan> plan = onnx::read_plan(options.model, *context_);
     made.dims = plan->dims;
-    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(plan), *context_);
+    compiled_ = std::make_unique<onnx::CompiledModel>(std::move(plan), *context_, made.rounding);
   } else {
     auto model = std::make_shared<const onnx::Model>(onnx::read_model(options.model));
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});

@@ -13,13 +13,14 @@ namespace cermet::cli {
 struct OnnxOptions {
   std::string model, device = "cpu", output;
   std::vector<std::string> inputs, dims;
+  std::string rounding = "strict";
   int threads = 0;
   std::uint64_t seed = 1;
 };
 
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
-/// Declares --input, --dim and --output.
+/// Declares --input, --dim and --rounding.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
 /// An ONNX model with the operands of a run.
 class OnnxModel {

@@ -40,8 +40,8 @@ Symbol symbol_of(const std::string& name) {
   return Symbol(spelled);
 }
 
-CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context)
-    : CompiledModel(plan->model, context, ModelOptions{.dims = plan->dims, .skip = {}}) {
+CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context, Rounding rounding)
+    : CompiledModel(plan->model, context, ModelOptions{.dims = plan->dims, .skip = {}, .rounding = rounding}) {
   plan_ = std::move(plan);
   for (const Tensor& tensor : plan_->weights) table_.name_of(tensor);
   auto step = std::make_unique<Step>();
@@ -134,6 +134,7 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   const Clock::time_point start = Clock::now();
   SessionOptions options;
   options.skip = options_.skip;
+  options.rounding = options_.rounding;
   for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
   step.session = std::make_unique<Session>(std::move(step.part.graph), *context_, weights_, options);
   step.info.session = step.session.get();

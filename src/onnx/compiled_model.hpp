@@ -18,7 +18,8 @@ struct ModelOptions {
   /// Sizes that the file leaves open: one number for a name fixes it, two are its range, within which nothing is compiled again. Names that are not here take
   /// the sizes of each run's inputs, and the model is compiled for every combination that comes.
   std::map<std::string, DimRange> dims;
-  std::vector<std::string> skip;  ///< optional compile steps to leave out
+  std::vector<std::string> skip;         ///< optional compile steps to leave out
+  Rounding rounding = Rounding::strict;  ///< see CompileOptions
 };
 
 /// An input of a run: dense.
@@ -38,7 +39,7 @@ class CompiledModel {
   /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with counts.
   CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
   /// What a plan has, compiled here.
-  CompiledModel(std::shared_ptr<const Plan> plan, Context& context);
+  CompiledModel(std::shared_ptr<const Plan> plan, Context& context, Rounding rounding = Rounding::strict);
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
 

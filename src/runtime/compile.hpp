@@ -11,11 +11,12 @@
 namespace cermet {
 
 struct CompileOptions {
-  SymbolValues maximum;           ///< largest value of each symbol: sizes the arena and picks kernels
-  std::vector<std::string> skip;  ///< names of optional steps to leave out
-  std::string dump_after = {};    ///< step after which the graph's text goes to the log, at level info; empty for none
-  DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
-  bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
+  SymbolValues maximum;                  ///< largest value of each symbol: sizes the arena and picks kernels
+  std::vector<std::string> skip;         ///< names of optional steps to leave out
+  std::string dump_after = {};           ///< step after which the graph's text goes to the log, at level info; empty for none
+  DeviceQueue queue = {};                ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
+  Rounding rounding = Rounding::strict;  ///< of f16 and bf16 values that a group of nodes keeps to itself
+  bool capture = true;                   ///< replay a captured graph where a run has the same symbols and operands as an earlier one
 };
 
 /// What a compile step did and how long it took: load times come from it, and tests read it.

@@ -31,6 +31,7 @@ CompileOptions compile_options(const Context& context, const SessionOptions& opt
   CompileOptions made;
   made.maximum = options.maximum;
   made.skip = options.skip;
+  made.rounding = options.rounding;
   made.queue = context.queue();
   made.capture = options.capture;
   return made;

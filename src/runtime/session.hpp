@@ -13,9 +13,10 @@
 namespace cermet {
 
 struct SessionOptions {
-  SymbolValues maximum;           ///< largest value of each symbol
-  std::vector<std::string> skip;  ///< optional compile steps to leave out
-  bool capture = true;            ///< see CompileOptions
+  SymbolValues maximum;                  ///< largest value of each symbol
+  std::vector<std::string> skip;         ///< optional compile steps to leave out
+  Rounding rounding = Rounding::strict;  ///< see CompileOptions
+  bool capture = true;                   ///< see CompileOptions
 };
 
 class Session {
