@@ -48,6 +48,9 @@ struct Frame {
     std::optional<std::int64_t> trips;
     std::size_t carried = 0;
     bool is_scan = false;                       ///< Scan; else Loop
+    std::int64_t sequences = 0;                 ///< of a Scan before opset 9, which scans them one after another; 0 for other loops
+    std::vector<Operand> initial;               ///< of such a Scan: the states of all sequences
+    std::vector<std::vector<Operand>> finals;   ///< of such a Scan: by state, of the sequences that are done
     std::vector<std::vector<Operand>> stacked;  ///< by scan result: its pieces
     std::vector<Operand> scan_inputs;
     Ints input_axes, output_axes, input_directions, output_directions;
