@@ -23,6 +23,7 @@ struct Slot {
   const Tensor* tensor = nullptr;                                  ///< of the file: a weight, whose elements are read when they are needed
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
   int depth = 0;                                                   ///< of expressions within the expression
+  std::optional<QuantizedFrom> quantized_from = {};
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -121,6 +122,8 @@ class Importer {
   /// Elements of an operand: reads weights and evaluates expressions. Throws NeedsElements.
   const TensorData& known(Operand x);
   bool is_known(Operand x) const;
+  /// Whether this part of the graph has the value without asking earlier parts for it.
+  bool is_here(Operand x) const { return is_known(x) || ids_.contains(x.slot); }
   std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
   /// Lowers the nodes of a graph as part of the node that has it.
   std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
