@@ -46,7 +46,7 @@ inline void check(cermet_status status) {
 }  // namespace face
 
 /// Element types.
-enum class dtype { f32, bf16, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, f8_e4m3, f8_e5m2, boolean };
+enum class dtype { f32, bf16, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, f8_e4m3, f8_e5m2, boolean, f8_e4m3fnuz, f8_e5m2fnuz, f8_e8m0 };
 
 namespace face {
 
@@ -56,14 +56,16 @@ struct dtype_row {
 };
 
 inline const dtype_row& row_of(dtype type) {
-  static constexpr dtype_row rows[] = {{"f32", kDLFloat, 32}, {"bf16", kDLBfloat, 16}, {"f16", kDLFloat, 16},   {"f64", kDLFloat, 64},   {"i8", kDLInt, 8},
-                                       {"u8", kDLUInt, 8},    {"i16", kDLInt, 16},     {"u16", kDLUInt, 16},    {"i32", kDLInt, 32},     {"u32", kDLUInt, 32},
-                                       {"i64", kDLInt, 64},   {"u64", kDLUInt, 64},    {"f8_e4m3", kDLUInt, 8}, {"f8_e5m2", kDLUInt, 8}, {"bool", kDLUInt, 8}};
+  static constexpr dtype_row rows[] = {{"f32", kDLFloat, 32},       {"bf16", kDLBfloat, 16}, {"f16", kDLFloat, 16}, {"f64", kDLFloat, 64},
+                                       {"i8", kDLInt, 8},           {"u8", kDLUInt, 8},      {"i16", kDLInt, 16},   {"u16", kDLUInt, 16},
+                                       {"i32", kDLInt, 32},         {"u32", kDLUInt, 32},    {"i64", kDLInt, 64},   {"u64", kDLUInt, 64},
+                                       {"f8_e4m3", kDLUInt, 8},     {"f8_e5m2", kDLUInt, 8}, {"bool", kDLUInt, 8},  {"f8_e4m3fnuz", kDLUInt, 8},
+                                       {"f8_e5m2fnuz", kDLUInt, 8}, {"f8_e8m0", kDLUInt, 8}};
   return rows[static_cast<std::size_t>(type)];
 }
 
 inline dtype dtype_of(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(dtype::boolean); ++i)
+  for (int i = 0; i <= static_cast<int>(dtype::f8_e8m0); ++i)
     if (name == row_of(static_cast<dtype>(i)).name) return static_cast<dtype>(i);
   throw error(CERMET_INVALID_ARGUMENT, "element type: expected one that Cermet knows, found '" + name + "'");
 }

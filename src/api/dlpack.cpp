@@ -9,18 +9,25 @@ namespace cermet::api {
 namespace {
 
 // Type codes that DLPack gained after 0.6.
-constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e5m2 = 12;
+constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e4m3fnuz = 11, dl_f8_e5m2 = 12, dl_f8_e5m2fnuz = 13, dl_f8_e8m0 = 14;
 
 std::uint8_t code_of(DType dtype) {
   if (dtype == DType::bf16) return kDLBfloat;
-  if (dtype == DType::boolean || dtypes::fp8.contains(dtype)) return kDLUInt;
+  if (dtype == DType::boolean || (is_floating(dtype) && size_of(dtype) == 1)) return kDLUInt;
   if (is_floating(dtype)) return kDLFloat;
   return name_of(dtype).front() == 'u' ? kDLUInt : kDLInt;
 }
 
 std::uint8_t newer_code_of(DType dtype) {
-  if (dtype == DType::boolean) return dl_bool;
-  return dtype == DType::f8_e4m3 ? dl_f8_e4m3 : dtype == DType::f8_e5m2 ? dl_f8_e5m2 : code_of(dtype);
+  switch (dtype) {
+    case DType::boolean: return dl_bool;
+    case DType::f8_e4m3: return dl_f8_e4m3;
+    case DType::f8_e5m2: return dl_f8_e5m2;
+    case DType::f8_e4m3fnuz: return dl_f8_e4m3fnuz;
+    case DType::f8_e5m2fnuz: return dl_f8_e5m2fnuz;
+    case DType::f8_e8m0: return dl_f8_e8m0;
+    default: return code_of(dtype);
+  }
 }
 
 bool is_dtype(DLDataType found, DType dtype) {

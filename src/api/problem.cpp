@@ -24,7 +24,7 @@ Dim dim_of(std::int64_t value, std::span<const Range> ranges, std::string_view o
 std::optional<TensorType> type_of(const cermet_descriptor& d, std::span<const Range> ranges, std::string_view op, std::size_t i) {
   if (!d.dtype) return std::nullopt;
   const auto dtype = dtype_from_name(d.dtype);
-  require(dtype.has_value(), "{}: input {}: expected {}, found {}", op, i, dtypes::any.to_string(), quote(d.dtype));
+  require(dtype.has_value(), "{}: input {}: expected {}, found {}", op, i, dtypes::all.to_string(), quote(d.dtype));
   require(d.ndim >= 0 && d.ndim <= Shape::max_rank, "{}: input {}: expected 0 to {} dimensions, found {}", op, i, Shape::max_rank, d.ndim);
   require(d.ndim == 0 || d.shape, "{}: input {}: expected a shape, found NULL", op, i);
   TensorType type{*dtype, {}};

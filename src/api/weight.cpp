@@ -23,7 +23,7 @@ void copy_rows(const TensorView& from, std::byte* to, Copy&& copy) {
 /// The caller's tensor, of its own type or of the one that `dtype` names.
 TensorType type_of(const DLTensor& tensor, const char* dtype) {
   const auto type = dtype ? dtype_from_name(dtype) : dtype_of(tensor.dtype);
-  require(type.has_value(), "weight: dtype: expected {}, found {}", dtypes::any.to_string(), dtype ? quote(dtype) : text_of(tensor.dtype));
+  require(type.has_value(), "weight: dtype: expected {}, found {}", dtypes::all.to_string(), dtype ? quote(dtype) : text_of(tensor.dtype));
   require(tensor.ndim >= 0 && tensor.ndim <= Shape::max_rank, "weight: expected 0 to {} dimensions, found {}", Shape::max_rank, tensor.ndim);
   require(tensor.ndim == 0 || tensor.shape, "weight: expected a shape, found NULL");
   TensorType made{*type, Dims(tensor.shape, tensor.shape + tensor.ndim)};

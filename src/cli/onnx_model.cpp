@@ -110,6 +110,10 @@ bool is_onnx(const std::string& model) { return fs::path(model).extension() == "
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.option("--input", options.inputs, "of an ONNX model: NAME=FILE.npy, or NAME=random; inputs that are not given are random");
   parser.option("--dim", options.dims, "of an ONNX model: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
+  parser.option(
+      "--rounding", options.rounding,
+      "of an ONNX model: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass on without storing "
+      "them. The same for float32 models, in which nothing else is rounded");
 }
 
 void declare_mode(Parser& parser, std::string& mode) {
@@ -118,6 +122,8 @@ void declare_mode(Parser& parser, std::string& mode) {
 
 OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   onnx::ModelOptions made;
+  require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
+  fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
   if (onnx::is_plan(options.model)) {

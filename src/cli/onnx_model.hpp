@@ -13,6 +13,7 @@ namespace cermet::cli {
 struct OnnxOptions {
   std::string model, device = "cpu", output;
   std::vector<std::string> inputs, dims;
+  std::string rounding = "strict";
   int threads = 0;
   std::uint64_t seed = 1;
   std::string mode = {};  ///< of fusion; empty: the plan's, or full
@@ -22,7 +23,7 @@ struct OnnxOptions {
 bool is_onnx(const std::string& model);
 /// Declares --mode: none, pattern, published or full.
 void declare_mode(Parser& parser, std::string& mode);
-/// Declares --input and --dim.
+/// Declares --input, --dim and --rounding.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
 /// An ONNX model with the operands of a run.
 class OnnxModel {

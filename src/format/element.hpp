@@ -8,7 +8,7 @@
 
 #include "base/dtype.hpp"
 #include "base/error.hpp"
-#include "format/fp8.hpp"
+#include "format/fp8_variants.hpp"
 #include "format/half.hpp"
 
 namespace cermet::format {
@@ -25,6 +25,9 @@ inline double load_element(const void* data, DType dtype, std::int64_t index) {
     case DType::i8: return read(std::int8_t{});
     case DType::f8_e4m3: return to_float(read(e4m3{}));
     case DType::f8_e5m2: return to_float(read(e5m2{}));
+    case DType::f8_e4m3fnuz: return to_float(read(e4m3fnuz{}));
+    case DType::f8_e5m2fnuz: return to_float(read(e5m2fnuz{}));
+    case DType::f8_e8m0: return to_float(read(e8m0{}));
     case DType::u16: return read(std::uint16_t{});
     case DType::i16: return read(std::int16_t{});
     case DType::f16: return to_float(read(f16{}));
@@ -61,7 +64,7 @@ float round_to_odd(Wide value) {
   return float_from_bits(bits | 1u);
 }
 
-/// Writes `value` with one rounding (to nearest even; integers saturate).
+/// Writes `value` with one rounding (to nearest even, in e8m0 to the larger of two equally near; integers saturate).
 inline void store_element(void* data, DType dtype, std::int64_t index, double value) {
   const auto write = [&](auto element) { std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof element), &element, sizeof element); };
   switch (dtype) {
@@ -70,6 +73,9 @@ inline void store_element(void* data, DType dtype, std::int64_t index, double va
     case DType::i8: return write(saturate<std::int8_t>(value));
     case DType::f8_e4m3: return write(to_e4m3(round_to_odd(value)));
     case DType::f8_e5m2: return write(to_e5m2(round_to_odd(value)));
+    case DType::f8_e4m3fnuz: return write(to_e4m3fnuz(round_to_odd(value)));
+    case DType::f8_e5m2fnuz: return write(to_e5m2fnuz(round_to_odd(value)));
+    case DType::f8_e8m0: return write(to_e8m0(round_to_odd(value), Rounding::nearest));
     case DType::u16: return write(saturate<std::uint16_t>(value));
     case DType::i16: return write(saturate<std::int16_t>(value));
     case DType::f16: return write(to_f16(round_to_odd(value)));

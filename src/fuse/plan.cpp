@@ -19,11 +19,12 @@ constexpr auto no_region = [](const Region&) { return false; };
 
 class Planner {
  public:
-  Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels)
+  Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels, Rounding rounding)
       : graph_(graph),
         maximum_(maximum),
         target_(target),
         kernels_(kernels),
+        rounding_(rounding),
         writers_(graph),
         is_result_(graph.values().size()),
         joined_(graph.nodes().size()) {
@@ -73,7 +74,7 @@ class Planner {
       std::vector<std::int32_t> nodes = group.nodes;
       nodes.insert(std::ranges::upper_bound(nodes, maker), maker);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
-      if (!kernels_.takes(larger.region)) continue;
+      if (!taken(larger.region)) continue;
       group = std::move(larger);
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
       std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
@@ -91,7 +92,7 @@ class Planner {
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader) || !may_move(nodes, reader)) break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
-      if (larger.results.size() == 1 && kernels_.takes(larger.region)) best = std::move(larger);
+      if (larger.results.size() == 1 && taken(larger.region)) best = std::move(larger);
     }
     if (best.nodes.size() == group.nodes.size()) return;
     group = std::move(best);
@@ -100,6 +101,32 @@ class Planner {
 
   /// Operators of one place each, and the pool that ends some convolutions.
   bool may_follow(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::max_pool; }
+
+  /// Whether a kernel takes the region, if need be with strict contracts, which it then has.
+  bool taken(Region& region) const {
+    if (rounding_ == Rounding::fast) {
+      if (relax(region) && kernels_.takes(region)) return true;
+      for (RegionNode& each : region.nodes)
+        for (RegionInput& input : each.inputs)
+          if (input.rounding == Rounding::fast) input.rounding = Rounding::strict;
+    }
+    return kernels_.takes(region);
+  }
+
+  /// Lets f16 and bf16 values between nodes stay float32; false where there are none.
+  static bool relax(Region& region) {
+    bool any = false;
+    for (RegionNode& each : region.nodes) {
+      for (std::size_t i = 0; i < each.inputs.size(); ++i) {
+        if (each.inputs[i].rounding != Rounding::strict) continue;
+        const DType dtype = each.problem.input(i).dtype;
+        if (dtype != DType::f16 && dtype != DType::bf16) continue;
+        each.inputs[i].rounding = Rounding::fast;
+        any = true;
+      }
+    }
+    return any;
+  }
 
   /// The first node outside that reads a result of one inside; -1 where there is none.
   std::int32_t first_reader(const std::vector<std::int32_t>& nodes) const {
@@ -147,7 +174,7 @@ class Planner {
     return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, group.anchor()); });
   }
 
-  /// The group of these nodes; every contract is strict.
+  /// The group of these nodes; every contract is strict until taken() looks at it.
   FusionGroup joined(const std::vector<std::int32_t>& nodes, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
     FusionGroup group;
     group.nodes = nodes;
@@ -198,6 +225,7 @@ class Planner {
   const SymbolValues& maximum_;
   const Target* target_;
   const FusionQuestions& kernels_;
+  Rounding rounding_;
   Writers writers_;
   std::vector<bool> is_result_;  ///< by value: of the graph
   std::vector<bool> joined_;     ///< by node: in a group of several
@@ -205,8 +233,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels) {
-  return Planner(graph, maximum, target, kernels).run();
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels, Rounding rounding) {
+  return Planner(graph, maximum, target, kernels, rounding).run();
 }
 
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target) {

@@ -30,8 +30,10 @@ struct FusionQuestions {
 };
 
 /// Groups in an order in which they can run, with symbols at `maximum` and for a target (null: the CPU); each node of the graph is in exactly one, which runs
-/// where its last node stood. Takes time in proportion to the graph's edges and to the time of the answers.
-std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels);
+/// where its last node stood. `rounding`: of f16 and bf16 values between nodes of a group; with `fast`, groups that are only taken strictly are strict. Takes
+/// time in proportion to the graph's edges and to the time of the answers.
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels,
+                                     Rounding rounding = Rounding::strict);
 /// A group for every node.
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target = nullptr);
 

@@ -166,14 +166,14 @@ class Conversion {
     const int rank = static_cast<int>(dims.size());
     bool any = false;
     for (const ValueId id : node.inputs) {
-      if (!id) return false;
+      if (!id) continue;
       any = any || (has_last(id) && type(id).dims == dims);
       // A full value in the plain order alone would have to be reordered, which pays only where something else needs it so, too.
       if (!is_constant(id) && type(id).rank() > 1 && type(id).rank() < rank) return false;
     }
     if (!any || rank < 3) return false;
     std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(broadcast_last(id, rank));
+    for (const ValueId id : node.inputs) inputs.push_back(id ? broadcast_last(id, rank) : id);
     return apply_last(node, std::move(inputs), node.attributes);
   }
 
@@ -285,7 +285,8 @@ class Conversion {
 }  // namespace
 
 Graph with_channels_last(const Graph& graph) {
-  if (std::ranges::none_of(graph.nodes(), [](const Node& node) { return node.op == OpKind::conv; })) return graph;
+  // A convolution of quantized values is a scaled_mm between transposes.
+  if (std::ranges::none_of(graph.nodes(), [](const Node& node) { return node.op == OpKind::conv || node.op == OpKind::scaled_mm; })) return graph;
   return Conversion(graph).run();
 }
 

@@ -15,9 +15,10 @@ struct Spelling {
   const char* text;
 };
 
-const Spelling spellings[]{{DType::boolean, "|b1"}, {DType::u8, "|u1"},  {DType::i8, "|i1"},   {DType::u16, "<u2"},     {DType::i16, "<i2"},
-                           {DType::f16, "<f2"},     {DType::u32, "<u4"}, {DType::i32, "<i4"},  {DType::f32, "<f4"},     {DType::u64, "<u8"},
-                           {DType::i64, "<i8"},     {DType::f64, "<f8"}, {DType::bf16, "<V2"}, {DType::f8_e4m3, "|V1"}, {DType::f8_e5m2, "|V1"}};
+const Spelling spellings[]{{DType::boolean, "|b1"},     {DType::u8, "|u1"},          {DType::i8, "|i1"},     {DType::u16, "<u2"},     {DType::i16, "<i2"},
+                           {DType::f16, "<f2"},         {DType::u32, "<u4"},         {DType::i32, "<i4"},    {DType::f32, "<f4"},     {DType::u64, "<u8"},
+                           {DType::i64, "<i8"},         {DType::f64, "<f8"},         {DType::bf16, "<V2"},   {DType::f8_e4m3, "|V1"}, {DType::f8_e5m2, "|V1"},
+                           {DType::f8_e4m3fnuz, "|V1"}, {DType::f8_e5m2fnuz, "|V1"}, {DType::f8_e8m0, "|V1"}};
 
 constexpr std::string_view magic("\x93NUMPY", 6);
 

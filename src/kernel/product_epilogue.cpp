@@ -105,8 +105,10 @@ class Builder {
 
   void follow(std::size_t n) {
     const Problem& p = region_.nodes[n].problem;
-    if (!is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
-    if (!dtypes::real.contains(p.outputs[0].dtype)) return steps_.fail(n, "the result is no real number");
+    // CUDA kernels store what follows a product as real numbers only.
+    const bool quantizes = !p_.target && (p.op->kind == OpKind::quantize || p.op->kind == OpKind::dequantize);
+    if (!quantizes && !is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
+    if (!quantizes && !dtypes::real.contains(p.outputs[0].dtype)) return steps_.fail(n, "the result is no real number");
     steps_.follow(n);
   }
 

@@ -147,19 +147,22 @@ void Importer::enter_loop(const Node& node) {
 
 void Importer::enter_scan(const Node& node) {
   const auto opset = state_.frames.back().opsets->find("");
-  if (opset == state_.frames.back().opsets->end() || opset->second < 9)
-    fail(Status::unsupported, "node '{}' (Scan): opsets before 9 are not supported", node.name);
+  expect(node, opset != state_.frames.back().opsets->end(), "expected an opset, found none");
   const Lowering given(*this, node, opset->second);
+  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] behind lengths of the sequences
+  const std::size_t lead = in_sequences ? 1 : 0;
+  if (in_sequences && given.has(0)) fail(Status::unsupported, "node '{}' (Scan): lengths of sequences are not supported", node.name);
   const GraphDef& body = graph_attribute(node, "body");
   const std::int64_t scanned = given.integer("num_scan_inputs", 0);
-  expect(node, scanned >= 1 && scanned <= static_cast<std::int64_t>(node.inputs.size()), "attribute num_scan_inputs: expected 1 to {}, found {}",
-         node.inputs.size(), scanned);
+  expect(node, scanned >= 1 && scanned + static_cast<std::int64_t>(lead) <= static_cast<std::int64_t>(node.inputs.size()),
+         "attribute num_scan_inputs: expected 1 to {}, found {}", node.inputs.size(), scanned);
   auto loop = std::make_shared<Frame::Loop>();
   loop->body = &body;
   loop->is_scan = true;
-  loop->carried = node.inputs.size() - static_cast<std::size_t>(scanned);
-  expect(node, body.inputs.size() == node.inputs.size() && body.outputs.size() == node.outputs.size() && loop->carried <= node.outputs.size(),
-         "expected a body of {} inputs and {} results, found {} and {}", node.inputs.size(), node.outputs.size(), body.inputs.size(), body.outputs.size());
+  loop->carried = node.inputs.size() - lead - static_cast<std::size_t>(scanned);
+  expect(node, body.inputs.size() == node.inputs.size() - lead && body.outputs.size() == node.outputs.size() && loop->carried <= node.outputs.size(),
+         "expected a body of {} inputs and {} results, found {} and {}", node.inputs.size() - lead, node.outputs.size(), body.inputs.size(),
+         body.outputs.size());
   const std::size_t results = node.outputs.size() - loop->carried;
   const auto list = [&](const char* name, std::size_t count) {
     Ints values = given.integers(name);
@@ -168,13 +171,13 @@ void Importer::enter_scan(const Node& node) {
     return values;
   };
   loop->input_axes = list("scan_input_axes", static_cast<std::size_t>(scanned));
-  loop->input_directions = list("scan_input_directions", static_cast<std::size_t>(scanned));
+  loop->input_directions = list(in_sequences ? "directions" : "scan_input_directions", static_cast<std::size_t>(scanned));
   loop->output_axes = list("scan_output_axes", results);
   loop->output_directions = list("scan_output_directions", results);
-  for (std::size_t i = loop->carried; i < node.inputs.size(); ++i) {
+  for (std::size_t i = lead + loop->carried; i < node.inputs.size(); ++i) {
     const Operand x = operand(node, i);
-    std::int64_t& axis = loop->input_axes[i - loop->carried];
-    axis = given.axis(axis, given.rank(x));
+    std::int64_t& axis = loop->input_axes[i - lead - loop->carried];
+    axis = given.axis(in_sequences ? 1 : axis, given.rank(x));
     const std::int64_t length = given.size(x, static_cast<int>(axis));
     expect(node, !loop->trips || *loop->trips == length, "operand {}: expected {} positions, as the others have, found {}", i, loop->trips.value_or(0), length);
     loop->trips = length;
@@ -183,7 +186,16 @@ void Importer::enter_scan(const Node& node) {
   if (*loop->trips == 0) fail(Status::unsupported, "node '{}' (Scan): results of no iteration have no dimensions", node.name);
   loop->stacked.resize(results);
   std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, i));
+  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, lead + i));
+  if (in_sequences) {
+    loop->sequences = given.size(loop->scan_inputs[0], 0);
+    for (const std::vector<Operand>* list : {&loop->scan_inputs, &carried})
+      for (const Operand x : *list) expect(node, given.size(x, 0) == loop->sequences, "expected {} sequences, found {}", loop->sequences, given.size(x, 0));
+    expect(node, loop->sequences > 0, "expected a sequence, found none");
+    loop->trips = *loop->trips * std::min(loop->sequences, most_iterations + 1);
+    loop->initial = carried;
+    loop->finals.resize(loop->carried);
+  }
   ++state_.frames.back().next;
   enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
   begin_iteration(carried, {});
@@ -200,11 +212,16 @@ void Importer::begin_iteration(const std::vector<Operand>& carried, Operand cond
     bind(inputs[next++].name, make.constant(TensorData::of({DType::i64, {}}, std::vector<std::int64_t>{loop.iteration})));
     bind(inputs[next++].name, condition ? condition : make.scalar(DType::boolean, 1));
   }
-  for (const Operand x : carried) bind(inputs[next++].name, x);
+  const std::int64_t length = loop.trips.value_or(0) / std::max<std::int64_t>(loop.sequences, 1);
+  const std::int64_t sequence = loop.sequences ? loop.iteration / length : 0, step = loop.sequences ? loop.iteration % length : loop.iteration;
+  const auto of_sequence = [&](Operand x) { return make.squeeze(make.slice(x, 0, sequence, sequence + 1), {0}); };
+  const bool is_fresh = loop.sequences && step == 0;
+  for (std::size_t i = 0; i < carried.size(); ++i) bind(inputs[next++].name, is_fresh ? of_sequence(loop.initial[i]) : carried[i]);
   for (std::size_t i = 0; i < loop.scan_inputs.size(); ++i) {
-    const auto axis = static_cast<int>(loop.input_axes[i]);
-    const std::int64_t at = loop.input_directions[i] ? *loop.trips - 1 - loop.iteration : loop.iteration;
-    bind(inputs[next++].name, make.squeeze(make.slice(loop.scan_inputs[i], axis, at, at + 1), {axis}));
+    const Operand x = loop.sequences ? of_sequence(loop.scan_inputs[i]) : loop.scan_inputs[i];
+    const auto axis = static_cast<int>(loop.sequences ? 0 : loop.input_axes[i]);
+    const std::int64_t at = loop.input_directions[i] ? length - 1 - step : step;
+    bind(inputs[next++].name, make.squeeze(make.slice(x, axis, at, at + 1), {axis}));
   }
   state_.frames.back().next = 0;
 }
@@ -223,6 +240,8 @@ bool Importer::next_iteration() {
   for (std::size_t i = 0; i < loop.carried; ++i) carried.push_back(frame_result(first + i));
   for (std::size_t i = 0; i < loop.stacked.size(); ++i) loop.stacked[i].push_back(frame_result(first + loop.carried + i));
   ++loop.iteration;
+  if (loop.sequences && loop.iteration % (*loop.trips / loop.sequences) == 0)
+    for (std::size_t i = 0; i < carried.size(); ++i) loop.finals[i].push_back(carried[i]);
   if (!more || !goes) return false;
   begin_iteration(carried, condition);
   return true;
@@ -232,14 +251,24 @@ void Importer::finish_loop() {
   const Frame frame = state_.frames.back();
   const Frame::Loop& loop = *frame.loop;
   std::vector<Operand> results;
-  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(frame_result((loop.is_scan ? 0 : 1) + i));
   Lowering make(*this, *frame.caller, 0);
+  const auto stacked = [&](std::vector<Operand> pieces, int axis) {
+    for (Operand& piece : pieces) piece = make.unsqueeze(piece, {axis});
+    return make.concat(std::move(pieces), axis);
+  };
+  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(loop.sequences ? stacked(loop.finals[i], 0) : frame_result((loop.is_scan ? 0 : 1) + i));
   for (std::size_t i = 0; i < loop.stacked.size(); ++i) {
     std::vector<Operand> pieces = loop.stacked[i];
     if (loop.is_scan && loop.output_directions[i]) std::ranges::reverse(pieces);
     const int axis = loop.is_scan ? make.axis(loop.output_axes[i], make.rank(pieces[0]) + 1) : 0;
-    for (Operand& piece : pieces) piece = make.unsqueeze(piece, {axis});
-    results.push_back(make.concat(std::move(pieces), axis));
+    Operand all = stacked(std::move(pieces), axis);
+    if (loop.sequences) {  // [B * S, ..]
+      Dims dims = make.dims(all);
+      dims[0] = *loop.trips / loop.sequences;
+      dims.insert(dims.begin(), loop.sequences);
+      all = make.reshape(all, dims);
+    }
+    results.push_back(all);
   }
   state_.frames.pop_back();
   for (std::size_t o = 0; o < results.size(); ++o)

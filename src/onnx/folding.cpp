@@ -68,6 +68,7 @@ const TensorData& Importer::known(Operand x) {
   if (!is_known(x)) throw NeedsElements{x};
   if (s.data) return *s.data;
   if (s.tensor) return s.data.emplace(s.tensor->data());
+  make_elements(s);
   const std::shared_ptr<const ConstantExpression> e = s.expression;
   std::vector<const TensorData*> inputs;
   std::vector<std::optional<TensorType>> types;

@@ -7,8 +7,9 @@ namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t most_spent = 100'000;
-constexpr std::int64_t most_made = std::int64_t{1} << 27;  ///< bytes of constants computed of others, beyond four times what the file has
-constexpr double most_amplified = 4096;                    ///< times what a model is given, beyond a GiB, that a result may take
+constexpr std::int64_t most_made = std::int64_t{1} << 30;       ///< bytes of constants computed of others, beyond four times what the file has
+constexpr std::int64_t most_evaluated = std::int64_t{1} << 27;  ///< the same of those that are computed while importing, which is slower
+constexpr double most_amplified = 4096;                         ///< times what a model is given, beyond a GiB, that a result may take
 constexpr double least_refused = 1u << 30;
 
 }  // namespace
@@ -24,6 +25,14 @@ void Importer::make_room(const TensorType& type) {
   if (bytes > most - state_.made_bytes)
     fail(Status::unsupported, "expected at most {} bytes of constants that are computed of others, found {} more than {}", most, bytes, state_.made_bytes);
   state_.made_bytes += bytes;
+}
+
+void Importer::make_elements(const Slot& slot) {
+  const std::int64_t bytes = slot.type.bytes().constant(), most = most_evaluated + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
+  if (bytes > most - state_.evaluated_bytes)
+    fail(Status::unsupported, "expected at most {} bytes of constants whose elements are needed while importing, found {} more than {}", most, bytes,
+         state_.evaluated_bytes);
+  state_.evaluated_bytes += bytes;
 }
 
 /// And of what is computed when the model runs: an input of one element that is repeated 2^32 times.

@@ -23,6 +23,7 @@ struct Slot {
   const Tensor* tensor = nullptr;                                  ///< of the file: a weight, whose elements are read when they are needed
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
   int depth = 0;                                                   ///< of expressions within the expression
+  std::optional<QuantizedFrom> quantized_from = {};
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -48,6 +49,9 @@ struct Frame {
     std::optional<std::int64_t> trips;
     std::size_t carried = 0;
     bool is_scan = false;                       ///< Scan; else Loop
+    std::int64_t sequences = 0;                 ///< of a Scan before opset 9, which scans them one after another; 0 for other loops
+    std::vector<Operand> initial;               ///< of such a Scan: the states of all sequences
+    std::vector<std::vector<Operand>> finals;   ///< of such a Scan: by state, of the sequences that are done
     std::vector<std::vector<Operand>> stacked;  ///< by scan result: its pieces
     std::vector<Operand> scan_inputs;
     Ints input_axes, output_axes, input_directions, output_directions;
@@ -60,10 +64,11 @@ struct Frame {
 struct ImportState {
   std::deque<Slot> slots;  ///< references to one stay good while others are added
   std::vector<Frame> frames;
-  std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
-  std::int64_t spent = 0;        ///< nodes and operators, with all iterations and calls
-  std::int64_t made_bytes = 0;   ///< of constants that are computed of others
-  double given_bytes = 0;        ///< of the file's tensors and the model's inputs, at most
+  std::vector<Applied> applied;      ///< by the node that comes next, before elements were needed
+  std::int64_t spent = 0;            ///< nodes and operators, with all iterations and calls
+  std::int64_t made_bytes = 0;       ///< of constants that are computed of others
+  std::int64_t evaluated_bytes = 0;  ///< of those that were computed while importing
+  double given_bytes = 0;            ///< of the file's tensors and the model's inputs, at most
 };
 
 /// What the import of a part ended with.
@@ -117,6 +122,8 @@ class Importer {
   /// Elements of an operand: reads weights and evaluates expressions. Throws NeedsElements.
   const TensorData& known(Operand x);
   bool is_known(Operand x) const;
+  /// Whether this part of the graph has the value without asking earlier parts for it.
+  bool is_here(Operand x) const { return is_known(x) || ids_.contains(x.slot); }
   std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
   /// Lowers the nodes of a graph as part of the node that has it.
   std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
@@ -133,6 +140,7 @@ class Importer {
   bool is_true(const Node& node, Operand condition);
   void spend();
   void make_room(const TensorType& type);
+  void make_elements(const Slot& slot);
   void check_result(const TensorType& type) const;
   void enter_branch(const Node& node);
   void enter_loop(const Node& node);

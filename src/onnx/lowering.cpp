@@ -163,6 +163,15 @@ std::vector<Operand> Lowering::graph_results(std::string_view name, const std::v
   return importer_.in_place(**graph, inputs);
 }
 
+void Lowering::note_quantized_from(Operand y, const QuantizedFrom& from) { importer_.slot(y).quantized_from = from; }
+
+std::optional<QuantizedFrom> Lowering::quantized_from(Operand y) const {
+  std::optional<QuantizedFrom> from = importer_.slot(y).quantized_from;
+  if (!from || !importer_.is_here(from->x) || !importer_.is_here(from->scale) || (from->zero_point && !importer_.is_here(from->zero_point))) return {};
+  if (from->as_signed && !importer_.is_here(from->as_signed)) from->as_signed = {};
+  return from;
+}
+
 Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
 
 Operand Lowering::reshape(Operand x, const Dims& to) {

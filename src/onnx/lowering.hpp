@@ -24,6 +24,13 @@ struct Operand {
   friend bool operator==(Operand, Operand) = default;
 };
 
+/// What QuantizeLinear or DequantizeLinear made a value of. A scale or zero point of several elements goes along the axis.
+struct QuantizedFrom {
+  Operand x, scale, zero_point;  ///< zero_point: none where it is 0
+  std::int64_t axis = 0;
+  Operand as_signed = {};  ///< of u8: the same quantized to i8, less 128; none until something needs it
+};
+
 class Lowering {
  public:
   Lowering(Importer& importer, const Node& node, std::int64_t version) : importer_(importer), node_(node), version_(version) {}
@@ -89,6 +96,11 @@ class Lowering {
 
   /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
   std::vector<Operand> graph_results(std::string_view attribute, const std::vector<Operand>& inputs);
+
+  /// Keeps what a result of QuantizeLinear or DequantizeLinear is made of, for the nodes that read it.
+  void note_quantized_from(Operand y, const QuantizedFrom& from);
+  /// What note_quantized_from() kept, where its operands are there in this part of the graph.
+  std::optional<QuantizedFrom> quantized_from(Operand y) const;
 
   // ---- Often needed
   Operand cast(Operand x, DType to);               ///< x itself where it has the type

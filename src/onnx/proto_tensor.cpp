@@ -36,13 +36,13 @@ const TypeName types[]{{1, "float", DType::f32},
                        {15, "complex128", {}},
                        {16, "bfloat16", DType::bf16},
                        {17, "float8e4m3fn", DType::f8_e4m3},
-                       {18, "float8e4m3fnuz", {}},
+                       {18, "float8e4m3fnuz", DType::f8_e4m3fnuz},
                        {19, "float8e5m2", DType::f8_e5m2},
-                       {20, "float8e5m2fnuz", {}},
+                       {20, "float8e5m2fnuz", DType::f8_e5m2fnuz},
                        {21, "uint4", {}},
                        {22, "int4", {}},
                        {23, "float4e2m1", {}},
-                       {24, "float8e8m0", {}}};
+                       {24, "float8e8m0", DType::f8_e8m0}};
 
 template <class To, class List>
 std::string packed(const List& list) {

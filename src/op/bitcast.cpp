@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
   const TensorType& x = p.input(0);
-  const DType dtype = dtype_attribute(p, "out_dtype", x.dtype, dtypes::any);
+  const DType dtype = dtype_attribute(p, "out_dtype", x.dtype, dtypes::all);
   if (size_of(dtype) != size_of(x.dtype)) bad_attribute(p, "out_dtype", fmt::format("a type of {} bytes, as {} has", size_of(x.dtype), name_of(x.dtype)));
   return {{dtype, x.dims}};
 }
@@ -42,6 +42,9 @@ std::vector<Case> cases() {
   add(DType::u8, DType::i8);
   add(DType::i8, DType::f8_e4m3);
   add(DType::f8_e5m2, DType::u8);
+  add(DType::f8_e4m3fnuz, DType::i8);
+  add(DType::u8, DType::f8_e5m2fnuz);
+  add(DType::f8_e8m0, DType::u8);
   add(DType::boolean, DType::u8);
   add(DType::f32, DType::i32, {});
   add(DType::f32, DType::i32, {0, 3});
@@ -56,8 +59,8 @@ OpSpec define_bitcast() {
       .category = "Data movement",
       .summary = "The same bits as elements of another type",
       .semantics = "y has the dimensions of x; each element has the bits of that of x. Both types have the same size.",
-      .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::reorganize}},
-      .outputs = {{"y", dtypes::any, "[..]", "the same bits"}},
+      .inputs = {{"x", dtypes::all, "[..]", "elements", Mapping::reorganize}},
+      .outputs = {{"y", dtypes::all, "[..]", "the same bits"}},
       .attributes = {{"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "op/cast.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
@@ -10,8 +11,10 @@ namespace cermet {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  if (p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", dtypes::any.to_string());
-  return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::any), p.input(0).dims}};
+  if (p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", dtypes::all.to_string());
+  const DType to = dtype_attribute(p, "out_dtype", DType::f32, dtypes::all);
+  if (to != DType::f8_e8m0 && p.attributes.text("rounding") == "up") bad_attribute(p, "rounding", "zero or nearest; up is for f8_e8m0");
+  return {{to, p.input(0).dims}};
 }
 
 /// Exact whatever the type: a long double holds every 64-bit integer on x86 and ARM.
@@ -39,19 +42,18 @@ T clamped(long double whole) {
 
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  const bool to_zero = call.attributes.text("rounding") == "zero", to_double = call.attributes.text("out_dtype") == "f64";
+  const format::Rounding rounding = cast_rounding(call.attributes);
+  const bool to_zero = rounding == format::Rounding::zero, to_double = call.attributes.text("out_dtype") == "f64";
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const long double value = load_exactly(x, i), whole = to_zero ? std::trunc(value) : std::nearbyint(value);
     if (x.dtype == y.dtype) copy_element(x, i, y, i);
     else if (y.dtype == DType::i64) y.as<std::int64_t>()[element_offset(y, i)] = clamped<std::int64_t>(whole);
     else if (y.dtype == DType::u64) y.as<std::uint64_t>()[element_offset(y, i)] = clamped<std::uint64_t>(whole);
     else if (is_integer(y.dtype)) store(y, i, static_cast<double>(whole));
+    else if (y.dtype == DType::f8_e8m0) store(y, i, to_float(format::to_e8m0(format::round_to_odd(value), rounding)));
     else store(y, i, to_double ? static_cast<double>(value) : round_to_odd(value));
   }
 }
-
-constexpr DType every_type[] = {DType::boolean, DType::u8,  DType::i8,  DType::f8_e4m3, DType::f8_e5m2, DType::u16, DType::i16, DType::f16,
-                                DType::bf16,    DType::u32, DType::i32, DType::f32,     DType::u64,     DType::i64, DType::f64};
 
 std::vector<Case> cases() {
   std::vector<Case> list;
@@ -92,9 +94,15 @@ std::vector<Case> cases() {
                                -INFINITY,
                                1 + 0x1p-9 + 0x1p-40,
                                1.0625 + 0x1p-30});
-  for (DType from : every_type)
-    for (DType to : every_type)
+  for (int a = 0; a < dtype_count; ++a)
+    for (int b = 0; b < dtype_count; ++b) {
+      const auto from = static_cast<DType>(a), to = static_cast<DType>(b);
       list.push_back({fmt::format("{}_to_{}", name_of(from), name_of(to)), {CaseOperand{{from, {3, 37}}, hostile}}, {{"out_dtype", std::string(name_of(to))}}});
+    }
+  for (DType from : {DType::f32, DType::f16, DType::f64, DType::i64})
+    for (std::string rounding : {"nearest", "up"})
+      list.push_back(
+          {fmt::format("{}_to_f8_e8m0_{}", name_of(from), rounding), {CaseOperand{{from, {37}}, hostile}}, {{"out_dtype", "f8_e8m0"}, {"rounding", rounding}}});
   for (DType to : {DType::i8, DType::u8, DType::i32, DType::i64})
     list.push_back({fmt::format("nearest_{}", name_of(to)),
                     {CaseOperand{{DType::f32, {37}}, hostile}},
@@ -109,20 +117,28 @@ std::vector<Case> cases() {
 
 }  // namespace
 
+format::Rounding cast_rounding(const Attributes& attributes) {
+  const std::string& name = attributes.text("rounding");
+  return name == "zero" ? format::Rounding::zero : name == "nearest" ? format::Rounding::nearest : format::Rounding::up;
+}
+
 OpSpec define_cast() {
   return {
       .category = "Data movement",
       .summary = "Conversion to another element type",
       .semantics =
-          "To a floating type: one rounding to nearest even. f32, bf16, f16 and f8_e5m2 overflow as IEEE says, but finite values saturate in both fp8 types; "
-          "f8_e4m3 "
-          "turns infinities into NaN, having none. To an integer type: rounded as the attribute says (`zero` drops the fraction, as C, ONNX and PyTorch do; "
+          "To a floating type: one rounding to nearest even. f32, bf16, f16 and f8_e5m2 overflow as IEEE says, but finite values saturate in all types of 8 "
+          "bits; "
+          "those without infinities turn them into NaN. f8_e4m3fnuz and f8_e5m2fnuz have no negative zero. f8_e8m0 has powers of two, chosen as the attribute "
+          "says (`zero` takes the next below, `nearest` half to the larger, `up` the next above); 0 becomes the smallest, 2^-127, and negative numbers NaN. To "
+          "an integer type: rounded as the attribute says (`zero` drops the fraction, as C, ONNX and PyTorch do; "
           "`nearest` "
           "takes half to even), then clamped to the type's range; NaN gives 0. To bool: whether the element differs from 0, so NaN is true. From bool: 0 or 1.",
-      .inputs = {{"x", dtypes::any, "[..]", "elements"}},
-      .outputs = {{"y", dtypes::any, "[..]", "the same values in the other type"}},
-      .attributes = {{"out_dtype", std::string(), "element type of y; must be given"},
-                     {"rounding", std::string("zero"), "from floating to integer types", {"zero", "nearest"}}},
+      .inputs = {{"x", dtypes::all, "[..]", "elements"}},
+      .outputs = {{"y", dtypes::all, "[..]", "the same values in the other type"}},
+      .attributes =
+          {{"out_dtype", std::string(), "element type of y; must be given"},
+           {"rounding", std::string("zero"), "from floating to integer types, and to f8_e8m0, to which alone `up` applies", {"zero", "nearest", "up"}}},
       .infer = infer,
       .reference = reference,
       .cases = cases,

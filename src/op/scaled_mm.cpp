@@ -60,7 +60,6 @@ void check_result(const Problem& p, DType out) {
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, A, 2);
-  if (p.input(A).rank() > 3) bad_operand(p, A, "2 or 3 dimensions", p.input(A).to_string());
   const Dim n = check_weight(p, A, B, BIAS), k = dim_of(p, A, -1);
   const Dims rows = rows_of(p);
   check_quantized_pair(p, A, B);
@@ -171,15 +170,15 @@ OpSpec define_scaled_mm() {
           "added, "
           "v = v + bias, v = v + residual, and one rounding to out_dtype, so that every kernel gives the same bits. Result i32: acc itself, without scales. "
           "Result i8: v / out_scale rounded half to even, saturated, NaN gives 0. int8 alone has zero points, int32 bias and integer results.",
-      .inputs = {{"a", dtypes::fp8 | DTypeSet{DType::i8}, "[B?, M, K]", "quantized rows", Mapping::many_to_many},
+      .inputs = {{"a", dtypes::fp8 | DTypeSet{DType::i8}, "[.., M, K]", "quantized rows", Mapping::many_to_many},
                  {"b", dtypes::fp8 | DTypeSet{DType::i8}, "[N, K]", "quantized weight, a row per output feature", Mapping::many_to_many},
-                 {"a_scale", {DType::f32}, "[], [B?, M] or [B?, M, K/128]", "scale of a", Mapping::one_to_many, true},
+                 {"a_scale", {DType::f32}, "[], [.., M] or [.., M, K/128]", "scale of a", Mapping::one_to_many, true},
                  {"b_scale", {DType::f32}, "[], [N] or [N/128, K/128]", "scale of b", Mapping::one_to_many, true},
                  {"bias", dtypes::real | DTypeSet{DType::i32}, "[N]", "real: added after the scales; i32: added to the integer sum", Mapping::one_to_one, true},
-                 {"a_zp", {DType::i32}, "[] or [B?, M]", "zero point of a", Mapping::one_to_many, true},
-                 {"residual", dtypes::real, "[B?, M, N]", "added last", Mapping::one_to_one, true},
+                 {"a_zp", {DType::i32}, "[] or [.., M]", "zero point of a", Mapping::one_to_many, true},
+                 {"residual", dtypes::real, "[.., M, N]", "added last", Mapping::one_to_one, true},
                  {"out_scale", {DType::f32}, "[] or [1]", "scale of an i8 result", Mapping::one_to_many, true}},
-      .outputs = {{"y", dtypes::real | DTypeSet{DType::i32, DType::i8}, "[B?, M, N]", "the scaled product"}},
+      .outputs = {{"y", dtypes::real | DTypeSet{DType::i32, DType::i8}, "[.., M, N]", "the scaled product"}},
       .attributes = {{"out_dtype", std::string(), "element type of y: f32 where empty, bf16, f16, i32, i8"}},
       .infer = infer,
       .reference = reference,

@@ -48,6 +48,9 @@ void add_integer_cases(std::vector<Case>& list) {
   list.push_back({"i8_nan_scale", {codes({3, 16}), codes({8, 16}, true), CaseOperand{{DType::f32, {3}}, values({1, NAN, INFINITY})}, scale({8})}});
   list.push_back(
       {"i8_batched", {codes({3, 5, 66}), codes({34, 66}, true), scale({3, 5}), scale({34}), {}, CaseOperand{{DType::i32, {3, 5}}, integers(-9, 9)}}});
+  list.push_back(
+      {"i8_four_dims",
+       {codes({2, 2, 3, 66}), codes({34, 66}, true), scale({}), scale({34}), CaseOperand{{DType::f32, {34}}}, CaseOperand{{DType::i32, {}}, constant(5)}}});
   list.push_back({"i8_strided",
                   {CaseOperand{{DType::i8, {4, 3, 50}}, integers(-128, 127), 14}, CaseOperand{{DType::i8, {34, 50}}, integers(-128, 127), 6, true},
                    CaseOperand{{DType::f32, {4, 3}}, uniform(0.1, 1), 2}, scale({34})}});

@@ -71,7 +71,7 @@ TensorType read_tensor_type(TextReader& reader) {
   const auto dtype = dtype_from_name(reader.name("an element type"));
   if (!dtype) {
     reader.back_to(begin);
-    reader.expected("an element type (" + dtypes::any.to_string() + ")");
+    reader.expected("an element type (" + dtypes::all.to_string() + ")");
   }
   TensorType type{*dtype, {}};
   reader.need('[');

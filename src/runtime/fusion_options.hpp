@@ -30,6 +30,7 @@ struct Changes {
 
 struct FusionOptions {
   FusionMode mode = FusionMode::full;
+  Rounding rounding = Rounding::strict;                     ///< of f16 and bf16 values that a block keeps to itself, and of rules
   Changes* changes = nullptr;                               ///< limits and lists what is done; null: everything, and no list
   std::vector<CompileRecord>* records = nullptr;            ///< one more for each graph that is compiled, for reports; null: none
   const std::vector<Rule>* rules = nullptr;                 ///< in place of rewrite_rules(): tests bring wrong ones

@@ -36,7 +36,8 @@ TEST(DType, EveryTypeIsFloatingIntegerOrBoolean) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(is_floating(dtype) + is_integer(dtype) + (dtype == DType::boolean), 1) << name_of(dtype);
     EXPECT_EQ(dtypes::integer.contains(dtype), is_integer(dtype)) << name_of(dtype);
-    EXPECT_TRUE(dtypes::any.contains(dtype)) << name_of(dtype);
+    EXPECT_NE(dtypes::any.contains(dtype), dtypes::stored_only.contains(dtype)) << name_of(dtype);
+    EXPECT_TRUE(dtypes::all.contains(dtype)) << name_of(dtype);
   }
 }
 

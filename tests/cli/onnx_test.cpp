@@ -25,6 +25,15 @@ TEST_F(OnnxVerbs, APlanGivesTheSameResults) {
   EXPECT_EQ(content_of(scratch / "a" / "probabilities.npy"), content_of(scratch / "b" / "probabilities.npy"));
 }
 
+TEST_F(OnnxVerbs, TakesARounding) {
+  for (const std::string rounding : {"strict", "fast"}) {
+    const CommandResult run = run_cermet("run " + model + " --dim batch=2 --rounding " + rounding + " --output " + (scratch / rounding).string());
+    ASSERT_EQ(run.code, 0) << run.err;
+  }
+  EXPECT_EQ(content_of(scratch / "strict" / "probabilities.npy"), content_of(scratch / "fast" / "probabilities.npy"));  // all is float32
+  expect_mistake("run " + model + " --rounding exact", {"--rounding", "strict or fast", "'exact'"});
+}
+
 TEST_F(OnnxVerbs, RefusesWhatAPlanCannotBe) {
   expect_mistake("compile " + model + " -o " + plan, {"input 'x'", "--dim batch=SIZE", "found none"});
   expect_mistake("compile " + model + " -o " + plan + " --dim bach=2", {"--dim bach", "expected a dimension"});

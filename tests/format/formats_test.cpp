@@ -193,9 +193,10 @@ TEST(Elements, EveryTypeLoadsWhatWasStored) {
     const auto dtype = static_cast<DType>(t);
     std::uint64_t memory[3] = {};
     store_element(memory, dtype, 1, 1);
-    EXPECT_EQ(load_element(memory, dtype, 0), 0) << name_of(dtype);
+    const double zero = dtype == DType::f8_e8m0 ? 0x1p-127 : 0;  // which has powers of two only
+    EXPECT_EQ(load_element(memory, dtype, 0), zero) << name_of(dtype);
     EXPECT_EQ(load_element(memory, dtype, 1), 1) << name_of(dtype);
-    EXPECT_EQ(load_element(memory, dtype, 2), 0) << name_of(dtype);
+    EXPECT_EQ(load_element(memory, dtype, 2), zero) << name_of(dtype);
   }
 }
 

@@ -120,7 +120,7 @@ TEST(GraphText, ErrorsNameTheLine) {
   EXPECT_EQ(error("%y = norm(%x) : f32[T, 8]"), "graph text, line 5: expected an operator, found 'norm'");
   EXPECT_EQ(error("%y = rms_norm(%x : f32[T, 8]"), "graph text, line 5: expected ')' at column 20, found \": f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x) : f33[T, 8]"),
-            "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::any.to_string() + ") at column 1, found \"f33[T, 8]\"");
+            "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::all.to_string() + ") at column 1, found \"f33[T, 8]\"");
   EXPECT_EQ(
       error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
       "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string, a list, a tensor or a graph at column 1, found the end");

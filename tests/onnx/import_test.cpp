@@ -218,11 +218,26 @@ TEST(Import, RefusesGiantSizesBeforeMemoryIsTaken) {
   EXPECT_NE(text_of_giant("Tile", ints("s", {large})).find("expected results that take at most 4096 times"), std::string::npos);
   EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0})).find("expected results that take at most 4096 times"), std::string::npos);
   EXPECT_EQ(text_of_giant("ConstantOfShape", ints("s", {large})),
-            "node 'y' (ConstantOfShape): expected at most 134217760 bytes of constants that are computed of others, found 17179869184 more than 0");
+            "node 'y' (ConstantOfShape): expected at most 1073741856 bytes of constants that are computed of others, found 17179869184 more than 0");
   EXPECT_EQ(text_of_giant("Pad", ints("s", {std::int64_t{1} << 62, 0})),
             "node 'y' (Pad): pads: expected numbers up to 1099511627776, found 4611686018427387904");
   EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0}), {attribute("mode", std::string("wrap"))}).find("expected a list of at most 4194304 elements"),
             std::string::npos);
+}
+
+TEST(Import, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
+  ::onnx::GraphProto graph;
+  input(graph, "x", P::FLOAT, {1});
+  *graph.add_initializer() = ints("s", {std::int64_t{1} << 26});  // 256 MiB of f32: fine for a weight, not for the shape of another value
+  node(graph, "ConstantOfShape", {"s"}, {"c"});
+  node(graph, "Cast", {"c"}, {"shape"}, {attribute("to", std::int64_t{P::INT32})});
+  node(graph, "Expand", {"x", "shape"}, {"y"});
+  output(graph, "y");
+  Runner runner(model_of(graph));
+  std::vector<OwnedTensor> operands;
+  operands.push_back(floats({1}, {1}));
+  EXPECT_EQ(error_text([&] { runner.run(operands); }),
+            "node 'y' (Expand): expected at most 134217760 bytes of constants whose elements are needed while importing, found 268435456 more than 0");
 }
 
 TEST(Import, RefusesRangesOfGiantSizes) {

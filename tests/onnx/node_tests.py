@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the node tests of the onnx package through `cermet run`, and compares with their expected results as the package's own runner does.
 
-    tests/onnx/node_tests.py --cermet build/bin/cermet [--device cuda] [--filter REGEX] [--jobs 2]
+    tests/onnx/node_tests.py --cermet build/bin/cermet [--device cuda] [--filter REGEX] [--jobs 2] [--light]
 
 Tests that fail are listed with the reason in expected_failures.txt; the run fails where a test outside the list fails, or one of the list passes.
 """
@@ -11,19 +11,21 @@ import collections
 import concurrent.futures
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
 
 import numpy as np
 import onnx
+import onnx.backend.test.case.test_case
 import onnx.numpy_helper
+
+import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
 T = onnx.TensorProto
 ELEMENTS = {T.BOOL, T.UINT8, T.INT8, T.UINT16, T.INT16, T.UINT32, T.INT32, T.UINT64, T.INT64, T.FLOAT16, T.BFLOAT16, T.FLOAT, T.DOUBLE, T.FLOAT8E4M3FN,
-            T.FLOAT8E5M2}
+            T.FLOAT8E5M2, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2FNUZ, T.FLOAT8E8M0}
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
 
 
@@ -80,14 +82,6 @@ def array_of(value):
     return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
-def save(path, array):
-    np.save(path, array.view("V1") if array.dtype.name.startswith("float8") else array)  # e5m2 would be saved as 'f1', which nothing reads
-
-
-def file_name(name):
-    return re.sub(r"[/\0]", "_", name) + ".npy"
-
-
 def compare(found, expected, rtol, atol, name):
     expected = array_of(expected)
     if found.dtype != expected.dtype and found.dtype.kind == "V" and found.dtype.itemsize == expected.dtype.itemsize:
@@ -111,29 +105,38 @@ def compare(found, expected, rtol, atol, name):
 def run_case(case, options):
     """None where the test passes, else what went wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        model = folder / "model.onnx"
+        model = pathlib.Path(folder) / "model.onnx"
         model.write_bytes(case.model.SerializeToString())
         for inputs, outputs in case.data_sets:
-            command = [options.cermet, "run", str(model), "--device", options.device, "--output", str(folder / "out")]
-            for index, (value, array) in enumerate(zip(case.model.graph.input, inputs)):
-                path = folder / f"{index}.npy"
-                save(path, array_of(array))
-                command += ["--input", f"{value.name}={path}"]
+            feeds = {value.name: array_of(array) for value, array in zip(case.model.graph.input, inputs)}
+            expected = {value.name: array for value, array in zip(case.model.graph.output, outputs)}
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-            except subprocess.TimeoutExpired:
-                return f"no result within {options.timeout} s"
-            if done.returncode != 0:
-                lines = done.stderr.strip().splitlines()
-                return lines[-1] if lines else f"exit status {done.returncode}"
-            for value, array in zip(case.model.graph.output, outputs):
-                path = folder / "out" / file_name(value.name)
-                if not path.exists():
-                    return f"{value.name}: no result"
-                if problem := compare(np.load(path), array, case.rtol, case.atol, value.name):
+                found = runs.run_cermet(options.cermet, model, feeds, expected, options.device, options.timeout)
+            except runs.Failed as error:
+                return str(error)
+            for name, array in expected.items():
+                if name not in found:
+                    return f"{name}: no result"
+                if problem := compare(found[name], array, case.rtol, case.atol, name):
                     return problem
     return None
+
+
+def light_cases():
+    """Whole networks of the package, whose weights are all alike, with the first result and the operands that its own runner makes."""
+    folder = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
+    for path in sorted(folder.glob("*.onnx")):
+        model = onnx.load(path)
+        given = {tensor.name for tensor in model.graph.initializer}
+        inputs = []
+        for value in model.graph.input:
+            if value.name not in given:
+                shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+                inputs.append((np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32))
+        model.graph.input.sort(key=lambda value: value.name in given)  # those that have operands first
+        result = onnx.TensorProto.FromString(path.with_name(path.stem + "_output_0.pb").read_bytes())
+        yield onnx.backend.test.case.test_case.TestCase(name=path.stem, model_name=path.stem, url=None, model_dir=None, model=model, data_sets=[(inputs, [result])],
+                                                        kind="real", rtol=1e-3, atol=1e-7)
 
 
 def read_expected(path):
@@ -148,9 +151,10 @@ def read_expected(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cermet", default=str(HERE.parents[1] / "build/bin/cermet"))
+    parser.add_argument("--cermet", default=runs.CERMET)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--filter", default="", help="regular expression that is searched in the tests' names")
+    parser.add_argument("--light", action="store_true", help="the package's whole networks instead")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one test")
     parser.add_argument("--expected", type=pathlib.Path, default=HERE / "expected_failures.txt")
@@ -158,7 +162,7 @@ def main():
     parser.add_argument("--operators", action="store_true", help="counts by operator for all of them, not only those with failures")
     options = parser.parse_args()
 
-    cases = load_cases()
+    cases = list(light_cases()) if options.light else load_cases()
     by_name = {case.name: case for case in cases}
     chosen = [case for case in cases if re.search(options.filter, case.name)]
     skipped = {case.name: reason for case in chosen if (reason := why_skipped(case))}

@@ -6,5 +6,7 @@ namespace {
 
 TEST(Onnx, NodeTests) { expect_python(CERMET_SOURCE_DIR "/tests/onnx/node_tests.py --cermet " CERMET_BINARY_DIR "/bin/cermet"); }
 
+TEST(Onnx, WholeNetworksOfTheOnnxPackage) { expect_python(CERMET_SOURCE_DIR "/tests/onnx/node_tests.py --light --cermet " CERMET_BINARY_DIR "/bin/cermet"); }
+
 }  // namespace
 }  // namespace cermet::test

@@ -99,6 +99,30 @@ TEST(Session, RefusesShapesThatNoValuesGive) {
   EXPECT_EQ(error_text([&] { untold.run(); }), "input 'x': expected f32[2*N] for some N, found [5]");
 }
 
+TEST(Session, FastRoundingKeepsWhatAKernelPassesOn) {
+  const auto result = [](Rounding rounding) {
+    Context context({"cpu", 1});
+    SessionOptions options;
+    options.fusion.rounding = rounding;
+    const LoadWeight ones = [](const std::string&, std::int64_t, const TensorView& destination) {
+      for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, 1);
+    };
+    Session session(parse_graph("graph g {\n input %x : bf16[2, 2]\n input %one : bf16[2, 4]\n constant %w : bf16[4, 2]\n %y = linear(%x, %w) : bf16[2, 4]\n"
+                                " %z = sub(%y, %one) : bf16[2, 4]\n output z = %z\n}"),
+                    context, ones, options);
+    OwnedTensor x(DType::bf16, {2, 2}), one(DType::bf16, {2, 4});
+    for (std::int64_t i = 0; i < 4; ++i) store(x.view, i, i % 2 == 0 ? 1 : 0x1p-10);
+    for (std::int64_t i = 0; i < 8; ++i) store(one.view, i, 1);
+    session.bind("x", x.view);
+    session.bind("one", one.view);
+    session.run();
+    EXPECT_EQ(session.executable().steps().size(), 1U);
+    return load(session.host_output("z"), 5);
+  };
+  EXPECT_EQ(result(Rounding::strict), 0);  // 1 + 2^-10 is 1 in bf16
+  EXPECT_EQ(result(Rounding::fast), 0x1p-10);
+}
+
 TEST(Session, SharesWeights) {
   Context context({"cpu", 1});
   WeightStore weights(load_short_ramp, context.pool());

@@ -3,6 +3,7 @@
 Tensors are arrays of Python numbers. Results of floating types are the mathematical values in double precision, not yet rounded to the type: a kernel has one
 rounding of its own to make, and the test allows for it.
 """
+import fractions
 import math
 import pathlib
 import re
@@ -11,30 +12,49 @@ import numpy
 
 # Element type: bits of the significand, least exponent of a normal number, largest value.
 FLOATS = {
-    'f8_e4m3': (4, -6, 448.0), 'f8_e5m2': (3, -14, 57344.0), 'f16': (11, -14, 65504.0), 'bf16': (8, -126, float.fromhex('0x1.fep127')),
+    'f8_e4m3': (4, -6, 448.0), 'f8_e5m2': (3, -14, 57344.0), 'f8_e4m3fnuz': (4, -7, 240.0), 'f8_e5m2fnuz': (3, -15, 57344.0), 'f8_e8m0': (1, -127, 2.0 ** 127), 'f16': (11, -14, 65504.0), 'bf16': (8, -126, float.fromhex('0x1.fep127')),
     'f32': (24, -126, float.fromhex('0x1.fffffep127')), 'f64': (53, -1022, float.fromhex('0x1.fffffffffffffp1023'))}
 INTEGERS = {f'{kind}{bits}': ((-(1 << bits - 1), (1 << bits - 1) - 1) if kind == 'i' else (0, (1 << bits) - 1)) for kind in 'iu' for bits in (8, 16, 32, 64)}
 FP8 = ('f8_e4m3', 'f8_e5m2')
+STORED_ONLY = ('f8_e4m3fnuz', 'f8_e5m2fnuz', 'f8_e8m0')
 REAL = ('f32', 'bf16', 'f16')
 UNIT = 2.0 ** -24  # half a unit in the last place of float32, relative
 OF_DOUBLE = 2.0 ** -28  # allowed errors of results that are computed in double, in those of float32
 
 
+def round_power(value, rounding='nearest'):
+    """The power of two of f8_e8m0 next to a double or an integer: below it, above it or the nearest, of two equally near the larger. Negative values give NaN."""
+    if value < 0 or not math.isfinite(value):
+        return math.nan
+    exact = fractions.Fraction(value)
+    for exponent in range(-127, 127):
+        low, high = fractions.Fraction(2) ** exponent, fractions.Fraction(2) ** (exponent + 1)
+        if exact <= low or (exact < high if rounding == 'zero' else rounding == 'nearest' and exact < (low + high) / 2):
+            return 2.0 ** exponent
+    return 2.0 ** 127
+
+
 def round_float(dtype, value):
-    """The number of a floating type nearest to a double, ties to even; fp8 saturates, the others overflow to infinity."""
+    """The number of a floating type nearest to a double, ties to even; types of 8 bits saturate, the others overflow to infinity."""
+    if dtype == 'f8_e8m0':
+        return round_power(value)
     precision, least, largest = FLOATS[dtype]
     value = float(value)
     if math.isnan(value):
         return value
     if math.isinf(value):
-        return math.nan if dtype == 'f8_e4m3' else value
+        return math.nan if dtype == 'f8_e4m3' or dtype in STORED_ONLY else value
+    if value == 0 and dtype in STORED_ONLY:
+        return 0.0
     if value == 0 or dtype == 'f64':
         return value
     exponent = max(math.frexp(value)[1] - 1, least) - (precision - 1)
     rounded = math.copysign(math.ldexp(round(math.ldexp(abs(value), -exponent)), exponent), value)  # Python rounds half to even
+    if rounded == 0 and dtype in STORED_ONLY:
+        return 0.0
     if abs(rounded) <= largest:
         return rounded
-    return math.copysign(largest if dtype in FP8 else math.inf, value)
+    return math.copysign(largest if dtype in FP8 or dtype in STORED_ONLY else math.inf, value)
 
 
 def clamp(dtype, value):

@@ -1,7 +1,7 @@
 """cast between all pairs of types, from values where conversions differ."""
 import math
 
-from .case import FLOATS, INTEGERS, Cases, Tensor, clamp, exact, round_float
+from .case import FLOATS, INTEGERS, Cases, Tensor, clamp, exact, round_float, round_power
 
 FRACTIONS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -2.6, 1.9, 127.5, 128.5, -128.5, -129, 255.5, 300, 17, 19, 65504, 65519, 65520, 1e10, -1e10, 448, 464, 465, 2147483520,
              4294967040, -3e9, 1e19, -1e19, 2e19, 3.4e38, -3.4e38, 57344, 61440, 1e-3, -1e-7, 6e-8, 2.9e-8, 1e-40, 0.0009765625, 0.0029296875, math.inf, -math.inf, math.nan]
@@ -25,6 +25,8 @@ def round_integer(dtype, n):
 def convert(source, target, value, rounding):
     if target == 'bool':
         return int(value != 0)
+    if target == 'f8_e8m0':
+        return round_power(value, rounding)
     if target in FLOATS:
         return round_integer(target, value) if isinstance(value, int) else round_float(target, value)
     if isinstance(value, int):
@@ -51,7 +53,8 @@ def cases():
     for source in types:
         for target in types:
             values = values_of(source)
-            for rounding in ('zero', 'nearest') if source in FLOATS and target in INTEGERS else ('zero',):
+            roundings = ('zero', 'nearest', 'up') if target == 'f8_e8m0' else ('zero', 'nearest') if source in FLOATS and target in INTEGERS else ('zero',)
+            for rounding in roundings if source != target else ('zero',):
                 attributes = {'rounding': rounding} if rounding != 'zero' else {}
                 results = [convert(source, target, v, rounding) for v in values]
                 c.add('cast', [Tensor(source, values)], [exact(target, results) if target in FLOATS else Tensor(target, results)], out_dtype=target, **attributes)

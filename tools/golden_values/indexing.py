@@ -4,7 +4,7 @@ import math
 
 import numpy
 
-from .case import FLOATS, INTEGERS, Cases, Draw, Tensor, round_to
+from .case import FLOATS, INTEGERS, STORED_ONLY, Cases, Draw, Tensor, round_to
 from .movement import TYPES, moved, reduced, sample
 from .reductions import argmax, order, running, topk
 
@@ -77,11 +77,13 @@ def decoded(dtype):
     if dtype in INTEGERS:
         low, high = INTEGERS[dtype]
         return [b if b <= high else b - (high - low + 1) for b in range(high - low + 1)]
-    exponent, mantissa, bias = {'f16': (5, 10, 15), 'bf16': (8, 7, 127), 'f8_e4m3': (4, 3, 7), 'f8_e5m2': (5, 2, 15)}[dtype]
+    if dtype == 'f8_e8m0':
+        return [2.0 ** (b - 127) for b in range(255)] + [NAN]
+    exponent, mantissa, bias = {'f16': (5, 10, 15), 'bf16': (8, 7, 127), 'f8_e4m3': (4, 3, 7), 'f8_e5m2': (5, 2, 15), 'f8_e4m3fnuz': (4, 3, 8), 'f8_e5m2fnuz': (5, 2, 16)}[dtype]
     numbers = []
     for b in range(1 << 1 + exponent + mantissa):
         e, m, sign = b >> mantissa & (1 << exponent) - 1, b & (1 << mantissa) - 1, -1.0 if b >> exponent + mantissa else 1.0
-        special = e == (1 << exponent) - 1 and (dtype != 'f8_e4m3' or m == 7)
+        special = b == 0x80 if dtype.endswith('fnuz') else e == (1 << exponent) - 1 and (dtype != 'f8_e4m3' or m == 7)
         value = math.ldexp(m, 1 - bias - mantissa) if e == 0 else math.ldexp((1 << mantissa) + m, e - bias - mantissa)
         numbers.append(NAN if special else sign * value)
     return numbers
@@ -101,7 +103,7 @@ def bitcasts(c, draw):
         table = decoded(dtype)
         return [table[b] for b in bits]
 
-    for size, types in ((1, ['u8', 'i8', 'f8_e4m3', 'f8_e5m2']), (2, ['u16', 'i16', 'f16', 'bf16']), (4, ['u32', 'i32', 'f32']), (8, ['u64', 'i64', 'f64'])):
+    for size, types in ((1, ['u8', 'i8', 'f8_e4m3', 'f8_e5m2', *STORED_ONLY]), (2, ['u16', 'i16', 'f16', 'bf16']), (4, ['u32', 'i32', 'f32']), (8, ['u64', 'i64', 'f64'])):
         # Bits that are finite numbers of every type.
         bits = [int(b) & 0x3b & ((1 << 8) - 1) if size == 1 else int(b) & int('3b' + 'ff' * (size - 1), 16) for b in draw.random.integers(0, 1 << 62, 6)]
         bits += [b | 1 << 8 * size - 1 for b in bits[:2]]

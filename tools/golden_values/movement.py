@@ -3,9 +3,9 @@ import math
 
 import numpy
 
-from .case import FLOATS, INTEGERS, Cases, Draw, Tensor, exact, round_to
+from .case import FLOATS, INTEGERS, STORED_ONLY, Cases, Draw, Tensor, exact, round_to
 
-TYPES = ['bool', *INTEGERS, *FLOATS]
+TYPES = ['bool', *INTEGERS, *(t for t in FLOATS if t not in STORED_ONLY)]
 END = (1 << 63) - 1
 
 

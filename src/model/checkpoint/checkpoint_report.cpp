@@ -132,6 +132,9 @@ NonFiniteCount count_non_finite(DType dtype, std::span<const std::byte> elements
     case DType::f64: return count<std::uint64_t>(elements, 0x7ff0000000000000);
     case DType::f8_e5m2: return count<std::uint8_t>(elements, 0x7c);
     case DType::f8_e4m3: return {.nan = count<std::uint8_t>(elements, 0x7e).nan};  // 0x7e is its largest number
+    case DType::f8_e4m3fnuz:
+    case DType::f8_e5m2fnuz: return {.nan = std::count(elements.begin(), elements.end(), std::byte{0x80})};
+    case DType::f8_e8m0: return {.nan = std::count(elements.begin(), elements.end(), std::byte{0xff})};
     default: return {};
   }
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "onnx/lowering.hpp"
+#include "onnx/lower/quantized_product.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -63,6 +63,7 @@ void lower_conv(Lowering& l) {
   const Operand x = l.in(0), weight = l.in(1), bias = l.in_or_none(2);
   l.expect(l.rank(weight) >= 3, "operand 1: expected at least 3 dimensions, found {}", l.type(weight).to_string());
   const Window w = window_of(l, x, kernel_of(l, weight));
+  if (const std::optional<Operand> y = quantized_conv(l, x, weight, bias, {w.strides, w.dilations, w.pads, l.integer("group", 1)})) return l.set(0, *y);
   const Attributes attributes{{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", l.integer("group", 1)}};
   l.set(0, l.op(OpKind::conv, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight}, attributes));
 }

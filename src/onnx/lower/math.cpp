@@ -87,16 +87,46 @@ DType unsigned_of(DType t) {
   }
 }
 
-/// To fp8, as ONNX has it: what does not fit becomes the largest value, infinities too, or without `saturate` NaN and infinity.
+/// The largest value of a type of 8 bits, and the middle between it and the next that there would be: a tie goes to the even neighbour.
+struct Fp8Range {
+  double largest, middle;
+  bool is_largest_even;
+};
+
+Fp8Range range_of(DType dtype) {
+  switch (dtype) {
+    case DType::f8_e4m3: return {448, 464, true};
+    case DType::f8_e4m3fnuz: return {240, 248, false};
+    default: return {57344, 61440, false};
+  }
+}
+
+/// To powers of two: by round_mode, and what lies outside of them becomes the smallest or largest, or without `saturate` NaN.
+Operand cast_to_e8m0(Lowering& l, Operand x) {
+  const std::string mode = l.text("round_mode", "up");
+  l.expect(mode == "up" || mode == "down" || mode == "nearest", "attribute round_mode: expected up, down or nearest, found '{}'", mode);
+  constexpr double smallest = 0x1p-127, largest = 0x1p127;
+  x = l.cast(x, DType::f32);
+  if (l.integer("saturate", 1) != 0) {
+    x = l.op(OpKind::clip, {x}, {{"low", 0.0}, {"high", largest}});
+  } else {
+    const double beyond = mode == "up" ? 0x1.000002p127 : mode == "nearest" ? 0x1.8p127 : std::numeric_limits<double>::infinity();
+    const Operand outside = l.binary(OpKind::logical_or, l.binary(OpKind::less, x, smallest), l.binary(OpKind::greater_equal, x, beyond));
+    x = l.op(OpKind::where, {outside, l.binary(OpKind::mul, x, std::numeric_limits<double>::infinity()), x});
+  }
+  return l.op(OpKind::cast, {x}, {{"out_dtype", "f8_e8m0"}, {"rounding", mode == "down" ? "zero" : mode}});
+}
+
+/// To types of 8 bits, as ONNX has it: what does not fit becomes the largest value, infinities too, or without `saturate` NaN and infinity.
 Operand cast_to(Lowering& l, Operand x, DType to) {
-  if (!dtypes::fp8.contains(to) || l.dtype(x) == to || !is_floating(l.dtype(x))) return l.cast(x, to);
-  const bool is_e4m3 = to == DType::f8_e4m3;
-  const double most = is_e4m3 ? 448 : 57344;
-  if (dtypes::fp8.contains(l.dtype(x)) || size_of(l.dtype(x)) == 8) x = l.cast(x, DType::f32);
-  if (l.integer("saturate", 1) != 0) return l.cast(l.op(OpKind::clip, {x}, {{"low", -most}, {"high", most}}), to);
-  // The first value that is rounded to something beyond: a tie goes to the even neighbour.
-  const double first = is_e4m3 ? 464 : 61440;
-  const Operand beyond = l.binary(is_e4m3 ? OpKind::greater : OpKind::greater_equal, l.unary(OpKind::abs, x), first);
+  const DType from = l.dtype(x);
+  if (from == to) return x;
+  if (to == DType::f8_e8m0) return cast_to_e8m0(l, x);
+  if (!is_floating(to) || size_of(to) != 1 || !is_floating(from)) return l.cast(x, to);
+  const Fp8Range range = range_of(to);
+  if (size_of(from) == 1 || size_of(from) == 8) x = l.cast(x, DType::f32);
+  if (l.integer("saturate", 1) != 0) return l.cast(l.op(OpKind::clip, {x}, {{"low", -range.largest}, {"high", range.largest}}), to);
+  const Operand beyond = l.binary(range.is_largest_even ? OpKind::greater : OpKind::greater_equal, l.unary(OpKind::abs, x), range.middle);
   const Operand infinite = l.binary(OpKind::mul, x, std::numeric_limits<double>::infinity());
   return l.cast(l.op(OpKind::where, {beyond, infinite, x}), to);
 }

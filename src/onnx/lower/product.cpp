@@ -1,5 +1,5 @@
 // Matrix products.
-#include "onnx/lowering.hpp"
+#include "onnx/lower/quantized_product.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -11,6 +11,7 @@ bool is_weight(Lowering& l, Operand b) { return l.is_known(b) && l.rank(b) == 2 
 
 void lower_matmul(Lowering& l) {
   Operand a = l.in(0), b = l.in(1);
+  if (const std::optional<Operand> y = quantized_linear(l, a, b, false, {})) return l.set(0, *y);
   if (is_weight(l, b) && l.rank(a) >= 1 && dtypes::real.contains(l.dtype(a))) return l.set(0, l.op(OpKind::linear, {a, l.transpose(b, {1, 0})}));
   const bool row = l.rank(a) == 1, column = l.rank(b) == 1;
   if (row) a = l.unsqueeze(a, {0});
@@ -29,6 +30,8 @@ void lower_gemm(Lowering& l) {
     const Operand weight = transpose_b ? b : l.transpose(b, {1, 0});
     const Operand rows = transpose_a ? l.transpose(a, {1, 0}) : a;
     const bool is_bias = c && l.dims(c) == Dims{l.dim(weight, 0)};
+    if (!transpose_a && (!c || is_bias))
+      if (const std::optional<Operand> y = quantized_linear(l, a, b, transpose_b, c)) return l.set(0, *y);
     Operand y = l.op(OpKind::linear, is_bias ? std::vector<Operand>{rows, weight, c} : std::vector<Operand>{rows, weight});
     if (c && !is_bias) y = l.binary(OpKind::add, y, c);
     return l.set(0, y);

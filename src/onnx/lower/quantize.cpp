@@ -1,7 +1,7 @@
 // Quantization: exact integer products from float32 products that are short enough to be exact.
 #include <algorithm>
 
-#include "onnx/lowering.hpp"
+#include "onnx/lower/quantized_product.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -59,17 +59,6 @@ Operand integer_product(Lowering& l, Operand a, Operand b) {
     sum = sum ? l.binary(OpKind::add, sum, whole(l, part)) : whole(l, part);
   }
   return sum;
-}
-
-/// x as i8 and what its zero point is then: u8 is less by 128.
-std::pair<Operand, Operand> as_signed(Lowering& l, Operand x, Operand zero) {
-  zero = zero ? l.cast(zero, DType::i32) : l.scalar(DType::i32, 0);
-  if (l.dtype(x) == DType::i8) return {x, zero};
-  return {l.cast(l.binary(OpKind::sub, l.cast(x, DType::i32), 128.0), DType::i8), l.binary(OpKind::sub, zero, 128.0)};
-}
-
-bool is_zero(Lowering& l, Operand x) {
-  return l.is_known(x) && std::ranges::all_of(l.ints_in(x), [](std::int64_t value) { return value == 0; });
 }
 
 /// Rows times a matrix of 8-bit integers, in i32: a [.., K] with one zero point, b [K, N] with one or one a column. Exact modulo 2^32.
@@ -165,8 +154,11 @@ void lower_quantize_linear(Lowering& l) {
   const bool has_zero = l.has(2) && !is_floating(to);  // that of fp8 is 0
   const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32), zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
   const bool saturate = l.integer("saturate", 1) != 0 || !is_floating(to);
-  if (l.rank(x) > 0 && dtypes::real.contains(l.dtype(x)) && size_of(to) <= 2)
-    return l.set(0, l.op(OpKind::quantize, {x, scale, {}, zero_point}, {{"out_dtype", std::string(name_of(to))}, {"saturate", saturate}}));
+  if (l.rank(x) > 0 && dtypes::real.contains(l.dtype(x)) && size_of(to) <= 2) {
+    const Operand q = l.op(OpKind::quantize, {x, scale, {}, zero_point}, {{"out_dtype", std::string(name_of(to))}, {"saturate", saturate}});
+    if (!is_floating(to)) l.note_quantized_from(q, {x, l.in(1), l.in_or_none(2), l.integer("axis", 1)});
+    return l.set(0, q);
+  }
   if (!saturate) l.unsupported("attribute saturate: 0 is not supported for operands of type {}", name_of(l.dtype(x)));
   l.set(0, quantized(l, l.binary(OpKind::div, l.cast(x, DType::f32), scale), zero_point, to));
 }
@@ -176,9 +168,20 @@ void lower_dequantize_linear(Lowering& l) {
   const std::int64_t code = l.integer("output_dtype", 0);
   const DType to = code ? l.dtype_of_code(code) : l.dtype(l.in(1));
   const bool has_zero = l.has(2) && !is_floating(l.dtype(x));
-  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32), zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
-  if (l.rank(x) > 0 && dtypes::real.contains(to))
-    return l.set(0, l.op(OpKind::dequantize, {x, scale, zero_point}, {{"granularity", "broadcast"}, {"out_dtype", std::string(name_of(to))}}));
+  const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32);
+  Operand zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
+  if (l.rank(x) > 0 && dtypes::real.contains(to)) {
+    Operand bytes = x;
+    const std::optional<QuantizedFrom> from = l.dtype(x) == DType::u8 ? l.quantized_from(x) : std::nullopt;
+    if (from && from->scale == l.in(1) && from->zero_point == l.in_or_none(2) && product(l.dims(from->scale)) == Dim(1)) {
+      const auto [values, zero] = as_signed(l, x, from->zero_point);  // products and what is fused with them have i8 only
+      bytes = values;
+      zero_point = l.reshape(zero, {});
+    }
+    const Operand y = l.op(OpKind::dequantize, {bytes, scale, zero_point}, {{"granularity", "broadcast"}, {"out_dtype", std::string(name_of(to))}});
+    if (!is_floating(l.dtype(x)) && l.integer("block_size", 0) == 0) l.note_quantized_from(y, {x, l.in(1), l.in_or_none(2), l.integer("axis", 1)});
+    return l.set(0, y);
+  }
   l.set(0, l.cast(l.binary(OpKind::mul, centered(l, x, zero_point), scale), to));
 }
 

@@ -37,7 +37,8 @@ std::string step::fuse(Compilation& c) {
   const FusionMode mode = c.options.fusion.mode;
   c.groups = plan_fusion(c.graph(), c.options.maximum, target,
                          {[&](OpKind anchor) { return mode != FusionMode::none && fuses(anchor, target); },
-                          [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); }});
+                          [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); }},
+                         c.options.fusion.rounding);
   if (Changes* const changes = c.options.fusion.changes) {
     keep_first(c.groups, c, *changes);
     keep_values(c, changes->keep);

@@ -15,7 +15,8 @@ std::string step::rewrite(Compilation& c) {
                        [&](const Rule& rule) { return applies(options.mode, rule); });
   RewriteTrace trace;
   if (options.changes) trace.limit = options.changes->left();
-  Rewritten rewritten = cermet::rewrite(c.graph(), rules, RoundingClass::strict, options.changes ? &trace : nullptr);
+  Rewritten rewritten =
+      cermet::rewrite(c.graph(), rules, options.rounding == Rounding::fast ? RoundingClass::fast : RoundingClass::strict, options.changes ? &trace : nullptr);
   c.state->graph = std::move(rewritten.graph);
   for (RuleApplication& made : trace.applied) options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});
   std::string note;

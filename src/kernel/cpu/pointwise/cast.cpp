@@ -7,14 +7,19 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/kernel.hpp"
+#include "op/cast.hpp"
 
 namespace cermet::cpu {
 namespace {
 
 using format::bf16;
 using format::e4m3;
+using format::e4m3fnuz;
 using format::e5m2;
+using format::e5m2fnuz;
+using format::e8m0;
 using format::f16;
+using format::Rounding;
 
 /// A boolean in memory: any byte but 0 is true.
 struct Boolean {
@@ -37,14 +42,17 @@ T clamped(Wide whole) {
 }
 
 template <class To, class Wide>
-To narrowed(Wide value, bool to_zero) {
+To narrowed(Wide value, Rounding rounding) {
   if constexpr (std::is_same_v<To, Boolean>) return {static_cast<std::uint8_t>(value != 0)};
-  else if constexpr (std::is_integral_v<To>) return clamped<To>(to_zero ? std::trunc(value) : std::nearbyint(value));
+  else if constexpr (std::is_integral_v<To>) return clamped<To>(rounding == Rounding::zero ? std::trunc(value) : std::nearbyint(value));
   else if constexpr (std::is_arithmetic_v<To>) return static_cast<To>(value);
   else if constexpr (std::is_same_v<To, bf16>) return format::to_bf16(format::round_to_odd(value));
   else if constexpr (std::is_same_v<To, f16>) return format::to_f16(format::round_to_odd(value));
   else if constexpr (std::is_same_v<To, e4m3>) return format::to_e4m3(format::round_to_odd(value));
-  else return format::to_e5m2(format::round_to_odd(value));
+  else if constexpr (std::is_same_v<To, e5m2>) return format::to_e5m2(format::round_to_odd(value));
+  else if constexpr (std::is_same_v<To, e4m3fnuz>) return format::to_e4m3fnuz(format::round_to_odd(value));
+  else if constexpr (std::is_same_v<To, e5m2fnuz>) return format::to_e5m2fnuz(format::round_to_odd(value));
+  else return format::to_e8m0(format::round_to_odd(value), rounding);
 }
 
 /// Calls body(T{}) with the C++ type of any dtype.
@@ -56,6 +64,9 @@ void by_dtype(DType dtype, Body&& body) {
     case DType::i8: return body(std::int8_t{});
     case DType::f8_e4m3: return body(e4m3{});
     case DType::f8_e5m2: return body(e5m2{});
+    case DType::f8_e4m3fnuz: return body(e4m3fnuz{});
+    case DType::f8_e5m2fnuz: return body(e5m2fnuz{});
+    case DType::f8_e8m0: return body(e8m0{});
     case DType::u16: return body(std::uint16_t{});
     case DType::i16: return body(std::int16_t{});
     case DType::f16: return body(f16{});
@@ -71,7 +82,7 @@ void by_dtype(DType dtype, Body&& body) {
 
 struct Cast {
   DType from, to;
-  bool to_zero;
+  Rounding rounding;
 };
 
 /// Through a block of wide values, so that there is one loop per type and not one per pair of types.
@@ -87,7 +98,7 @@ void cast_run(const Cast& cast, const std::byte* from, std::byte* to, std::int64
     });
     by_dtype(cast.to, [&](auto zero) {
       auto* y = reinterpret_cast<decltype(zero)*>(to) + begin;
-      for (std::int64_t i = 0; i < n; ++i) y[i] = narrowed<decltype(zero)>(wide[i], cast.to_zero);
+      for (std::int64_t i = 0; i < n; ++i) y[i] = narrowed<decltype(zero)>(wide[i], cast.rounding);
     });
   }
 }
@@ -106,9 +117,9 @@ void convert_run(const Cast& cast, const std::byte* from, std::byte* to, std::in
   }
 }
 
-void launch(const LaunchArgs& args, bool to_zero) {
+void launch(const LaunchArgs& args, Rounding rounding) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const Cast cast{x.dtype, y.dtype, to_zero};
+  const Cast cast{x.dtype, y.dtype, rounding};
   const int trailing = x.is_dense() && y.is_dense() ? x.shape.rank() : 1;
   const Rows from(x, trailing), to(y, trailing);
   const std::int64_t piece = std::min<std::int64_t>(from.length(), 1 << 14), pieces = piece > 0 ? (from.length() + piece - 1) / piece : 0;
@@ -127,7 +138,7 @@ extern const Kernel movement_cast = with_regions({
     .name = "movement.cast",
     .op = OpKind::cast,
     .summary = "vectors between the real types, other pairs through blocks of double; runs spread over threads",
-    .bind = [](const Problem& p) -> Launcher { return [to_zero = p.attributes.text("rounding") == "zero"](const LaunchArgs& args) { launch(args, to_zero); }; },
+    .bind = [](const Problem& p) -> Launcher { return [rounding = cast_rounding(p.attributes)](const LaunchArgs& args) { launch(args, rounding); }; },
 });
 
 }  // namespace cermet::cpu

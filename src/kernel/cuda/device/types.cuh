@@ -29,13 +29,25 @@ struct f8_e4m3 {
 struct f8_e5m2 {
   uint8_t bits;
 };
+struct f8_e4m3fnuz {
+  uint8_t bits;
+};
+struct f8_e5m2fnuz {
+  uint8_t bits;
+};
+struct f8_e8m0 {
+  uint8_t bits;
+};
 
 namespace stored {  ///< the type that holds an element of each kind of base/dtype.inc, under the enumerator's name
 using boolean = uint8_t;
 using u8 = uint8_t;
 using i8 = int8_t;
 using cermet::f8_e4m3;
+using cermet::f8_e4m3fnuz;
 using cermet::f8_e5m2;
+using cermet::f8_e5m2fnuz;
+using cermet::f8_e8m0;
 using u16 = uint16_t;
 using i16 = int16_t;
 using cermet::bf16;

@@ -13,8 +13,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/cast.cuh",
       [&](std::string_view tiling) {
-        return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .to_zero = {}, .width = {}}}>", tiling, device_type(p, 0),
-                           device_name(p.outputs[0].dtype), p.attributes.text("rounding") == "zero", width_of(p));
+        return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .rounding = cermet::format::Rounding::{}, .width = {}}}>",
+                           tiling, device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.text("rounding"), width_of(p));
       },
       TileChoice(config).blocks);
 }

@@ -1,20 +1,32 @@
 // cast: any element type to any other. To floating types one rounding to nearest even; to integers rounded, then clamped, NaN to 0; to bool whether it is 0.
 #pragma once
 
+#include "format/fp8_variants.hpp"
 #include "kernel/cuda/device/pointwise/cast.hpp"
 #include "kernel/cuda/device/pointwise/tile.cuh"
 
+namespace cermet {
+
+__device__ __forceinline__ float to_float(f8_e4m3fnuz x) { return to_float(format::e4m3fnuz{x.bits}); }
+__device__ __forceinline__ float to_float(f8_e5m2fnuz x) { return to_float(format::e5m2fnuz{x.bits}); }
+__device__ __forceinline__ float to_float(f8_e8m0 x) { return to_float(format::e8m0{x.bits}); }
+
+}  // namespace cermet
+
 namespace cermet::cast {
+
+using format::Rounding;
 
 struct Config {
   Tiling tiling = Tiling::general;
   DType x = DType::f32, y = DType::f32;
-  bool to_zero = true;  ///< from floating to integer types
+  Rounding rounding = Rounding::zero;  ///< from floating to integer types, and to f8_e8m0
   int width = 4;
 };
 
 __host__ __device__ constexpr bool is_floating(DType t) {
-  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
+  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz || t == DType::f8_e8m0 || t == DType::f16 ||
+         t == DType::bf16 || t == DType::f32 || t == DType::f64;
 }
 __host__ __device__ constexpr bool is_signed(DType t) { return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64; }
 /// Whether float32 holds every value.
@@ -35,20 +47,28 @@ __device__ __forceinline__ float to_odd(double x) {
   return odd_if(y, static_cast<double>(y) != x && x == x);
 }
 
-template <DType From, DType To>
+template <DType To, Rounding R>
+__device__ __forceinline__ Element<To> narrowed(float x) {
+  if constexpr (To == DType::f8_e4m3fnuz) return {format::to_e4m3fnuz(x).bits};
+  else if constexpr (To == DType::f8_e5m2fnuz) return {format::to_e5m2fnuz(x).bits};
+  else if constexpr (To == DType::f8_e8m0) return {format::to_e8m0(x, R).bits};
+  else return from_float<Element<To>>(x);
+}
+
+template <DType From, DType To, Rounding R>
 __device__ __forceinline__ Element<To> to_floating(Element<From> x) {
   using T = Element<To>;
   if constexpr (fits_float(From)) {
     const float value = From == DType::boolean ? (to_float(x) != 0 ? 1.0f : 0.0f) : to_float(x);
-    return from_float<T>(value);
+    return narrowed<To, R>(value);
   } else if constexpr (To == DType::f32 || To == DType::f64) {
     return static_cast<T>(x);
   } else if constexpr (From == DType::f64) {
-    return from_float<T>(to_odd(x));
+    return narrowed<To, R>(to_odd(x));
   } else if constexpr (From == DType::u64) {
-    return from_float<T>(to_odd(x));
+    return narrowed<To, R>(to_odd(x));
   } else {
-    return from_float<T>(to_odd(static_cast<int64_t>(x)));
+    return narrowed<To, R>(to_odd(static_cast<int64_t>(x)));
   }
 }
 
@@ -69,8 +89,9 @@ __device__ __forceinline__ Element<To> clamped(int64_t x) {
   return static_cast<Element<To>>(max_of(min_of(x, most<To>()), least<To>()));
 }
 
-template <DType From, DType To, bool ToZero>
+template <DType From, DType To, Rounding R>
 __device__ __forceinline__ Element<To> to_integer(Element<From> x) {
+  constexpr bool to_zero = R == Rounding::zero;
   if constexpr (From == DType::boolean) {
     return x != 0;
   } else if constexpr (From == DType::u64) {
@@ -79,25 +100,25 @@ __device__ __forceinline__ Element<To> to_integer(Element<From> x) {
     return clamped<To>(static_cast<int64_t>(x));
   } else if constexpr (From == DType::f64) {
     if (x != x) return 0;
-    if constexpr (To == DType::u64) return ToZero ? __double2ull_rz(x) : __double2ull_rn(x);
-    else return clamped<To>(ToZero ? __double2ll_rz(x) : __double2ll_rn(x));
+    if constexpr (To == DType::u64) return to_zero ? __double2ull_rz(x) : __double2ull_rn(x);
+    else return clamped<To>(to_zero ? __double2ll_rz(x) : __double2ll_rn(x));
   } else {
     const float value = to_float(x);
     if (value != value) return 0;
-    if constexpr (To == DType::u64) return ToZero ? __float2ull_rz(value) : __float2ull_rn(value);
+    if constexpr (To == DType::u64) return to_zero ? __float2ull_rz(value) : __float2ull_rn(value);
     else if constexpr (sizeof(Element<To>) < 4 || To == DType::i32)  // int32 saturates like the rest
-      return static_cast<Element<To>>(clamped<To>(ToZero ? __float2int_rz(value) : __float2int_rn(value)));
-    else return clamped<To>(ToZero ? __float2ll_rz(value) : __float2ll_rn(value));
+      return static_cast<Element<To>>(clamped<To>(to_zero ? __float2int_rz(value) : __float2int_rn(value)));
+    else return clamped<To>(to_zero ? __float2ll_rz(value) : __float2ll_rn(value));
   }
 }
 
-template <DType From, DType To, bool ToZero>
+template <DType From, DType To, Rounding R>
 __device__ __forceinline__ Element<To> convert(Element<From> x) {
   if constexpr (From == To) return x;
   else if constexpr (To == DType::boolean && fits_float(From)) return to_float(x) != 0;
   else if constexpr (To == DType::boolean) return x != 0;
-  else if constexpr (is_floating(To)) return to_floating<From, To>(x);
-  else return to_integer<From, To, ToZero>(x);
+  else if constexpr (is_floating(To)) return to_floating<From, To, R>(x);
+  else return to_integer<From, To, R>(x);
 }
 
 template <Config C>
@@ -118,7 +139,7 @@ struct Task {
             y = from_floats<Element<C.y>>(values);
           } else {
 #pragma unroll
-            for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.to_zero>(x[k]);
+            for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.rounding>(x[k]);
           }
           store_tile(p.y, place, y);
         });

@@ -1,0 +1,12 @@
+// What kernels of cast share with its definition.
+#pragma once
+
+#include "format/fp8_variants.hpp"
+#include "op/problem.hpp"
+
+namespace cermet {
+
+/// The attribute `rounding`.
+format::Rounding cast_rounding(const Attributes& attributes);
+
+}  // namespace cermet
