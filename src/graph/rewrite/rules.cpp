@@ -1,4 +1,4 @@
-// The rules. A row reads "before -> after"; its side condition and the new node's attributes follow.
+// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after"; its side condition and the new node's attributes follow.
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
@@ -108,21 +108,6 @@ Attributes with_type_of_cast(const Match& m) {
   return a;
 }
 
-/// z as a shape of x: dimensions of x that stay in place, numbers, and at most one that follows from the others.
-std::optional<Ints> direct_shape(const Match& m) {
-  const Dims &from = m.type("x").dims, &to = m.type("z").dims;
-  Ints shape;
-  for (std::size_t a = 0; a < to.size(); ++a) {
-    const bool stays = a < from.size() && to[a] == from[a];
-    shape.push_back(stays ? 0 : to[a].is_constant() ? to[a].constant() : -1);
-    if (!stays && to[a] == Dim(0)) return std::nullopt;
-  }
-  if (std::ranges::count(shape, -1) > 1) return std::nullopt;
-  return shape;
-}
-bool reshapes_at_once(const Match& m) { return direct_shape(m).has_value(); }
-Attributes with_direct_shape(const Match& m) { return {{"shape", *direct_shape(m)}}; }
-
 std::vector<Rule> make_rules() {
   using enum RoundingClass;
   std::vector<Rule> rules{
@@ -147,9 +132,6 @@ std::vector<Rule> make_rules() {
       text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
                 [](const Match& m) { return m.attributes(1); }),
       text_rule(
-          "silu", strict, "s = sigmoid(x); y = mul(x, s) -> y = silu(x)", [](const Match& m) { return is_f32(m, "s"); },
-          [](const Match&) { return Attributes(); }),
-      text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
           is_dual, dual),
@@ -169,14 +151,28 @@ std::vector<Rule> make_rules() {
                 "slots, ks?, vs?)"
                 " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
                 rotates_forward, rotated),
-      text_rule("reshape-reshape", exact, "y = reshape(x); z = reshape(y) -> z = reshape(x)", reshapes_at_once, with_direct_shape),
   };
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
                    .rounding = exact,
                    .anchor = OpKind::linear,
-                   .stage = 1,
+                   .stage = 2,
                    .apply = stack_linears});
+  using enum RuleClass;
+  const auto add = [&](std::span<const AlgebraRow> rows, RuleClass rule_class) {
+    for (const AlgebraRow& row : rows) rules.push_back(algebra_rule(row, rule_class));
+  };
+  add(associative_rules(), associative);
+  add(commutative_rules(), commutative);
+  add(distributive_rules(), distributive);
+  add(identity_rules(), identities);
+  add(lattice_rules(), lattice);
+  add(power_rules(), powers);
+  add(reduction_rules(), reductions);
+  add(movement_rules(), movement);
+  add(product_rules(), products);
+  add(activation_rules(), raising);
+  add(norm_rules(), raising);
   return rules;
 }
 
