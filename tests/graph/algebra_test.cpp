@@ -191,7 +191,7 @@ TEST(Algebra, TextsNameWhatIsWrong) {
   const auto parse = [](std::string_view text, std::string_view when) { return algebra_rule({"r", RoundingClass::fast, text, when}, RuleClass::powers); };
   EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "x above 0"); }), "condition \"x above 0\": expected a condition that there is at column 3, found \"above 0\"");
   EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "z > 0"); }), "condition \"z > 0\": expected names of the pattern, found 'z'");
-  EXPECT_EQ(error_text([&] { parse("mul(x, c#) -> mul(x, [d])", ""); }), "pattern \"mul(x, [d])\": expected nothing that is not captured before at column 9, found \"])\"");
+  EXPECT_EQ(error_text([&] { parse("mul(x, c#) -> mul(x, [d])", ""); }), "pattern \"mul(x, [d])\": expected nothing that is not captured before at column 10, found \"])\"");
 }
 
 /// The lines of a graph but its first and last.

@@ -31,6 +31,8 @@ std::span<const AlgebraRow> product_rules();
 std::span<const AlgebraRow> activation_rules();
 std::span<const AlgebraRow> norm_rules();
 
+/// x * cos + rotated(x) * sin, with tables that are constants: rope.
+bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Products of one operand with weights: one product with the weights stacked, and its columns split.
 bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
 

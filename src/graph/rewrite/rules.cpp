@@ -152,6 +152,12 @@ std::vector<Rule> make_rules() {
                 " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
                 rotates_forward, rotated),
   };
+  rules.push_back({.name = "rope",
+                   .summary = "add(mul(x, cos), mul(concat(neg(second half of x), first half of x), sin)) -> rope(x, cos, sin, positions)",
+                   .rounding = strict,
+                   .anchor = OpKind::add,
+                   .stage = 1,
+                   .apply = raise_rope});
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
                    .rounding = exact,

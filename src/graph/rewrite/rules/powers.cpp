@@ -47,8 +47,6 @@ constexpr AlgebraRow power_rows[] = {
     // Powers.
     {"pow-two", strict, "pow(x, 2) -> square(x)"},
     {"pow-two-of-integers", exact, "pow(x, 2) -> square(x)", "integer"},
-    {"pow-three", strict, "pow(x, 3) -> mul(square(x), x)"},
-    {"pow-four", fast, "pow(x, 4) -> square(square(x))"},
     {"pow-half", fast, "pow(x, 0.5) -> sqrt(x)"},
     {"pow-minus-half", fast, "pow(x, -0.5) -> rsqrt(x)"},
     {"pow-minus-one", strict, "pow(x, -1) -> reciprocal(x)"},
