@@ -14,11 +14,8 @@ void list_rules(Console& console, const std::string& wanted) {
   Table table;
   for (const Rule& rule : rewrite_rules()) {
     if (!is_listed(rule, wanted)) continue;
-    list.push_back({{"name", rule.name},
-                    {"class", name_of(rule.rule_class)},
-                    {"rounding", name_of(rule.rounding)},
-                    {"rule", rule.summary},
-                    {"when", rule.when}});
+    list.push_back(
+        {{"name", rule.name}, {"class", name_of(rule.rule_class)}, {"rounding", name_of(rule.rounding)}, {"rule", rule.summary}, {"when", rule.when}});
     table.row({std::string(rule.name), std::string(name_of(rule.rule_class)), std::string(name_of(rule.rounding)),
                rule.when.empty() ? std::string(rule.summary) : fmt::format("{}   when {}", rule.summary, rule.when)});
   }

@@ -174,8 +174,11 @@ TEST(Algebra, WrongRulesAreCaught) {
       {"wrapped-quotient", exact, "div(mul(a, b), b) -> a", "integer"},
       {"not-a-number", exact, "where(less(a, b), b, a) -> max(a, b)"},
       {"not-associative", exact, "add(add(x, c1#), c2#) -> add(x, [c1 + c2])"},
-      {"misplaced-epsilon", strict, "div(x, add(sqrt(reduce_mean(square(x)) {axes = \"last\", keepdims = true}), e#)) -> rms_norm(x, -)", "e > 0; e < 1", nullptr,
-       [](const Match& m) { return Attributes{{"eps", m.scalar("e")}}; }},
+      {"misplaced-epsilon", strict, "div(x, add(sqrt(reduce_mean(square(x)) {axes = \"last\", keepdims = true}), e#)) -> rms_norm(x, -)", "e > 0; e < 1",
+       nullptr,
+       [](const Match& m) {
+         return Attributes{{"eps", m.scalar("e")}};
+       }},
       {"printed-wrongly", fast, "add(mul(a, c), mul(a, b)) -> mul(add(a, b), c)"},
   };
   for (const AlgebraRow& row : wrong) EXPECT_NE(try_rule(algebra_rule(row, RuleClass::identities), 2000, 3).failure, "") << row.text;
@@ -189,9 +192,11 @@ TEST(Algebra, EveryRowHasANameOfItsOwnAndALowerCost) {
 
 TEST(Algebra, TextsNameWhatIsWrong) {
   const auto parse = [](std::string_view text, std::string_view when) { return algebra_rule({"r", RoundingClass::fast, text, when}, RuleClass::powers); };
-  EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "x above 0"); }), "condition \"x above 0\": expected a condition that there is at column 3, found \"above 0\"");
+  EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "x above 0"); }),
+            "condition \"x above 0\": expected a condition that there is at column 3, found \"above 0\"");
   EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "z > 0"); }), "condition \"z > 0\": expected names of the pattern, found 'z'");
-  EXPECT_EQ(error_text([&] { parse("mul(x, c#) -> mul(x, [d])", ""); }), "pattern \"mul(x, [d])\": expected nothing that is not captured before at column 10, found \"])\"");
+  EXPECT_EQ(error_text([&] { parse("mul(x, c#) -> mul(x, [d])", ""); }),
+            "pattern \"mul(x, [d])\": expected nothing that is not captured before at column 10, found \"])\"");
 }
 
 /// The lines of a graph but its first and last.

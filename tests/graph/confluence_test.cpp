@@ -60,8 +60,7 @@ TEST(Rules, TakeTimeInProportionToTheGraph) {
   Graph graph;
   ValueId x = graph.add_input("x", {DType::f32, {Dim::symbol("T"), 8}});
   const ValueId one = graph.add_constant("one", TensorData::of(TensorType{DType::f32, {}}, std::vector<float>{1}));
-  for (int i = 0; i < links; ++i)
-    x = graph.apply(OpKind::mul, {graph.apply(OpKind::tanh, {graph.apply(OpKind::neg, {graph.apply(OpKind::neg, {x})})}), one});
+  for (int i = 0; i < links; ++i) x = graph.apply(OpKind::mul, {graph.apply(OpKind::tanh, {graph.apply(OpKind::neg, {graph.apply(OpKind::neg, {x})})}), one});
   graph.add_output("y", x);
   const auto start = std::chrono::steady_clock::now();
   const Rewritten result = rewrite(graph, rewrite_rules());

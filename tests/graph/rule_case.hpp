@@ -5,20 +5,20 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 
 #include "format/element.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "op/operator.hpp"
+#include "tests/graph/random_attributes.hpp"
 
 namespace cermet {
 
-class RuleCase {
+class RuleCase : private RandomAttributes {
  public:
   using Elements = std::map<std::string, std::vector<double>>;
 
-  RuleCase(const Rule& rule, std::uint32_t seed) : rule_(rule), random_(seed) {}
+  RuleCase(const Rule& rule, std::uint32_t seed) : RandomAttributes(rule.name, seed), rule_(rule) {}
 
   /// A graph whose result is the pattern's, or nothing where the operators do not take what was drawn.
   std::optional<Graph> draw() {
@@ -28,7 +28,7 @@ class RuleCase {
     dtype_ = draw_dtype();
     base_ = draw_dims();
     alike_ = one_in(2);
-    own_axes_.reset();
+    begin();
     try {
       for (const PatternNode& node : rule_.before.nodes) add(node);
     } catch (const Error&) {
@@ -46,18 +46,13 @@ class RuleCase {
       if (value.kind == ValueKind::intermediate || value.data() || value.expression()) continue;
       std::vector<double>& list = elements[value.name];
       const double width = one_in(4) ? 8 : 2;
-      for (std::int64_t i = 0; i < value.type.elements().constant(); ++i) list.push_back(rounded(draw_element(value.type.dtype, special, width), value.type.dtype));
+      for (std::int64_t i = 0; i < value.type.elements().constant(); ++i)
+        list.push_back(rounded(draw_element(value.type.dtype, special, width), value.type.dtype));
     }
     return elements;
   }
 
  private:
-  bool one_in(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)) == 0; }
-  std::int64_t between(std::int64_t least, std::int64_t most) {
-    return least + static_cast<std::int64_t>(random_() % static_cast<std::uint32_t>(most - least + 1));
-  }
-  double uniform(double low, double high) { return low + (high - low) * static_cast<double>(random_()) / 4294967295.0; }
-
   double draw_element(DType dtype, bool special, double width) {
     if (dtype == DType::boolean) return one_in(2) ? 1 : 0;
     if (!is_floating(dtype)) return static_cast<double>(one_in(8) ? between(0, 1 << 30) * (one_in(2) ? 1 : -1) : between(-9, 40));
@@ -122,9 +117,12 @@ class RuleCase {
         const Dim rows = first->dims.back();
         return {one_in(4) ? first->dims.front() : rows, between(1, 4) * 2};
       }
-      case OpKind::layer_norm: case OpKind::rms_norm: return i == 0 ? base_ : vector(first ? first->dims.back() : Dim(4));
-      case OpKind::instance_norm: case OpKind::group_norm: return i == 0 ? Dims{2, channels_, 2, 3} : vector(channels_);
-      case OpKind::dequantize: case OpKind::quantize: return i == 0 ? base_ : one_in(2) ? Dims{} : vector(base_.empty() ? Dim(1) : base_.back());
+      case OpKind::layer_norm:
+      case OpKind::rms_norm: return i == 0 ? base_ : vector(first ? first->dims.back() : Dim(4));
+      case OpKind::instance_norm:
+      case OpKind::group_norm: return i == 0 ? Dims{2, channels_, 2, 3} : vector(channels_);
+      case OpKind::dequantize:
+      case OpKind::quantize: return i == 0 ? base_ : one_in(2) ? Dims{} : vector(base_.empty() ? Dim(1) : base_.back());
       case OpKind::reshape:
         if (rule_.name == "group-norm") return {2, 4, 2, 3};
         return base_;
@@ -218,102 +216,15 @@ class RuleCase {
     return made;
   }
 
-  Attributes draw_attributes(const PatternNode& node, const std::vector<ValueId>& inputs) {
-    const TensorType x = inputs.empty() || !inputs[0] ? TensorType{} : graph_.type(inputs[0]);
-    const int rank = x.rank();
-    Attributes a;
-    switch (node.op) {
-      case OpKind::reduce_sum: case OpKind::reduce_mean: case OpKind::reduce_prod: case OpKind::reduce_max: case OpKind::reduce_min: {
-        if (!own_axes_ || one_in(2)) own_axes_ = {between(0, std::max(0, rank - 1)) - (one_in(2) ? rank : 0)};
-        if (one_in(8)) own_axes_ = Ints{};
-        a.set("axes", *own_axes_);
-        a.set("keepdims", keeps_ = one_in(2));
-        terms_ = 1;
-        if (own_axes_->empty()) terms_ = static_cast<double>(x.elements().constant());
-        else if (rank > 0) terms_ = static_cast<double>(x.dims[static_cast<std::size_t>((own_axes_->front() + rank) % rank)].constant());
-        if (one_in(2)) terms_ = 1 / terms_;
-        break;
-      }
-      case OpKind::transpose: {
-        Ints permutation;
-        for (int axis = 0; axis < rank; ++axis) permutation.push_back(axis);
-        if (!drawn_permutation_.empty() && static_cast<int>(drawn_permutation_.size()) == rank && one_in(2)) {
-          if (one_in(2)) permutation = drawn_permutation_;
-          else  // the inverse
-            for (std::size_t axis = 0; axis < permutation.size(); ++axis) permutation[static_cast<std::size_t>(drawn_permutation_[axis])] = static_cast<int>(axis);
-        } else if (rank >= 2 && one_in(2)) {
-          std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-        } else if (!one_in(4)) {
-          std::shuffle(permutation.begin(), permutation.end(), random_);
-        }
-        a.set("permutation", drawn_permutation_ = permutation);
-        break;
-      }
-      case OpKind::reshape: {
-        Ints shape;
-        if (rule_.name == "group-norm") return {{"shape", groups_ ? Ints{2, 4, 2, 3} : Ints{2, 2, -1}}};
-        if (one_in(3)) for (const Dim& dim : x.dims) shape.push_back(dim.constant());
-        else if (one_in(2)) shape = {-1};
-        else shape = {1, -1};
-        a.set("shape", shape);
-        break;
-      }
-      case OpKind::concat: case OpKind::split: {
-        a.set("axis", one_in(3) || rank == 0 ? std::int64_t{-1} : between(0, rank - 1));
-        if (node.op == OpKind::split) a.set("parts", static_cast<std::int64_t>(node.results.size()));
-        break;
-      }
-      case OpKind::slice: {
-        const std::int64_t axis = slices_++ == 0 || one_in(2) ? sliced_axis_ = between(0, std::max(0, rank - 1)) : sliced_axis_;
-        const std::int64_t size = rank > axis ? x.dims[static_cast<std::size_t>(axis)].constant() : 1, half = size / 2;
-        Ints starts{0}, ends{half};
-        if (slices_ == 2 || one_in(2)) starts = {half}, ends = {one_in(2) ? size : std::numeric_limits<std::int64_t>::max()};
-        if (one_in(4)) starts = {0}, ends = {size};
-        a.set("starts", starts);
-        a.set("ends", ends);
-        a.set("axes", Ints{axis});
-        break;
-      }
-      case OpKind::expand: {
-        Ints shape;
-        for (const Dim& dim : one_in(2) ? base_ : x.dims) shape.push_back(dim.constant());
-        a.set("shape", shape);
-        break;
-      }
-      case OpKind::pad: a.set("pads", Ints(2 * static_cast<std::size_t>(rank), one_in(2) ? 0 : 1)); break;
-      case OpKind::cast: {
-        static constexpr DType types[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
-        a.set("out_dtype", std::string(name_of(one_in(3) ? dtype_ : types[random_() % std::size(types)])));
-        break;
-      }
-      case OpKind::clip: {
-        const double low = uniform(-2, 1);
-        a.set("low", low);
-        a.set("high", low + uniform(0, 3));
-        break;
-      }
-      case OpKind::hard_sigmoid: return {{"alpha", 1.0 / 6}, {"beta", 0.5}};
-      case OpKind::dequantize: return {{"granularity", std::string(one_in(2) ? "tensor" : "channel")}};
-      case OpKind::conv: return {{"pads", Ints{1, 1, 1, 1}}};
-      case OpKind::group_norm: return {{"groups", std::int64_t{2}}};
-      case OpKind::instance_norm: groups_ = true; break;
-      default: break;
-    }
-    return a;
-  }
-
   void add(const PatternNode& node) {
     std::vector<ValueId> inputs;
     if (&node == &rule_.before.nodes.front()) {
-      drawn_permutation_.clear();
-      slices_ = 0;
-      groups_ = false;
       columns_ = between(1, 3) * 2;
       channels_ = rule_.name == "group-norm" ? 2 : 4;
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i) inputs.push_back(operand(node, i));
     if (definition(node.op).commutative && inputs.size() == 2 && one_in(2)) std::swap(inputs[0], inputs[1]);
-    Attributes attributes = draw_attributes(node, inputs);
+    Attributes attributes = draw_attributes(node, inputs.empty() || !inputs[0] ? TensorType{} : graph_.type(inputs[0]));
     for (const auto& [name, value] : node.attributes) {
       const auto* text = std::get_if<std::string>(&value);
       if (text && *text == "last") attributes.set(name, Ints{-1});
@@ -329,18 +240,10 @@ class RuleCase {
   }
 
   const Rule& rule_;
-  std::mt19937 random_;
   Graph graph_;
   std::vector<ValueId> values_;  ///< by slot
-  DType dtype_{};
-  Dims base_;
   Dim columns_ = 4, channels_ = 4;
-  std::optional<Ints> own_axes_;
-  Ints drawn_permutation_;
-  double terms_ = 1;
-  std::int64_t sliced_axis_ = 0;
-  int slices_ = 0;
-  bool alike_ = false, keeps_ = false, groups_ = false;
+  bool alike_ = false;
 };
 
 }  // namespace cermet

@@ -15,14 +15,37 @@ constexpr std::int64_t most_typical = 1024;
 double additions(OpKind op) {
   switch (op) {
     case OpKind::sub: return 1.25;
-    case OpKind::div: case OpKind::reciprocal: case OpKind::sqrt: return 4;
+    case OpKind::div:
+    case OpKind::reciprocal:
+    case OpKind::sqrt: return 4;
     case OpKind::rsqrt: return 5;
-    case OpKind::mod: case OpKind::fmod: return 6;
-    case OpKind::exp: case OpKind::log: case OpKind::sigmoid: case OpKind::sin: case OpKind::cos: case OpKind::erf: case OpKind::tanh: return 8;
-    case OpKind::softplus: case OpKind::silu: case OpKind::gelu: case OpKind::gelu_quick: case OpKind::swish: case OpKind::elu: case OpKind::selu:
+    case OpKind::mod:
+    case OpKind::fmod: return 6;
+    case OpKind::exp:
+    case OpKind::log:
+    case OpKind::sigmoid:
+    case OpKind::sin:
+    case OpKind::cos:
+    case OpKind::erf:
+    case OpKind::tanh: return 8;
+    case OpKind::softplus:
+    case OpKind::silu:
+    case OpKind::gelu:
+    case OpKind::gelu_quick:
+    case OpKind::swish:
+    case OpKind::elu:
+    case OpKind::selu:
     case OpKind::celu: return 10;
-    case OpKind::tan: case OpKind::asin: case OpKind::acos: case OpKind::atan: case OpKind::sinh: case OpKind::cosh: case OpKind::asinh:
-    case OpKind::acosh: case OpKind::atanh: case OpKind::gelu_tanh: return 12;
+    case OpKind::tan:
+    case OpKind::asin:
+    case OpKind::acos:
+    case OpKind::atan:
+    case OpKind::sinh:
+    case OpKind::cosh:
+    case OpKind::asinh:
+    case OpKind::acosh:
+    case OpKind::atanh:
+    case OpKind::gelu_tanh: return 12;
     case OpKind::mish: return 18;
     case OpKind::pow: return 24;
     default: return 1;

@@ -129,7 +129,8 @@ class PatternReader {
     reader_.need(')');
     for (const PatternName& operand : made.operands)
       for (const PatternName& result : made.results)
-        if (operand.slot >= 0 && operand.slot == result.slot) reader_.expected("operands that are not the result (the last one's name is y unless the text says)");
+        if (operand.slot >= 0 && operand.slot == result.slot)
+          reader_.expected("operands that are not the result (the last one's name is y unless the text says)");
     if (reader_.peek() == '{') made.attributes = read_attributes(reader_);
     pattern_.nodes.push_back(std::move(made));
   }

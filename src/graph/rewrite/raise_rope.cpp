@@ -115,7 +115,8 @@ bool raise_rope(const Rule&, GraphEditor& editor, NodeId anchor) {
     Ints heads = numbers_of(dims);
     heads.insert(heads.end() - 1, 1);
     const ValueId rows = editor.insert_before(anchor, OpKind::reshape, {found->at("x")}, {{"shape", heads}}, scope)[0];
-    const ValueId cosines = halved(editor, found->at("c"), dims, spelling.is_interleaved), sines = halved(editor, found->at("s"), dims, spelling.is_interleaved);
+    const ValueId cosines = halved(editor, found->at("c"), dims, spelling.is_interleaved),
+                  sines = halved(editor, found->at("s"), dims, spelling.is_interleaved);
     const ValueId rotated = editor.insert_before(anchor, OpKind::rope, {rows, ValueId{}, cosines, sines, row_positions(editor, dims)},
                                                  {{"style", spelling.is_interleaved ? "gptj" : "neox"}}, scope)[0];
     const ValueId result = editor.insert_before(anchor, OpKind::reshape, {rotated}, {{"shape", numbers_of(dims)}}, scope)[0];

@@ -29,16 +29,22 @@ std::string rule_reference_markdown() {
   }
   std::string text = fmt::format(
       "# Rewrite rules\n\n"
-      "The {} rules that rewrite graphs, generated from their rows in `src/graph/rewrite` (`cermet rules` prints them). Rules of algebra are applied where they\n"
+      "The {} rules that rewrite graphs, generated from their rows in `src/graph/rewrite` (`cermet rules` prints them). Rules of algebra are applied where "
+      "they\n"
       "save most bytes and operations, and only where they save any; rules of whole operators follow.\n\n"
       "- exact: every result keeps its bits. So it is with every rule marked `number` where elements are integers, which wrap.\n"
-      "- strict: the same formula; float32 steps may be done in another order or not be stored. NaN and infinities of operands give what they gave; the sign of\n"
+      "- strict: the same formula; float32 steps may be done in another order or not be stored. NaN and infinities of operands give what they gave; the sign "
+      "of\n"
       "  a zero, or of a step that overflowed, may not. The default.\n"
-      "- fast: another formula of the same value in exact arithmetic, or a value in between that was rounded to a narrower type is not any more. What infinities\n"
+      "- fast: another formula of the same value in exact arithmetic, or a value in between that was rounded to a narrower type is not any more. What "
+      "infinities\n"
       "  and NaN give may change. `CERMET_ROUNDING=fast` takes these, too.\n\n"
-      "In patterns, `c#` is a constant whose elements are one known number, `w@` any constant, `-` an operand that is not given, and `[..]` a number computed of\n"
-      "captured ones (of another value it reads the length of a row). Operands of a commutative operator stand in either order. Elements are floating unless the\n"
-      "condition says `number` (or integers), `integer` or `any`; comparisons with values must follow from the operators that made them, for all elements that\n"
+      "In patterns, `c#` is a constant whose elements are one known number, `w@` any constant, `-` an operand that is not given, and `[..]` a number computed "
+      "of\n"
+      "captured ones (of another value it reads the length of a row). Operands of a commutative operator stand in either order. Elements are floating unless "
+      "the\n"
+      "condition says `number` (or integers), `integer` or `any`; comparisons with values must follow from the operators that made them, for all elements "
+      "that\n"
       "are not NaN.\n",
       rewrite_rules().size());
   for (const auto& [rule_class, table] : tables)

@@ -11,9 +11,9 @@ Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view t
 /// A row of algebra: a file below rules/ has those of one class.
 struct AlgebraRow {
   std::string_view name;
-  RoundingClass rounding;       ///< of floating types; integers keep their bits
-  std::string_view text;        ///< "mul(mul(x, c1#), c2#) -> mul(x, [c1 * c2])"
-  std::string_view when = {};   ///< as Condition::parse reads it
+  RoundingClass rounding;      ///< of floating types; integers keep their bits
+  std::string_view text;       ///< "mul(mul(x, c1#), c2#) -> mul(x, [c1 * c2])"
+  std::string_view when = {};  ///< as Condition::parse reads it
   bool (*fits)(const Match&) = nullptr;
   Attributes (*attributes)(const Match&) = nullptr;  ///< of the new nodes; without it, those of the pattern's nodes of the same operator, which must be alike
 };

@@ -173,7 +173,8 @@ class ReplacementMaker {
     return is_held_twice ? bytes_of(made.problem.outputs[0], sizes_) : 0;
   }
 
-  /// Those of the text; else those that the row's function gives, if they are this operator's; else those of the pattern's nodes of this operator, which must all be alike.
+  /// Those of the text; else those that the row's function gives, if they are this operator's; else those of the pattern's nodes of this operator, which must
+  /// all be alike.
   std::optional<Attributes> attributes_of(const PatternNode& node) const {
     if (node.attributes.size() > 0 || definition(node.op).attributes.empty()) return node.attributes;
     if (rule_.attributes) {
@@ -209,7 +210,9 @@ class ReplacementMaker {
 
   /// From the anchor back: nodes whose results are replaced, or read by dying nodes alone.
   void find_dying() {
-    const auto replaced = [this](ValueId id) { return std::ranges::find(made_.results, id, &std::pair<ValueId, Replacement::Operand>::first) != made_.results.end(); };
+    const auto replaced = [this](ValueId id) {
+      return std::ranges::find(made_.results, id, &std::pair<ValueId, Replacement::Operand>::first) != made_.results.end();
+    };
     const auto is_dying = [this](NodeId n) { return std::ranges::find(made_.dying, n) != made_.dying.end(); };
     for (std::size_t p = match_.nodes.size(); p-- > 0;) {
       const NodeId n = match_.nodes[p];

@@ -1,4 +1,5 @@
-// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after"; its side condition and the new node's attributes follow.
+// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after"; its side condition and the new node's
+// attributes follow.
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"

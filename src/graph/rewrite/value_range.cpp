@@ -78,8 +78,11 @@ class RangeFinder {
       case OpKind::exp: return {0, x.high < 80 ? std::exp(x.high) : infinite, nan};
       case OpKind::sigmoid: return {0, 1, nan};
       case OpKind::softmax: return {0, 1, true};
-      case OpKind::tanh: case OpKind::erf: case OpKind::sign: return {-1, 1, nan};
-      case OpKind::sin: case OpKind::cos: return {-1, 1, nan || may_be_infinite};
+      case OpKind::tanh:
+      case OpKind::erf:
+      case OpKind::sign: return {-1, 1, nan};
+      case OpKind::sin:
+      case OpKind::cos: return {-1, 1, nan || may_be_infinite};
       case OpKind::abs: return {x.low > 0 ? x.low : x.high < 0 ? -x.high : 0, std::max(std::abs(x.low), std::abs(x.high)), nan};
       case OpKind::square: {
         const double least = x.low > 0 ? x.low : x.high < 0 ? -x.high : 0, most = std::max(std::abs(x.low), std::abs(x.high));
@@ -94,10 +97,21 @@ class RangeFinder {
       case OpKind::neg: return {-x.high, -x.low, nan};
       case OpKind::reduce_sum: return {x.low >= 0 ? 0 : -infinite, x.high <= 0 ? 0 : infinite, nan || (x.low == -infinite && x.high == infinite)};
       case OpKind::reduce_mean: return {x.low, x.high, true};
-      case OpKind::reshape: case OpKind::transpose: case OpKind::slice: case OpKind::expand: case OpKind::split: case OpKind::gather: return x;
+      case OpKind::reshape:
+      case OpKind::transpose:
+      case OpKind::slice:
+      case OpKind::expand:
+      case OpKind::split:
+      case OpKind::gather: return x;
       case OpKind::cast: return x;
-      case OpKind::floor: case OpKind::ceil: case OpKind::round: return {std::floor(x.low), std::ceil(x.high), nan};
-      case OpKind::add: case OpKind::sub: case OpKind::mul: case OpKind::max: case OpKind::min: return of_pair(node, x, operand(node, 1, depth));
+      case OpKind::floor:
+      case OpKind::ceil:
+      case OpKind::round: return {std::floor(x.low), std::ceil(x.high), nan};
+      case OpKind::add:
+      case OpKind::sub:
+      case OpKind::mul:
+      case OpKind::max:
+      case OpKind::min: return of_pair(node, x, operand(node, 1, depth));
       case OpKind::div: {
         const ValueRange y = operand(node, 1, depth);
         const bool is_positive = x.low >= 0 && y.low > 0;  // the reciprocal of -0 is -infinity

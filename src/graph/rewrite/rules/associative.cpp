@@ -59,7 +59,8 @@ constexpr AlgebraRow associative_rows[] = {
     {"mul-square-roots", fast, "mul(mul(a, sqrt(b)), mul(sqrt(b), c)) -> mul(mul(a, b), c)", "b >= 0"},
     {"mul-squares", fast, "mul(square(a), square(b)) -> square(mul(a, b))"},
     {"div-squares", fast, "div(square(a), square(b)) -> square(div(a, b))"},
-    {"square-shared-sum", fast, "mul(mul(a, reduce_sum(b) {keepdims = true}), mul(reduce_sum(b) {keepdims = true}, c)) -> "
+    {"square-shared-sum", fast,
+     "mul(mul(a, reduce_sum(b) {keepdims = true}), mul(reduce_sum(b) {keepdims = true}, c)) -> "
      "mul(mul(a, square(reduce_sum(b))), c)"},
     {"square-shared-factor", fast, "mul(mul(a, b), mul(a, c)) -> mul(square(a), mul(b, c))"},
 };

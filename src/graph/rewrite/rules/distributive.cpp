@@ -33,7 +33,7 @@ constexpr AlgebraRow distributive_rows[] = {
     {"add-quotient-to-unit", fast, "add(div(a, b), div(b, b)) -> div(add(a, b), b)"},
     {"number-of-sum-of-products", fast, "mul(add(mul(x, c1#), c2#), c3#) -> add(mul(x, [c1 * c3]), [c2 * c3])", "number"},
     // Sums of everything.
-    {"add-sums", fast, "add(reduce_sum(mul(a, b)), reduce_sum(mul(a, c))) -> reduce_sum(mul(a, add(b, c)))"},
+    {"add-sums", fast, "add(reduce_sum(mul(a, b)), reduce_sum(mul(a, c))) -> reduce_sum(mul(a, add(b, c)))", "same b c"},
     {"sum-of-multiples", fast, "reduce_sum(mul(x, c#)) -> mul(reduce_sum(x), c)", "finite c"},
     {"mean-of-multiples", fast, "reduce_mean(mul(x, c#)) -> mul(reduce_mean(x), c)", "finite c"},
     {"sum-of-quotients", fast, "reduce_sum(div(x, c#)) -> div(reduce_sum(x), c)", "c != 0"},

@@ -35,8 +35,8 @@ Attributes clip_from_zero(const Match& m) {
 constexpr AlgebraRow lattice_rows[] = {
     {"max-itself", exact, "max(x, x) -> x", "number"},
     {"min-itself", exact, "min(x, x) -> x", "number"},
-    {"max-again", exact, "max(max(x, z), z) -> max(x, z)", "number"},
-    {"min-again", exact, "min(min(x, z), z) -> min(x, z)", "number"},
+    {"max-again", strict, "max(max(x, z), z) -> max(x, z)", "number"},
+    {"min-again", strict, "min(min(x, z), z) -> min(x, z)", "number"},
     {"max-of-min", fast, "max(min(x, z), z) -> z", "number"},
     {"min-of-max", fast, "min(max(x, z), z) -> z", "number"},
     {"max-and-min", strict, "add(max(a, b), min(a, b)) -> add(a, b)", "number"},
@@ -48,7 +48,9 @@ constexpr AlgebraRow lattice_rows[] = {
     {"clip-from-min-max", strict, "min(max(x, c1#), c2#) -> clip(x)", "c1 <= c2", nullptr, between_numbers},
     {"clip-from-max-min", strict, "max(min(x, c2#), c1#) -> clip(x)", "c1 <= c2", nullptr, between_numbers},
     {"clip-from-relu", strict, "min(relu(x), c2#) -> clip(x)", "c2 >= 0", nullptr,
-     [](const Match& m) { return Attributes{{"low", 0.0}, {"high", m.scalar("c2")}}; }},
+     [](const Match& m) {
+       return Attributes{{"low", 0.0}, {"high", m.scalar("c2")}};
+     }},
     {"clip-of-clip", strict, "clip(clip(x)) -> clip(x)", "(lower limits are not above upper ones)", clips_in_order, clipped_limits},
     {"clip-of-relu", strict, "clip(relu(x)) -> clip(x)", "(an upper limit of 0 or more)", clips_above, clipped_above},
     {"relu-of-clip", strict, "relu(clip(x)) -> clip(x)", "(an upper limit of 0 or more)", relu_of_clip, clip_from_zero},

@@ -184,7 +184,8 @@ constexpr AlgebraRow movement_rows[] = {
     {"concat-slices", exact, "concat(slice(x), slice(x)) -> x", numbers_alone, joins_slices, nullptr},
     {"concat-halves", exact, "a, b = split(x); y = concat(a, b) -> x", "any; (one axis)", joins_split, nullptr},
     {"concat-thirds", exact, "a, b, c = split(x); y = concat(a, b, c) -> x", "any; (one axis)", joins_split, nullptr},
-    {"quantize-back", fast, "quantize(dequantize(q, s, -), s, -, -) -> q", "any; s > 0; finite s; (i8 with a scale of all, or of each column)", quantizes_back, nullptr},
+    {"quantize-back", fast, "quantize(dequantize(q, s, -), s, -, -) -> q", "any; s > 0; finite s; (i8 with a scale of all, or of each column)", quantizes_back,
+     nullptr},
     // Broadcasting does what an expansion did.
     {"add-expanded", exact, "add(expand(a), b) -> add(a, b)", "number"},
     {"sub-expanded", exact, "sub(expand(a), b) -> sub(a, b)", "number"},

@@ -78,8 +78,8 @@ constexpr std::string_view plain = "own w; finite c; (f32)", own_two = "own w1; 
 constexpr AlgebraRow product_rows[] = {
     // linear
     {"linear-then-scale", fast, "mul(linear(x, w@, -), s@) -> linear(x, mul(w, reshape(s) {shape = [-1, 1]}), -)", columns, scales_columns, nullptr},
-    {"linear-bias-then-scale", fast,
-     "mul(linear(x, w@, b@), s@) -> linear(x, mul(w, reshape(s) {shape = [-1, 1]}), mul(b, reshape(s) {shape = [-1]}))", columns, scales_columns, nullptr},
+    {"linear-bias-then-scale", fast, "mul(linear(x, w@, b@), s@) -> linear(x, mul(w, reshape(s) {shape = [-1, 1]}), mul(b, reshape(s) {shape = [-1]}))",
+     columns, scales_columns, nullptr},
     {"linear-of-scaled", fast, "linear(mul(x, s@), w@, b?) -> linear(x, mul(w, reshape(s) {shape = [1, -1]}), b)",
      "own w; (f32; s has a number for each element of a row)", scales_rows, nullptr},
     {"linear-times-number", fast, "mul(linear(x, w@, -), c#) -> linear(x, mul(w, c), -)", plain, is_plain, nullptr},

@@ -45,8 +45,8 @@ constexpr AlgebraRow norm_rows[] = {
      "y = softmax(x)",
      "", has_length},
     {"softmax-without-max", fast, "e = exp(x); y = div(e, reduce_sum(e) {axes = \"last\", keepdims = true}) -> y = softmax(x)", "", has_length},
-    {"softmax-without-max-reciprocal", fast,
-     "e = exp(x); y = mul(e, reciprocal(reduce_sum(e) {axes = \"last\", keepdims = true})) -> y = softmax(x)", "", has_length},
+    {"softmax-without-max-reciprocal", fast, "e = exp(x); y = mul(e, reciprocal(reduce_sum(e) {axes = \"last\", keepdims = true})) -> y = softmax(x)", "",
+     has_length},
     {"log-softmax", strict, "log(softmax(x) {log = false}) -> softmax(x) {log = true}"},
     {"log-softmax-of-logsumexp", fast, "sub(x, log(reduce_sum(exp(x)) {axes = \"last\", keepdims = true})) -> softmax(x) {log = true}", "", has_length},
     {"log-softmax-shifted", strict,
@@ -86,14 +86,17 @@ constexpr AlgebraRow norm_rows[] = {
     {"layer-norm-bias-alone", strict, "add(layer_norm(x, -, -), b@) -> layer_norm(x, -, b)"},
     // Root-mean-square normalization.
     {"rms-norm", strict, "mul(x, rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#))) -> rms_norm(x, -)", small_eps, has_eps, with_eps},
-    {"rms-norm-div", strict, "div(x, sqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#))) -> rms_norm(x, -)", small_eps, has_eps, with_eps},
+    {"rms-norm-div", strict, "div(x, sqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#))) -> rms_norm(x, -)", small_eps, has_eps,
+     with_eps},
     {"rms-norm-power", strict, "mul(x, pow(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#), -0.5)) -> rms_norm(x, -)", small_eps, has_eps,
      with_eps},
     {"rms-norm-scaled-first", strict, "mul(x, mul(rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#)), w@)) -> rms_norm(x, w)", small_eps,
      has_eps, with_eps},
     {"rms-norm-weight", strict, "mul(rms_norm(x, -) {weight_offset = 0.0}, w@) -> rms_norm(x, w)"},
     {"rms-norm-of-centred", strict, "rms_norm(sub(x, reduce_mean(x) {axes = \"last\", keepdims = true}), -) -> layer_norm(x, -, -)", "", nullptr,
-     [](const Match& m) { return Attributes{{"eps", m.attributes(2).number("eps")}}; }},
+     [](const Match& m) {
+       return Attributes{{"eps", m.attributes(2).number("eps")}};
+     }},
     // Length of rows.
     {"l2-norm", fast, "div(x, sqrt(reduce_sum(square(x)) {axes = \"last\", keepdims = true})) -> mul(rms_norm(x, -), [1 / sqrt(x)])", "", has_length, no_eps},
     // Group normalization.
@@ -101,7 +104,8 @@ constexpr AlgebraRow norm_rows[] = {
      with_groups},
     {"group-norm-weight", strict, "y = mul(group_norm(x, -, -), w@) -> y = group_norm(x, reshape(w) {shape = [-1]}, -)", channels_only, is_per_channel},
     {"group-norm-bias", strict, "y = add(group_norm(x, v, -), w@) -> y = group_norm(x, v, reshape(w) {shape = [-1]})", channels_only, is_per_channel},
-    {"instance-norm-weight", strict, "y = mul(instance_norm(x, -, -), w@) -> y = instance_norm(x, reshape(w) {shape = [-1]}, -)", channels_only, is_per_channel},
+    {"instance-norm-weight", strict, "y = mul(instance_norm(x, -, -), w@) -> y = instance_norm(x, reshape(w) {shape = [-1]}, -)", channels_only,
+     is_per_channel},
     {"instance-norm-bias", strict, "y = add(instance_norm(x, v, -), w@) -> y = instance_norm(x, v, reshape(w) {shape = [-1]})", channels_only, is_per_channel},
 };
 
