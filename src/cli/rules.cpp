@@ -1,4 +1,5 @@
 // cermet rules: what rewriting puts in the place of what.
+#include "base/text.hpp"
 #include "cli/verb.hpp"
 #include "graph/rewrite/rule.hpp"
 
@@ -19,7 +20,7 @@ void list_rules(Console& console, const std::string& wanted) {
     table.row({std::string(rule.name), std::string(name_of(rule.rule_class)), std::string(name_of(rule.rounding)),
                rule.when.empty() ? std::string(rule.summary) : fmt::format("{}   when {}", rule.summary, rule.when)});
   }
-  require(!list.empty(), "WHICH: expected a class, a rounding class or a rule's name, found '{}'", wanted);
+  require(!list.empty(), "WHICH: expected a class, a rounding class or a rule's name, found {}", quote(wanted));
   const std::size_t count = list.size();
   if (console.json()) return console.write_json({{"rules", list}});
   console.print("{}{} rules\n", table.to_string(), count);

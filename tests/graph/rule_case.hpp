@@ -101,24 +101,24 @@ class RuleCase : private RandomAttributes {
 
   Dims dims_of_operand(const PatternNode& node, std::size_t i) {
     const auto first = type(node.operands[0]);
+    const Dim row = first && first->rank() > 0 ? first->dims.back() : Dim(4), rows = first && first->rank() > 1 ? first->dims[0] : Dim(4);
     const auto vector = [&](const Dim& size) { return Dims{size}; };
     switch (node.op) {
       case OpKind::linear: {
         if (i == 0) return base_;
         const auto w = i == 2 ? type(node.operands[1]) : std::nullopt;
         if (i == 2) return vector(w ? w->dims[0] : columns_);
-        return {columns_, first->dims.back()};
+        return {columns_, row};
       }
       case OpKind::conv:
         if (i == 0) return {between(1, 2), channels_, 4, 4};
         return i == 1 ? Dims{columns_, channels_, 3, 3} : vector(columns_);
       case OpKind::matmul: {
-        if (i == 0) return {4, 6};
-        const Dim rows = first->dims.back();
-        return {one_in(4) ? first->dims.front() : rows, between(1, 4) * 2};
+        if (i == 0) return {between(1, 4) * 2, between(1, 4) * 2};
+        return {one_in(4) ? rows : row, between(1, 4) * 2};
       }
       case OpKind::layer_norm:
-      case OpKind::rms_norm: return i == 0 ? base_ : vector(first ? first->dims.back() : Dim(4));
+      case OpKind::rms_norm: return i == 0 ? base_ : vector(row);
       case OpKind::instance_norm:
       case OpKind::group_norm: return i == 0 ? Dims{2, channels_, 2, 3} : vector(channels_);
       case OpKind::dequantize:

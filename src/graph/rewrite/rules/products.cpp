@@ -102,7 +102,8 @@ constexpr AlgebraRow product_rows[] = {
      [](const Match& m) { return keeps_type(m, 0) && keeps_type(m, 1) && is_float32(m, "w") && m.type("x") == m.type("z"); }, nullptr},
     {"sub-rows-of-linears", fast, "sub(linear(x, w, -), linear(z, w, -)) -> linear(sub(x, z), w, -)", "(f32)",
      [](const Match& m) { return keeps_type(m, 0) && keeps_type(m, 1) && is_float32(m, "w") && m.type("x") == m.type("z"); }, nullptr},
-    {"linears-scaled-apart", fast, "add(mul(linear(x, w, b?), c), mul(linear(x, w, b?), d)) -> mul(linear(x, w, b), add(c, d))"},
+    {"linears-scaled-apart", fast, "add(mul(linear(x, w, -), c), mul(linear(x, w, -), d)) -> mul(linear(x, w, -), add(c, d))"},
+    {"linears-with-bias-scaled-apart", fast, "add(mul(linear(x, w, b), c), mul(linear(x, w, b), d)) -> mul(linear(x, w, b), add(c, d))"},
     // conv
     {"conv-then-scale", fast, "mul(conv(x, w@, -, -), s@) -> conv(x, mul(w, reshape(s)), -, -)", channels, scales_channels, as_kernels},
     {"conv-bias-then-scale", fast, "mul(conv(x, w@, b@, -), s@) -> conv(x, mul(w, reshape(s)), mul(b, reshape(s) {shape = [-1]}), -)", channels,

@@ -10,6 +10,9 @@ using enum RoundingClass;
 
 Attributes with_eps(const Match& m) { return {{"eps", m.scalar("e")}}; }
 bool has_eps(const Match& m) { return m.scalar("e") >= 0 && m.scalar("e") < 1; }
+/// A weight of several dimensions would be normalized over all of them.
+bool covers_rows(const Match& m) { return m.type(m.has("w") ? "w" : "b").rank() == 1; }
+bool has_eps_and_covers_rows(const Match& m) { return has_eps(m) && covers_rows(m); }
 Attributes no_eps(const Match&) { return {{"eps", 0.0}}; }
 
 /// A row's length, where it is a number: sums become means of so many.
@@ -33,6 +36,7 @@ bool is_per_channel(const Match& m) {
   return true;
 }
 
+constexpr std::string_view row_weight = "(a number for each element of a row)", small_eps_row_weight = "(0 <= e < 1; w has a number for each element of a row)";
 constexpr std::string_view small_eps = "(0 <= e < 1)", channels_only = "(w has a number for each channel)";
 
 constexpr AlgebraRow norm_rows[] = {
@@ -76,23 +80,23 @@ constexpr AlgebraRow norm_rows[] = {
     {"layer-norm-scaled-first", strict,
      "d = sub(x, reduce_mean(x) {axes = \"last\", keepdims = true}); "
      "y = mul(d, mul(rsqrt(add(reduce_mean(square(d)) {axes = \"last\", keepdims = true}, e#)), w@)) -> y = layer_norm(x, w, -)",
-     small_eps, has_eps, with_eps},
+     small_eps_row_weight, has_eps_and_covers_rows, with_eps},
     {"layer-norm-scaled-deviation", strict,
      "d = sub(x, reduce_mean(x) {axes = \"last\", keepdims = true}); "
      "y = div(mul(d, w@), sqrt(add(reduce_mean(square(d)) {axes = \"last\", keepdims = true}, e#))) -> y = layer_norm(x, w, -)",
-     small_eps, has_eps, with_eps},
-    {"layer-norm-weight", strict, "mul(layer_norm(x, -, -), w@) -> layer_norm(x, w, -)"},
+     small_eps_row_weight, has_eps_and_covers_rows, with_eps},
+    {"layer-norm-weight", strict, "mul(layer_norm(x, -, -), w@) -> layer_norm(x, w, -)", row_weight, covers_rows},
     {"layer-norm-bias", strict, "add(layer_norm(x, w, -), b@) -> layer_norm(x, w, b)"},
-    {"layer-norm-bias-alone", strict, "add(layer_norm(x, -, -), b@) -> layer_norm(x, -, b)"},
+    {"layer-norm-bias-alone", strict, "add(layer_norm(x, -, -), b@) -> layer_norm(x, -, b)", row_weight, covers_rows},
     // Root-mean-square normalization.
     {"rms-norm", strict, "mul(x, rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#))) -> rms_norm(x, -)", small_eps, has_eps, with_eps},
     {"rms-norm-div", strict, "div(x, sqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#))) -> rms_norm(x, -)", small_eps, has_eps,
      with_eps},
     {"rms-norm-power", strict, "mul(x, pow(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#), -0.5)) -> rms_norm(x, -)", small_eps, has_eps,
      with_eps},
-    {"rms-norm-scaled-first", strict, "mul(x, mul(rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#)), w@)) -> rms_norm(x, w)", small_eps,
-     has_eps, with_eps},
-    {"rms-norm-weight", strict, "mul(rms_norm(x, -) {weight_offset = 0.0}, w@) -> rms_norm(x, w)"},
+    {"rms-norm-scaled-first", strict, "mul(x, mul(rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#)), w@)) -> rms_norm(x, w)",
+     small_eps_row_weight, has_eps_and_covers_rows, with_eps},
+    {"rms-norm-weight", strict, "mul(rms_norm(x, -) {weight_offset = 0.0}, w@) -> rms_norm(x, w)", row_weight, covers_rows},
     {"rms-norm-of-centred", strict, "rms_norm(sub(x, reduce_mean(x) {axes = \"last\", keepdims = true}), -) -> layer_norm(x, -, -)", "", nullptr,
      [](const Match& m) {
        return Attributes{{"eps", m.attributes(2).number("eps")}};
