@@ -17,7 +17,7 @@ namespace {
 
 constexpr int fast_cases = 40, long_cases = 10000, draws_of_values = 4;
 /// Units in the last place, of the largest value on the way, that a rule which is not exact may cost.
-constexpr double most_units = 64;
+constexpr double most_units = 256;
 
 double unit_of(DType dtype) {
   switch (dtype) {
