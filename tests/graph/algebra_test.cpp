@@ -121,7 +121,8 @@ Tried try_rule(const Rule& rule, int wanted, std::uint32_t seed) {
       const Evaluation old_way(*before, {}, elements), new_way(rewritten.graph, {}, elements);
       std::optional<Evaluation> exact_way;
       if (wide) exact_way.emplace(*wide, SymbolValues{}, elements);
-      const double bound = most_units * unit_of(dtype) * std::max({largest(*before, old_way), largest(rewritten.graph, new_way), 1e-30});
+      const double most = std::max({largest(*before, old_way), largest(rewritten.graph, new_way), 1e-30});
+      const double bound = most_units * unit_of(dtype) * most * std::max(1.0, std::log(most));  // an exponential's error grows with its exponent
       for (const GraphOutput& output : before->outputs()) {
         const auto x = old_way.outputs().at(output.name), y = new_way.outputs().at(output.name), z = exact_way ? exact_way->outputs().at(output.name) : x;
         for (std::size_t i = 0; i < x.size(); ++i)

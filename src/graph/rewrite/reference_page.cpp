@@ -38,7 +38,7 @@ std::string rule_reference_markdown() {
       "  a zero, or of a step that overflowed, may not. The default.\n"
       "- fast: another formula of the same value in exact arithmetic, or a value in between that was rounded to a narrower type is not any more. What "
       "infinities\n"
-      "  and NaN give may change. `CERMET_ROUNDING=fast` takes these, too.\n\n"
+      "  and NaN give may change, and near a type's limits a step may overflow; f16 is left alone. `CERMET_ROUNDING=fast` takes these, too.\n\n"
       "In patterns, `c#` is a constant whose elements are one known number, `w@` any constant, `-` an operand that is not given, and `[..]` a number computed "
       "of\n"
       "captured ones (of another value it reads the length of a row). Operands of a commutative operator stand in either order. Elements are floating unless "
