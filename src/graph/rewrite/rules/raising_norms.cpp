@@ -97,11 +97,6 @@ constexpr AlgebraRow norm_rows[] = {
     {"rms-norm-scaled-first", strict, "mul(x, mul(rsqrt(add(reduce_mean(square(x)) {axes = \"last\", keepdims = true}, e#)), w@)) -> rms_norm(x, w)",
      small_eps_row_weight, has_eps_and_covers_rows, with_eps},
     {"rms-norm-weight", strict, "mul(rms_norm(x, -) {weight_offset = 0.0}, w@) -> rms_norm(x, w)", row_weight, covers_rows},
-    {"rms-norm-of-centred", strict, "rms_norm(sub(x, reduce_mean(x) {axes = \"last\", keepdims = true}), -) -> layer_norm(x, -, -)", "(f32)",
-     [](const Match& m) { return m.type("x").dtype == DType::f32; },
-     [](const Match& m) {
-       return Attributes{{"eps", m.attributes(2).number("eps")}};
-     }},
     // Length of rows.
     {"l2-norm", fast, "div(x, sqrt(reduce_sum(square(x)) {axes = \"last\", keepdims = true})) -> mul(rms_norm(x, -), [1 / sqrt(x)])", "", has_length, no_eps},
     // Group normalization.
