@@ -61,7 +61,7 @@ bool applies(FusionMode mode, const Rule& rule) {
   const std::vector<PatternNode>& before = rule.before.nodes;  // empty where a rule is code
   switch (mode) {
     case FusionMode::none: return false;
-    case FusionMode::pattern: return !before.empty();
+    case FusionMode::pattern: return !before.empty() && (rule.rule_class == RuleClass::operators || rule.rule_class == RuleClass::raising);
     case FusionMode::published: return !before.empty() && std::ranges::count_if(before, is_many_to_many) <= 1;  // two of them are an X of the table
     case FusionMode::full: break;
   }

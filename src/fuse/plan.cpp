@@ -246,7 +246,7 @@ struct GroupMaker::State {
   Planner planner;
   std::vector<FusionGroup> singles;
 
-  State(const Graph& graph, const SymbolValues& maximum, const Target* target) : planner(graph, maximum, target, unasked) {
+  State(const Graph& graph, const SymbolValues& maximum, const Target* target) : planner(graph, maximum, target, unasked, Rounding::strict) {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) singles.push_back(planner.single(static_cast<std::int32_t>(n)));
   }
 };

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace cermet::onnx {
+namespace {
+
+constexpr std::int64_t most_held_bytes = 256;  ///< of a tensor that the graph holds itself
+
+}  // namespace
 
 const std::string& WeightTable::name_of(const Tensor& tensor) {
   const auto [at, is_new] = names_.try_emplace(&tensor);
@@ -55,7 +60,9 @@ ValueId Importer::value(Operand x) {
   Slot& s = slot(x);
   if (s.symbolic) throw NeedsSizes{fmt::format("'{}' depends on sizes and is read as elements", s.name)};
   ValueId id;
-  if (s.tensor) {
+  if (s.tensor && s.type.is_constant() && s.type.bytes().constant() <= most_held_bytes) {
+    id = graph_.add_constant(fmt::format("constant.{}", x.slot), s.tensor->data());  // rewrite rules look at small constants
+  } else if (s.tensor) {
     id = graph_.add_constant(weights_.name_of(*s.tensor), s.type);
   } else if (s.expression) {
     ConstantExpression expression = *s.expression;

@@ -27,16 +27,17 @@ void check_inputs(const OpDefinition& op, const std::vector<std::optional<Tensor
   for (std::size_t i = 0; i < std::max(inputs.size(), op.inputs.size()); ++i) {
     const OperandSpec& spec = input_spec(op, i);
     if (i >= inputs.size() || !inputs[i]) {
-      require(spec.optional, "{}: operand {} ({}): expected {}{}, found nothing", op.name, i, spec.name, spec.dtypes.to_string(), spec.shape);
+      if (!spec.optional)
+        fail(Status::invalid_argument, "{}: operand {} ({}): expected {}{}, found nothing", op.name, i, spec.name, spec.dtypes.to_string(), spec.shape);
       continue;
     }
-    require(spec.dtypes.contains(inputs[i]->dtype), "{}: operand {} ({}): expected {}, found {}", op.name, i, spec.name, spec.dtypes.to_string(),
-            name_of(inputs[i]->dtype));
+    if (!spec.dtypes.contains(inputs[i]->dtype))
+      fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", op.name, i, spec.name, spec.dtypes.to_string(), name_of(inputs[i]->dtype));
     require(inputs[i]->rank() <= Shape::max_rank, "{}: operand {} ({}): expected at most {} dimensions, found {}", op.name, i, spec.name, Shape::max_rank,
             inputs[i]->rank());
     for (const Dim& d : inputs[i]->dims)
-      require(!d.is_constant() || d.constant() >= 0, "{}: operand {} ({}): expected non-negative dimensions, found {}", op.name, i, spec.name,
-              to_string(inputs[i]->dims));
+      if (d.is_constant() && d.constant() < 0)
+        fail(Status::invalid_argument, "{}: operand {} ({}): expected non-negative dimensions, found {}", op.name, i, spec.name, to_string(inputs[i]->dims));
   }
 }
 

@@ -16,12 +16,15 @@ namespace cermet {
 
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, const SymbolValues& symbols) : graph_(graph), values_(graph.values().size()) {
+  /// `given`: elements of inputs and constants by name, others depend on their names.
+  Evaluation(const Graph& graph, const SymbolValues& symbols, const std::map<std::string, std::vector<double>>& given = {})
+      : graph_(graph), values_(graph.values().size()) {
     for (std::size_t v = 0; v < values_.size(); ++v) {
       const Value& value = graph.values()[v];
       values_[v] = OwnedTensor(value.type.dtype, cermet::bind(value.type.dims, symbols));
       if (value.expression()) evaluate(*value.expression(), values_[v].view);
       else if (value.data()) std::copy(value.data()->bytes().begin(), value.data()->bytes().end(), values_[v].view.as<std::byte>());
+      else if (const auto found = given.find(value.name); found != given.end()) set(found->second, values_[v].view);
       else if (value.kind != ValueKind::intermediate) fill(value.name, values_[v].view);
     }
     for (const Node& node : graph.nodes()) run(node, symbols);
@@ -30,15 +33,21 @@ class Evaluation {
   /// Elements of each output of the graph, by its name.
   std::map<std::string, std::vector<double>> outputs() const {
     std::map<std::string, std::vector<double>> results;
-    for (const GraphOutput& output : graph_.outputs()) {
-      const TensorView& view = values_[output.value.at()].view;
-      std::vector<double>& list = results[output.name];
-      for (std::int64_t i = 0; i < view.elements(); ++i) list.push_back(load(view, i));
-    }
+    for (const GraphOutput& output : graph_.outputs()) results[output.name] = elements(output.value);
     return results;
+  }
+  std::vector<double> elements(ValueId id) const {
+    const TensorView& view = values_[id.at()].view;
+    std::vector<double> list;
+    for (std::int64_t i = 0; i < view.elements(); ++i) list.push_back(load(view, i));
+    return list;
   }
 
  private:
+  static void set(const std::vector<double>& elements, const TensorView& view) {
+    for (std::int64_t i = 0; i < view.elements(); ++i) store(view, i, elements[static_cast<std::size_t>(i)]);
+  }
+
   /// Indices count up, scales are small and positive, everything else is between -1 and 1.
   static void fill(const std::string& name, const TensorView& view) {
     std::mt19937 random(static_cast<std::mt19937::result_type>(std::hash<std::string>()(name)));

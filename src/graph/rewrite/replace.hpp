@@ -8,6 +8,31 @@ namespace cermet {
 /// The rule of a row of texts: "before -> after".
 Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&), Attributes (*attributes)(const Match&));
 
+/// A row of algebra: a file below rules/ has those of one class.
+struct AlgebraRow {
+  std::string_view name;
+  RoundingClass rounding;      ///< of floating types; integers keep their bits
+  std::string_view text;       ///< "mul(mul(x, c1#), c2#) -> mul(x, [c1 * c2])"
+  std::string_view when = {};  ///< as Condition::parse reads it
+  bool (*fits)(const Match&) = nullptr;
+  Attributes (*attributes)(const Match&) = nullptr;  ///< of the new nodes; without it, those of the pattern's nodes of the same operator, which must be alike
+};
+Rule algebra_rule(const AlgebraRow& row, RuleClass rule_class);
+
+std::span<const AlgebraRow> associative_rules();
+std::span<const AlgebraRow> commutative_rules();
+std::span<const AlgebraRow> distributive_rules();
+std::span<const AlgebraRow> identity_rules();
+std::span<const AlgebraRow> lattice_rules();
+std::span<const AlgebraRow> power_rules();
+std::span<const AlgebraRow> reduction_rules();
+std::span<const AlgebraRow> movement_rules();
+std::span<const AlgebraRow> product_rules();
+std::span<const AlgebraRow> activation_rules();
+std::span<const AlgebraRow> norm_rules();
+
+/// x * cos + rotated(x) * sin, with tables that are constants: rope.
+bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Products of one operand with weights: one product with the weights stacked, and its columns split.
 bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
 

@@ -1,7 +1,6 @@
-// The rules. A row reads "before -> after"; its side condition and the new node's attributes follow.
+// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after"; its side condition and the new node's
+// attributes follow.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "graph/rewrite/replace.hpp"
 #include "op/quantization.hpp"
@@ -15,25 +14,6 @@ std::string dtype_of(const Match& m, const char* name) { return std::string(name
 /// Some attributes of a node of the pattern, under the same names.
 void copy_attributes(Attributes& to, const Attributes& from, std::span<const std::string_view> names) {
   for (const std::string_view name : names) to.set(name, *from.find(name));
-}
-
-Attributes no_attributes(const Match&) { return {}; }
-
-/// Whether a value is one float32 that the graph holds, and this number as float32 rounds it, give or take a step.
-bool is_number(const Match& m, const char* name, float number) {
-  const TensorData* const data = m.editor->value(m.at(name)).data();
-  float found = 0;
-  if (!data || data->type().dtype != DType::f32 || data->bytes().size() != sizeof found) return false;
-  std::memcpy(&found, data->bytes().data(), sizeof found);
-  return std::abs(found - number) <= number * 0x1p-23f;
-}
-/// Both forms of GELU as exporters write them out.
-bool is_gelu(const Match& m) {
-  return m.type("x") == m.type("y") && is_f32(m, "x") && is_number(m, "root", 1.41421356f) && is_number(m, "one", 1) && is_number(m, "half", 0.5f);
-}
-bool is_gelu_tanh(const Match& m) {
-  return m.type("x") == m.type("y") && is_f32(m, "x") && is_number(m, "root", 0.797884561f) && is_number(m, "cubic", 0.044715f) && is_number(m, "one", 1) &&
-         is_number(m, "half", 0.5f);
 }
 
 constexpr std::string_view norm_attributes[] = {"eps", "weight_offset"};
@@ -129,21 +109,6 @@ Attributes with_type_of_cast(const Match& m) {
   return a;
 }
 
-/// z as a shape of x: dimensions of x that stay in place, numbers, and at most one that follows from the others.
-std::optional<Ints> direct_shape(const Match& m) {
-  const Dims &from = m.type("x").dims, &to = m.type("z").dims;
-  Ints shape;
-  for (std::size_t a = 0; a < to.size(); ++a) {
-    const bool stays = a < from.size() && to[a] == from[a];
-    shape.push_back(stays ? 0 : to[a].is_constant() ? to[a].constant() : -1);
-    if (!stays && to[a] == Dim(0)) return std::nullopt;
-  }
-  if (std::ranges::count(shape, -1) > 1) return std::nullopt;
-  return shape;
-}
-bool reshapes_at_once(const Match& m) { return direct_shape(m).has_value(); }
-Attributes with_direct_shape(const Match& m) { return {{"shape", *direct_shape(m)}}; }
-
 std::vector<Rule> make_rules() {
   using enum RoundingClass;
   std::vector<Rule> rules{
@@ -168,14 +133,6 @@ std::vector<Rule> make_rules() {
       text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
                 [](const Match& m) { return m.attributes(1); }),
       text_rule(
-          "silu", strict, "s = sigmoid(x); y = mul(x, s) -> y = silu(x)", [](const Match& m) { return is_f32(m, "s"); }, no_attributes),
-      text_rule("gelu", strict, "s = div(x, root); e = erf(s); a = add(e, one); m = mul(x, a); y = mul(m, half) -> y = gelu(x)", is_gelu, no_attributes),
-      text_rule(
-          "gelu-tanh", strict,
-          "h = mul(x, half); s = square(x); c = mul(s, x); k = mul(c, cubic); u = add(x, k); t = mul(u, root); w = tanh(t); a = add(w, one); y = mul(h, a)"
-          " -> y = gelu_tanh(x)",
-          is_gelu_tanh, no_attributes),
-      text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
           is_dual, dual),
@@ -195,14 +152,34 @@ std::vector<Rule> make_rules() {
                 "slots, ks?, vs?)"
                 " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
                 rotates_forward, rotated),
-      text_rule("reshape-reshape", exact, "y = reshape(x); z = reshape(y) -> z = reshape(x)", reshapes_at_once, with_direct_shape),
   };
+  rules.push_back({.name = "rope",
+                   .summary = "add(mul(x, cos), mul(concat(neg(second half of x), first half of x), sin)) -> rope(x, cos, sin, positions)",
+                   .rounding = strict,
+                   .anchor = OpKind::add,
+                   .stage = 1,
+                   .apply = raise_rope});
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
                    .rounding = exact,
                    .anchor = OpKind::linear,
-                   .stage = 1,
+                   .stage = 2,
                    .apply = stack_linears});
+  using enum RuleClass;
+  const auto add = [&](std::span<const AlgebraRow> rows, RuleClass rule_class) {
+    for (const AlgebraRow& row : rows) rules.push_back(algebra_rule(row, rule_class));
+  };
+  add(associative_rules(), associative);
+  add(commutative_rules(), commutative);
+  add(distributive_rules(), distributive);
+  add(identity_rules(), identities);
+  add(lattice_rules(), lattice);
+  add(power_rules(), powers);
+  add(reduction_rules(), reductions);
+  add(movement_rules(), movement);
+  add(product_rules(), products);
+  add(activation_rules(), raising);
+  add(norm_rules(), raising);
   return rules;
 }
 

@@ -1,22 +1,24 @@
 #include <deque>
 #include <map>
-#include <unordered_map>
 
-#include "graph/rewrite/rule.hpp"
+#include "graph/rewrite/algebra_runner.hpp"
 
 namespace cermet {
 namespace {
 
 class Runner {
  public:
-  Runner(const Graph& graph, std::span<const Rule> rules, RoundingClass most, RewriteTrace* trace)
-      : editor_(graph), rules_(rules), times_(rules.size()), trace_(trace) {
-    for (std::size_t r = 0; r < rules.size(); ++r)
-      if (rules[r].rounding <= most) stages_[rules[r].stage][rules[r].anchor].push_back(r);
+  Runner(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options)
+      : editor_(graph), rules_(rules), options_(options), sizes_(typical_sizes(graph)), times_(rules.size()) {
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+      const bool whole = rules[r].rule_class != RuleClass::operators && rules[r].condition.types() != Condition::Types::real;
+      if (rules[r].rounding <= options.most || whole) (rules[r].apply ? stages_[rules[r].stage] : algebra_)[rules[r].anchor].push_back(r);
+    }
     limit_ = 8 * graph.nodes().size() + 64;
   }
 
   Rewritten run() {
+    if (!algebra_.empty()) apply_algebra(editor_, rules_, algebra_, options_, sizes_, times_);
     for (const auto& [stage, by_anchor] : stages_) {
       for (NodeId n = editor_.first(); n != no_node; n = editor_.next(n)) enqueue(n);
       while (!queue_.empty()) {
@@ -40,26 +42,19 @@ class Runner {
     queue_.push_back(n);
   }
 
-  using ByAnchor = std::unordered_map<OpKind, std::vector<std::size_t>>;
-
-  bool apply_one(const ByAnchor& by_anchor, NodeId n) {
+  bool apply_one(const RulesByAnchor& by_anchor, NodeId n) {
     const auto rules = by_anchor.find(editor_.node(n).op);
-    if (rules == by_anchor.end() || (trace_ && std::ssize(trace_->applied) >= trace_->limit)) return false;
-    const std::string at = trace_ ? place_of(n) : "";
+    if (rules == by_anchor.end() || (options_.trace && options_.trace->is_full())) return false;
+    const std::string at = options_.trace ? place_of(editor_, n) : "";
     for (const std::size_t r : rules->second) {
       const NodeId first_new = editor_.next_id();
       if (!rules_[r].apply(rules_[r], editor_, n)) continue;
       if (++times_[r] > limit_) fail(Status::internal, "rule '{}': expected it to come to an end, found it applied {} times", rules_[r].name, times_[r]);
-      if (trace_) trace_->applied.push_back({rules_[r].name, at});
+      if (options_.trace) options_.trace->applied.push_back({rules_[r].name, at});
       for (NodeId made = first_new; made < editor_.next_id(); ++made) enqueue_around(made);
       return true;
     }
     return false;
-  }
-
-  std::string place_of(NodeId n) const {
-    const Node& node = editor_.node(n);
-    return node.scope.empty() ? editor_.value(node.outputs.front()).name : node.scope;
   }
 
   void enqueue_around(NodeId n) {
@@ -71,21 +66,35 @@ class Runner {
 
   GraphEditor editor_;
   std::span<const Rule> rules_;
+  RewriteOptions options_;
+  SymbolValues sizes_;
   std::vector<std::size_t> times_;
-  std::map<int, ByAnchor> stages_;
+  RulesByAnchor algebra_;
+  std::map<int, RulesByAnchor> stages_;
   std::deque<NodeId> queue_;
   std::vector<bool> queued_;
   std::size_t limit_ = 0;
-  RewriteTrace* trace_;
 };
 
 }  // namespace
+
+std::string place_of(const GraphEditor& editor, NodeId n) {
+  const Node& node = editor.node(n);
+  return node.scope.empty() ? editor.value(node.outputs.front()).name : node.scope;
+}
 
 std::string_view name_of(RoundingClass rounding) {
   static constexpr std::string_view names[] = {"exact", "strict", "fast"};
   return names[static_cast<std::size_t>(rounding)];
 }
 
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most, RewriteTrace* trace) { return Runner(graph, rules, most, trace).run(); }
+std::string_view name_of(RuleClass rule_class) {
+  static constexpr std::string_view names[] = {"operators", "associative", "commutative", "distributive", "identities", "lattice",
+                                               "powers",    "reductions",  "movement",    "products",     "raising"};
+  return names[static_cast<std::size_t>(rule_class)];
+}
+
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options) { return Runner(graph, rules, options).run(); }
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most) { return rewrite(graph, rules, {.most = most}); }
 
 }  // namespace cermet

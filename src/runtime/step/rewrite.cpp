@@ -1,3 +1,4 @@
+#include "base/env.hpp"
 #include "graph/rewrite/rule.hpp"
 
 #include <algorithm>
@@ -7,16 +8,27 @@
 #include "runtime/step/compilation.hpp"
 
 namespace cermet {
+namespace {
+
+RoundingClass wanted_rounding() {
+  const std::string& wanted = env::value(env::Name::CERMET_ROUNDING);
+  for (const RoundingClass rounding : {RoundingClass::exact, RoundingClass::strict, RoundingClass::fast})
+    if (name_of(rounding) == wanted) return rounding;
+  fail(Status::invalid_argument, "CERMET_ROUNDING: expected exact, strict or fast, found '{}'", wanted);
+}
+
+}  // namespace
 
 std::string step::rewrite(Compilation& c) {
   const FusionOptions& options = c.options.fusion;
-  std::vector<Rule> rules;
-  std::ranges::copy_if(options.rules ? std::span<const Rule>(*options.rules) : rewrite_rules(), std::back_inserter(rules),
-                       [&](const Rule& rule) { return applies(options.mode, rule); });
+  const std::span<const Rule> all = options.rules ? std::span<const Rule>(*options.rules) : rewrite_rules();
+  std::vector<Rule> some;
+  if (options.mode != FusionMode::full) std::ranges::copy_if(all, std::back_inserter(some), [&](const Rule& rule) { return applies(options.mode, rule); });
   RewriteTrace trace;
   if (options.changes) trace.limit = options.changes->left();
-  Rewritten rewritten =
-      cermet::rewrite(c.graph(), rules, options.rounding == Rounding::fast ? RoundingClass::fast : RoundingClass::strict, options.changes ? &trace : nullptr);
+  const RoundingClass most = options.rounding == Rounding::fast ? std::max(RoundingClass::fast, wanted_rounding()) : wanted_rounding();
+  Rewritten rewritten = cermet::rewrite(c.graph(), options.mode == FusionMode::full ? all : std::span<const Rule>(some),
+                                        {.most = most, .trace = options.changes ? &trace : nullptr});
   c.state->graph = std::move(rewritten.graph);
   for (RuleApplication& made : trace.applied) options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});
   std::string note;
