@@ -177,6 +177,17 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::linear,
                    .stage = 1,
                    .apply = stack_linears});
+  rules.push_back(
+      {.name = "attention",
+       .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",
+       .rounding = strict,
+       .anchor = OpKind::matmul,
+       .apply = derive_attention});
+  rules.push_back({.name = "attention-unrounded",
+                   .summary = "the same, where scores or weights were rounded to 16 bits",
+                   .rounding = fast,
+                   .anchor = OpKind::matmul,
+                   .apply = derive_attention});
   return rules;
 }
 
