@@ -55,7 +55,9 @@ ValueId Importer::value(Operand x) {
   Slot& s = slot(x);
   if (s.symbolic) throw NeedsSizes{fmt::format("'{}' depends on sizes and is read as elements", s.name)};
   ValueId id;
-  if (s.tensor) {
+  if (s.tensor && product(s.type.dims) == Dim(1)) {
+    id = graph_.add_constant(fmt::format("constant.{}", x.slot), s.tensor->data());  // rules read numbers
+  } else if (s.tensor) {
     id = graph_.add_constant(weights_.name_of(*s.tensor), s.type);
   } else if (s.expression) {
     ConstantExpression expression = *s.expression;
