@@ -15,7 +15,8 @@ bool is_subset(const AxisList& part, const AxisList& whole) {
 
 class AttentionDerivation {
  public:
-  AttentionDerivation(const GraphEditor& editor, Axes& axes, NodeId matmul, bool any_type) : editor_(editor), axes_(axes), matmul_(matmul), any_type_(any_type) {}
+  AttentionDerivation(const GraphEditor& editor, Axes& axes, NodeId matmul, bool any_type)
+      : editor_(editor), axes_(axes), matmul_(matmul), any_type_(any_type) {}
 
   AttentionOrReason run() {
     const Node& node = editor_.node(matmul_);

@@ -56,6 +56,7 @@ class OnlineDerivation {
       derivation.steps.push_back(std::move(step));
     }
     derivation.steps.push_back("y = " + to_string(cascade_.result));
+    derivation.merges = std::move(merges_);
     derivation.is_online = true;
     return derivation;
   }
@@ -67,7 +68,10 @@ class OnlineDerivation {
     std::string kept = name;
     for (std::size_t r = 0; r < s; ++r) {
       if (!depends_on(statistic.of, r)) continue;
-      if (is_squared_distance(statistic, r)) return chan(name, statistic, r);
+      if (is_squared_distance(statistic, r)) {
+        merges_.push_back(fmt::format("n * {0} = na * {0}a + nb * {0}b + (r{1}b - r{1}a)^2 * na * nb / n", name, r + 1));
+        return chan(name, statistic, r);
+      }
       const auto repair = repair_of(statistic.of, r);
       const bool ordered = statistic.reduction == OpKind::reduce_max || statistic.reduction == OpKind::reduce_min;
       if (!repair || (ordered && !repair->positive)) {
@@ -77,12 +81,36 @@ class OnlineDerivation {
       }
       if (!repair->factor.empty()) kept += " * " + repair->factor;
     }
+    merges_.push_back(merge(statistic.reduction, name, kept));
     switch (statistic.reduction) {
       case OpKind::reduce_max: return fmt::format("{} <- max({}, {})", name, kept, term);
       case OpKind::reduce_min: return fmt::format("{} <- min({}, {})", name, kept, term);
       case OpKind::reduce_mean: return fmt::format("{} <- {} + ({} - {}) / n", name, kept, term, kept);
       default: return fmt::format("{} <- {} + {}", name, kept, term);
     }
+  }
+
+  /// "r2 * exp(r1 - r1')" of one part: "r2a * exp(r1a - r1)".
+  static std::string of_part(const std::string& kept, char part) {
+    std::string text;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      text += kept[i];
+      const bool is_index =
+          std::isdigit(static_cast<unsigned char>(kept[i])) && (i + 1 == kept.size() || !std::isdigit(static_cast<unsigned char>(kept[i + 1])));
+      std::size_t first = i;
+      while (first > 0 && std::isdigit(static_cast<unsigned char>(kept[first]))) --first;
+      if (!is_index || kept[first] != 'r' || (first > 0 && std::isalpha(static_cast<unsigned char>(kept[first - 1])))) continue;
+      if (i + 1 < kept.size() && kept[i + 1] == '\'') ++i;
+      else text += part;
+    }
+    return text;
+  }
+  static std::string merge(OpKind reduction, const std::string& name, const std::string& kept) {
+    const std::string a = of_part(kept, 'a'), b = of_part(kept, 'b');
+    if (reduction == OpKind::reduce_max) return fmt::format("{} = max({}, {})", name, a, b);
+    if (reduction == OpKind::reduce_min) return fmt::format("{} = min({}, {})", name, a, b);
+    if (reduction == OpKind::reduce_mean) return fmt::format("n * {} = na * {} + nb * {}", name, a, b);
+    return fmt::format("{} = {} + {}", name, a, b);
   }
 
   /// (c - r)^2 with r the mean of c.
@@ -160,6 +188,7 @@ class OnlineDerivation {
   const GraphEditor& editor_;
   const RowCascade& cascade_;
   std::string reason_;
+  std::vector<std::string> merges_;
 };
 
 void multiply(std::map<std::string, int>& powers, const RowExprPtr& e, int power) {

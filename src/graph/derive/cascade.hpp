@@ -47,10 +47,10 @@ RowCascade read_cascade(const GraphEditor& editor, Axes& axes, const IndexedValu
 /// Adds the reduction sum(result * operand) and makes it the result: a product along the axis.
 void multiply_and_add(RowCascade& cascade, const IndexedValue& operand);
 
-/// How one pass keeps every statistic: "r2 <- r2 * exp(r1 - r1') + exp(x1 - r1')"; or which one it cannot.
+/// How one pass keeps every statistic: "r2 <- r2 * exp(r1 - r1') + exp(x1 - r1')"; or which one it cannot. `merges` join the statistics a and b of two parts.
 struct CascadeDerivation {
   bool is_online = false;
-  std::vector<std::string> steps;
+  std::vector<std::string> steps, merges;
   std::string reason;
 };
 CascadeDerivation derive_online(const GraphEditor& editor, const RowCascade& cascade);
