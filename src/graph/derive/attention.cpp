@@ -115,6 +115,7 @@ class AttentionDerivation {
       line += fmt::format(" where {}{}, else {}", mask.inverted ? "not " : "", editor_.value(mask.value.value).name, s.masked_score);
     form_.steps.push_back(std::move(line));
     form_.steps.insert(form_.steps.end(), online.steps.begin(), online.steps.end());
+    for (const std::string& merge : online.merges) form_.steps.push_back("two parts: " + merge);
   }
 
   /// The reshapes, transpositions and expansions between softmax and matmul, and within the cascade.

@@ -37,9 +37,12 @@ std::string text(const RowExprPtr& e, bool renewed) {
 }
 
 struct Repair {
-  std::string factor;    ///< in place of t it is t * factor; empty: t itself
-  bool positive = true;  ///< known to be
+  std::string factor, inverse;  ///< in place of t it is t * factor; empty: t itself
+  bool positive = true;         ///< known to be
 };
+
+/// "a * b", either of which may be empty.
+std::string times(const std::string& a, const std::string& b) { return a.empty() ? b : b.empty() ? a : fmt::format("{} * {}", a, b); }
 
 class OnlineDerivation {
  public:
@@ -129,25 +132,25 @@ class OnlineDerivation {
   /// By what a term is multiplied when statistic r changes.
   std::optional<Repair> repair_of(const RowExprPtr& e, std::size_t r) const {
     if (!depends_on(e, r)) return Repair{};
-    if (!has_element(e)) return Repair{fmt::format("({} / {})", renewed(e, r), to_string(e)), is_positive(e)};
+    if (!has_element(e))
+      return Repair{fmt::format("({} / {})", renewed(e, r), to_string(e)), fmt::format("({} / {})", to_string(e), renewed(e, r)), is_positive(e)};
     if (e->kind != Kind::call) return {};
     if (e->op == OpKind::exp && is_call(e->operands[0], OpKind::sub) && is_statistic(e->operands[0]->operands[1], r) &&
         !depends_on(e->operands[0]->operands[0], r))
-      return Repair{fmt::format("exp(r{0} - r{0}')", r + 1), true};
+      return Repair{fmt::format("exp(r{0} - r{0}')", r + 1), fmt::format("exp(r{0}' - r{0})", r + 1), true};
     if (e->op == OpKind::abs || e->op == OpKind::square) {
       auto inner = repair_of(e->operands[0], r);
-      if (inner) *inner = {e->op == OpKind::abs ? fmt::format("abs({})", inner->factor) : fmt::format("{}^2", inner->factor), true};
+      if (inner && e->op == OpKind::abs && !inner->positive) *inner = {fmt::format("abs({})", inner->factor), fmt::format("abs({})", inner->inverse), true};
+      if (inner && e->op == OpKind::square) *inner = {times(inner->factor, inner->factor), times(inner->inverse, inner->inverse), true};
       return inner;
     }
     if (e->op == OpKind::neg) return repair_of(e->operands[0], r);
     if (e->op != OpKind::mul && e->op != OpKind::div) return {};
-    const auto left = repair_of(e->operands[0], r), right = repair_of(e->operands[1], r);
+    const auto left = repair_of(e->operands[0], r);
+    auto right = repair_of(e->operands[1], r);
     if (!left || !right) return {};
-    Repair both{left->factor, left->positive && right->positive};
-    if (!right->factor.empty()) both.factor = (left->factor.empty() ? "" : left->factor + " ") + (e->op == OpKind::mul ? "* " : "/ ") + right->factor;
-    if (left->factor.empty() && e->op == OpKind::mul) both.factor = right->factor;
-    if (left->factor.empty() && e->op == OpKind::div && !right->factor.empty()) both.factor = "1 / " + right->factor;
-    return both;
+    if (e->op == OpKind::div) std::swap(right->factor, right->inverse);
+    return Repair{times(left->factor, right->factor), times(left->inverse, right->inverse), left->positive && right->positive};
   }
 
   /// Whether something in it differs between the elements of a row.

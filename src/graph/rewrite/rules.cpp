@@ -177,6 +177,11 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::linear,
                    .stage = 1,
                    .apply = stack_linears});
+  rules.push_back({.name = "linear-reshape",
+                   .summary = "y = linear(x, w, b?); z = reshape(y) -> a = reshape(x); z = linear(a, w, b?), where rows stay whole",
+                   .rounding = exact,
+                   .anchor = OpKind::reshape,
+                   .apply = part_rows_before_linear});
   rules.push_back(
       {.name = "attention",
        .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",
