@@ -69,7 +69,8 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
       maximum = top;
     }
     const bool empty = !task.sinks && state.first[r] >= state.last[r];
-    for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * factor / denominator;
+    const float share = factor / denominator;
+    for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * share;
     shape.o_from_float(reinterpret_cast<const std::byte*>(state.row), task.o + token * shape.o_token_step + head * shape.o_head_step, shape.value_size);
     if (task.lse) task.lse[head * shape.lse_head_step + token] = maximum + std::log(denominator);
   }
