@@ -1,7 +1,7 @@
-// Which chains of reductions one pass can compute, and how: derived by the repairs of graph/derive/cascade.hpp.
+// Which chains of reductions one pass can compute, and how: derived by the repairs of graph/rewrite/derive/cascade.hpp.
 #include <gtest/gtest.h>
 
-#include "graph/derive/cascade.hpp"
+#include "graph/rewrite/derive/cascade.hpp"
 #include "graph/text.hpp"
 #include "tests/support/golden.hpp"
 

@@ -1,4 +1,4 @@
-#include "graph/derive/cascade.hpp"
+#include "graph/rewrite/derive/cascade.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "graph/derive/axes.hpp"
+#include "graph/rewrite/derive/axes.hpp"
 
 #include <deque>
 #include <numeric>

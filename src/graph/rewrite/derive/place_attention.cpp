@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "graph/derive/arrange.hpp"
-#include "graph/derive/attention.hpp"
+#include "graph/rewrite/derive/arrange.hpp"
+#include "graph/rewrite/derive/attention.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {

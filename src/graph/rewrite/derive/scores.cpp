@@ -1,4 +1,4 @@
-#include "graph/derive/scores.hpp"
+#include "graph/rewrite/derive/scores.hpp"
 
 #include <cmath>
 #include <limits>

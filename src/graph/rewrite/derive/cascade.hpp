@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "graph/derive/axes.hpp"
+#include "graph/rewrite/derive/axes.hpp"
 
 namespace cermet {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "graph/derive/cascade.hpp"
+#include "graph/rewrite/derive/cascade.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {

@@ -1,8 +1,8 @@
 // Attention by algebra: scores in their normal form, a cascade of reductions that is a softmax, and a product along the same axis.
 #pragma once
 
-#include "graph/derive/cascade.hpp"
-#include "graph/derive/scores.hpp"
+#include "graph/rewrite/derive/cascade.hpp"
+#include "graph/rewrite/derive/scores.hpp"
 
 namespace cermet {
 

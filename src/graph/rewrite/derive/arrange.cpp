@@ -1,4 +1,4 @@
-#include "graph/derive/arrange.hpp"
+#include "graph/rewrite/derive/arrange.hpp"
 
 #include <algorithm>
 

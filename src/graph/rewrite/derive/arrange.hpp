@@ -1,7 +1,7 @@
 // Nodes that bring a value into the dimensions that a block reads.
 #pragma once
 
-#include "graph/derive/axes.hpp"
+#include "graph/rewrite/derive/axes.hpp"
 
 namespace cermet {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "graph/derive/axes.hpp"
+#include "graph/rewrite/derive/axes.hpp"
 
 namespace cermet {
 
