@@ -10,7 +10,9 @@ bool part_rows_before_linear(const Rule&, GraphEditor& editor, NodeId anchor) {
   const Node linear = editor.node(product);
   const ValueId y = linear.outputs[0], z = reshape.outputs[0];
   if (editor.uses(y).size() != 1 || editor.is_output(y)) return false;
-  if (editor.producer(linear.inputs[0]) == no_node) return false;  // a reshape of what the caller binds may be a copy
+  // Only two reshapes become one: products of one operand stay products of one operand.
+  const NodeId joined = editor.producer(linear.inputs[0]);
+  if (joined == no_node || editor.node(joined).op != OpKind::reshape) return false;
   const Dims &from = editor.value(y).type.dims, &to = editor.value(z).type.dims;
   const Dim width = editor.value(linear.inputs[0]).type.dims.back();
   if (from.empty() || to.empty() || from.back() != to.back() || !width.is_constant() || width == Dim(0) || from == to) return false;
