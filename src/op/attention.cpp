@@ -12,28 +12,43 @@ struct Scores {
   std::vector<double> value;
   double magnitude = 0;
   std::int64_t visible = 0;
+  std::vector<double> each = {};  ///< magnitudes of their own, where operands change scores: a masked key does not widen the bound of the others
 };
 
 Scores score(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query, const ReferenceKeys& keys, double slope) {
   Scores scores{std::vector<double>(static_cast<std::size_t>(keys.count), -INFINITY)};
-  const std::int64_t head_size = call.inputs[0].shape.back();
+  const std::int64_t head_size = query.head_size > 0 ? query.head_size : call.inputs[0].shape.back();
+  if (keys.changed) scores.each.resize(scores.value.size());
   for (std::int64_t j = 0; j < keys.count; ++j) {
     const std::int64_t distance = keys.position - j;
     if ((s.causal && distance < 0) || (s.window > 0 && std::abs(distance) >= s.window)) continue;
     double dot = 0, terms = 0;
     for (std::int64_t d = 0; d < head_size; ++d) {
-      const double product = load(call.inputs[0], query.q_index + d) * keys.key(j, d);
+      const double product = load(call.inputs[0], query.q_index + d * query.q_step) * keys.key(j, d);
       dot += product;
       terms += std::abs(product);
     }
     dot *= s.scale;
     if (s.softcap > 0) dot = s.softcap * std::tanh(dot / s.softcap);
     const double bias = -slope * static_cast<double>(std::abs(distance));
+    const double magnitude = terms * std::abs(s.scale) + std::abs(bias) + s.softcap;
     scores.value[static_cast<std::size_t>(j)] = dot + bias;
-    scores.magnitude = std::max(scores.magnitude, terms * std::abs(s.scale) + std::abs(bias) + s.softcap);
+    if (keys.changed) {
+      const auto [changed, added] = keys.changed(j, dot + bias);
+      scores.value[static_cast<std::size_t>(j)] = static_cast<float>(changed);
+      scores.each[static_cast<std::size_t>(j)] = magnitude + added;
+    } else {
+      scores.magnitude = std::max(scores.magnitude, magnitude);
+    }
     ++scores.visible;
   }
   return scores;
+}
+
+void check_attributes(const Problem& p) {
+  for (const char* name : {"scale", "softcap"})
+    if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name))) bad_attribute(p, name, "a finite number, not negative");
+  if (p.attributes.integer("window") < 0) bad_attribute(p, "window", "a number of keys, or 0");
 }
 
 }  // namespace
@@ -59,6 +74,21 @@ std::int64_t constant_dim(const Problem& p, std::size_t operand, int axis, std::
   return dim.constant();
 }
 
+void check_attention(const Problem& p, const AttentionExtents& e, std::size_t sinks, std::size_t alibi) {
+  constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
+  const auto is_number = [](const Dim& dim, std::int64_t most) { return dim.is_constant() && dim.constant() >= 1 && dim.constant() <= most; };
+  if (!is_number(e.q_heads, most_heads)) bad_operand(p, 0, fmt::format("heads to be a number from 1 to {}", most_heads), p.input(0).to_string());
+  if (!is_number(e.head_size, largest_head)) bad_operand(p, 0, fmt::format("head size to be a number from 1 to {}", largest_head), p.input(0).to_string());
+  if (e.key_size != e.head_size) bad_operand(p, 1, fmt::format("head size {}, that of q", e.head_size.to_string()), p.input(1).to_string());
+  if (!is_number(e.kv_heads, most_heads) || e.q_heads.constant() % e.kv_heads.constant() != 0)
+    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", e.kv_heads.to_string()), p.input(0).to_string());
+  if (!is_number(e.value_size, largest_head))
+    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name, largest_head, e.value_size.to_string());
+  for (const std::size_t operand : {sinks, alibi})
+    if (p.has(operand)) expect_dims(p, operand, {e.q_heads}, "heads of q");
+  check_attributes(p);
+}
+
 std::vector<TensorType> infer_attention(const Problem& p, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
   constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
   expect_rank(p, 0, 3);
@@ -71,9 +101,7 @@ std::vector<TensorType> infer_attention(const Problem& p, Dim heads, Dim head_si
     fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name, largest_head, value_size.to_string());
   for (const std::size_t operand : {sinks, alibi})
     if (p.has(operand)) expect_dims(p, operand, {dim_of(p, 0, 1)}, "heads of q");
-  for (const char* name : {"scale", "softcap"})
-    if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name))) bad_attribute(p, name, "a finite number, not negative");
-  if (p.attributes.integer("window") < 0) bad_attribute(p, "window", "a number of keys, or 0");
+  check_attributes(p);
   std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
   if (p.attributes.flag("return_lse")) outputs.push_back({DType::f32, {dim_of(p, 0, 1), dim_of(p, 0, 0)}});
   return outputs;
@@ -92,27 +120,32 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
     poisoned |= std::isnan(value);
   }
   std::vector<double> sum(static_cast<std::size_t>(o.shape.back())), magnitude(sum.size());
+  double spread = 0;  // error of the weights, where each has its own
   for (std::size_t j = 0; j < scores.value.size(); ++j) {
     if (scores.value[j] == -INFINITY) continue;
     const double weight = std::exp(scores.value[j] - largest);  // NaN for NaN, and for infinite scores
     denominator += weight;
+    if (keys.changed) spread += weight * scores.each[j];
     for (std::size_t d = 0; d < sum.size(); ++d) {
+      if (weight == 0 && keys.changed) continue;
       const double term = weight * keys.value(static_cast<std::int64_t>(j), static_cast<std::int64_t>(d));
       sum[d] += term;
-      magnitude[d] += std::abs(term);
+      magnitude[d] += std::abs(term) * (keys.changed ? 1 + scores.each[j] : 1);
     }
   }
   const bool empty = scores.visible == 0 && !poisoned;
   if (sink > -INFINITY) denominator += std::exp(sink - largest);
+  spread /= denominator;
   for (std::size_t d = 0; d < sum.size(); ++d) {
     const std::int64_t index = query.o_index + static_cast<std::int64_t>(d);
-    store(o, index, empty ? 0 : poisoned ? NAN : sum[d] / denominator);
-    note_magnitude(call, 0, index, empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude));
+    const double result = empty ? 0 : poisoned ? NAN : sum[d] / denominator;
+    store(o, index, result);
+    note_magnitude(call, 0, index, empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude) + std::abs(result) * spread);
   }
   if (!s.return_lse) return;
   const double lse = poisoned ? NAN : largest + std::log(denominator);
   store(call.outputs[1], query.lse_index, denominator == 0 ? -INFINITY : lse);
-  note_magnitude(call, 1, query.lse_index, 1 + scores.magnitude + std::abs(lse));
+  note_magnitude(call, 1, query.lse_index, 1 + scores.magnitude + spread + std::abs(lse));
 }
 
 }  // namespace cermet

@@ -20,6 +20,13 @@ struct AttentionSettings {
   AttentionSettings(const Attributes& attributes, std::int64_t head_size);
 };
 
+/// Dimensions that attention has to agree on.
+struct AttentionExtents {
+  Dim q_heads, head_size, kv_heads, key_size, value_size;
+};
+/// Checks attributes, extents and the operands sinks? [Hq], alibi? [Hq].
+void check_attention(const Problem& problem, const AttentionExtents& extents, std::size_t sinks, std::size_t alibi);
+
 /// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`; returns the types of o and, if requested,
 /// lse.
 std::vector<TensorType> infer_attention(const Problem& problem, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi);
@@ -32,12 +39,16 @@ struct ReferenceKeys {
   std::int64_t count;     ///< keys 0 .. count - 1
   std::int64_t position;  ///< of the query among the keys; may be negative
   std::function<double(std::int64_t key, std::int64_t d)> key, value;
+  /// A score with what operands add to it, and the magnitude of that; rounded to float32. Empty: nothing.
+  std::function<std::pair<double, double>(std::int64_t key, double score)> changed = {};
 };
 
 /// Attention of one query and head: writes o[0 .. value_size) from dense index `o_index`, and lse at `lse_index` if requested.
 struct ReferenceQuery {
   std::int64_t q_index, o_index, lse_index;
   std::int64_t head;
+  std::int64_t q_step = 1;     ///< from one element to the next
+  std::int64_t head_size = 0;  ///< 0: the last dimension of q
 };
 void reference_attention(const ReferenceCall& call, const AttentionSettings& settings, const ReferenceQuery& query, const ReferenceKeys& keys,
                          std::size_t sinks, std::size_t alibi);

@@ -1,4 +1,5 @@
 #include "op/attention.hpp"
+#include "op/attention_layout.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
@@ -6,13 +7,16 @@
 namespace cermet {
 namespace {
 
-enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k };
+enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k, bias, mask };
 constexpr std::string_view name = "flash_attention";
 
 std::vector<TensorType> infer(const Problem& p) {
+  for (const std::size_t operand : {k, v}) expect_dtype(p, operand, p.input(q).dtype, "that of q");
+  if (BatchedAttention::is(p)) return infer_batched_attention(p);
   expect_rank(p, k, 3);
   expect_rank(p, v, 3);
-  for (const std::size_t operand : {k, v}) expect_dtype(p, operand, p.input(q).dtype, "that of q");
+  for (const std::size_t operand : {bias, mask})
+    if (p.has(operand)) bad_operand(p, operand, "nothing where sequences stand one after the other", p.input(operand).to_string());
   for (int axis = 0; axis < 2; ++axis) expect_dim(p, v, axis, dim_of(p, k, axis), "that of k");
   auto outputs = infer_attention(p, dim_of(p, k, 1), dim_of(p, k, 2), dim_of(p, v, 2), sinks, alibi);
   if (p.has(cu_seqlens)) expect_rank(p, cu_seqlens, 1);
@@ -41,6 +45,7 @@ Span span_of(const ReferenceCall& call, std::size_t bounds, std::int64_t b, std:
 }
 
 void reference(const ReferenceCall& call) {
+  if (call.inputs[q].shape.rank() == 4) return reference_batched_attention(call);
   const TensorView &queries = call.inputs[q], &keys = call.inputs[k];
   const std::int64_t heads = queries.shape[1], kv_heads = keys.shape[1], value_size = call.inputs[v].shape[2];
   const AttentionSettings settings(call.attributes, queries.shape[2]);
@@ -146,6 +151,7 @@ std::vector<Case> cases() {
   list.push_back(make_case("long_keys", {.tokens = 2, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}));
   list.push_back(make_case("many_tokens", {.tokens = 150, .keys = 170, .heads = 2, .kv_heads = 2, .d = 8, .dv = 8}));
   add_variants(list);
+  add_batched_attention_cases(list);
   return list;
 }
 
@@ -162,24 +168,45 @@ OpSpec define_flash_attention() {
           "i of m sees key j of n at "
           "distance (n - m + i) - j. Everything else is as in incre_flash_attention: heads in groups, scale, softcap, alibi, causal, window, sinks, lse, and "
           "the queries that see no key "
-          "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf.",
-      .inputs = {{"q", dtypes::real, "[T, Hq, D]", "queries", Mapping::many_to_many},
-                 {"k", dtypes::real, "[S, heads, D]", "keys", Mapping::many_to_many},
-                 {"v", dtypes::real, "[S, heads, Dv]", "values", Mapping::many_to_many},
-                 {"sinks", {DType::f32}, "[Hq]", "a score per head that takes part in the denominator only", Mapping::one_to_many, true},
-                 {"alibi", {DType::f32}, "[Hq]", "slopes of a penalty that grows with distance", Mapping::one_to_many, true},
-                 {"cu_seqlens", dtypes::index, "[B + 1]", "bounds of the sequences in q, from 0 to T", Mapping::barrier, true},
-                 {"cu_seqlens_k", dtypes::index, "[B + 1]", "bounds of the sequences in k and v, from 0 to S", Mapping::barrier, true}},
-      .outputs = {{"o", dtypes::real, "[T, Hq, Dv]", "attention"}, {"lse", {DType::f32}, "[Hq, T]", "with return_lse: log of the denominators"}},
-      .attributes = attention_attributes(),
+          "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf. Operands of rank 4 hold a batch of "
+          "sequences of one length instead, each with all of its keys; the layouts name the order in which they keep sequences (b), heads (h), tokens (s) and "
+          "elements (d). Then bias is added to the scores behind alibi, masked_score stands where mask is false, and the sum is rounded to float32; a query "
+          "whose scores are all -inf gives NaN, as softmax does, and a value whose weight is 0 never reaches the result.",
+      .inputs =
+          {{"q", dtypes::real, "[T, Hq, D] or [B, S, Hq, D]", "queries", Mapping::many_to_many},
+           {"k", dtypes::real, "[S, heads, D] or [B, T, heads, D]", "keys", Mapping::many_to_many},
+           {"v", dtypes::real, "[S, heads, Dv] or [B, T, heads, Dv]", "values", Mapping::many_to_many},
+           {"sinks", {DType::f32}, "[Hq]", "a score per head that takes part in the denominator only", Mapping::one_to_many, true},
+           {"alibi", {DType::f32}, "[Hq]", "slopes of a penalty that grows with distance", Mapping::one_to_many, true},
+           {"cu_seqlens", dtypes::index, "[B + 1]", "bounds of the sequences in q, from 0 to T", Mapping::barrier, true},
+           {"cu_seqlens_k", dtypes::index, "[B + 1]", "bounds of the sequences in k and v, from 0 to S", Mapping::barrier, true},
+           {"bias", dtypes::real, "[B?, Hq?, S?, T?]", "of rank 4: is added to the scores; broadcasts to them", Mapping::one_to_many, true},
+           {"mask", {DType::boolean}, "[B?, Hq?, S?, T?]", "of rank 4: false where a key is not seen; broadcasts to the scores", Mapping::one_to_many, true}},
+      .outputs = {{"o", dtypes::real, "[T, Hq, Dv] or [B, S, Hq, Dv]", "attention"},
+                  {"lse", {DType::f32}, "[Hq, T] or [B, Hq, S]", "with return_lse: log of the denominators"}},
+      .attributes =
+          [] {
+            auto attributes = attention_attributes();
+            for (AttributeSpec& a : batched_attention_attributes()) attributes.push_back(std::move(a));
+            return attributes;
+          }(),
       .infer = infer,
       .reference = reference,
       .operations =
           [](const Problem& p) {
-            const double pairs = static_cast<double>(p.size(q, 0)) * static_cast<double>(p.size(k, 0)) * (p.attributes.flag("causal") ? 0.5 : 1);
-            return 2 * pairs * static_cast<double>(p.size(q, 1) * (p.size(q, 2) + p.size(v, 2)));
+            const bool batched = BatchedAttention::is(p);
+            const BatchedAttention a(p.attributes);
+            const std::int64_t tokens = batched ? p.size(q, 0) * p.size(q, a.q.tokens) : p.size(q, 0), heads = p.size(q, batched ? a.q.heads : 1);
+            const double pairs =
+                static_cast<double>(tokens) * static_cast<double>(p.size(k, batched ? a.k.tokens : 0)) * (p.attributes.flag("causal") ? 0.5 : 1);
+            return 2 * pairs * static_cast<double>(heads * (p.size(q, batched ? a.q.size : 2) + p.size(v, batched ? a.v.size : 2)));
           },
-      .rounding_depth = [](const Problem& p) { return attention_rounding_depth(p.size(q, 2), p.size(k, 0)); },
+      .rounding_depth =
+          [](const Problem& p) {
+            const BatchedAttention a(p.attributes);
+            return BatchedAttention::is(p) ? attention_rounding_depth(p.size(q, a.q.size), p.size(k, a.k.tokens))
+                                           : attention_rounding_depth(p.size(q, 2), p.size(k, 0));
+          },
       .cases = cases,
   };
 }

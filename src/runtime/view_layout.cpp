@@ -1,21 +1,21 @@
 #include "runtime/view_layout.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "op/operator.hpp"
 
 namespace cermet {
 namespace {
 
-/// Strides of a dense value whose dimensions, but for the first, are constants; nothing for others.
+/// Strides of a dense value; nothing where one is not a constant. A dimension of 1 may have any stride: 0 in front of symbols.
 std::optional<std::vector<std::int64_t>> dense_strides_of(const TensorType& type) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(type.rank()));
-  std::int64_t step = 1;
+  std::int64_t step = 1;  // 0: behind a symbol
   for (std::size_t axis = strides.size(); axis-- > 0;) {
     strides[axis] = step;
-    if (axis == 0) break;
-    if (!type.dims[axis].is_constant()) return {};
-    step *= type.dims[axis].constant();
+    if (step == 0 && type.dims[axis] != Dim(1)) return {};
+    step *= type.dims[axis].is_constant() ? type.dims[axis].constant() : 0;
   }
   return strides;
 }
@@ -24,13 +24,47 @@ std::optional<std::vector<std::int64_t>> strides_of(const ValueLayout& layout, c
   return layout.is_dense() ? dense_strides_of(type) : std::optional(layout.strides);
 }
 
-/// A reshape keeps the first axis of strided memory and splits the rest, which is dense, differently.
+/// Strides of strided memory seen with other dimensions: each is a product of neighbours that are dense among themselves, or a factor of one.
+std::optional<std::vector<std::int64_t>> regrouped(const Dims& from, const std::vector<std::int64_t>& strides, const Dims& to) {
+  struct Piece {
+    Dim extent;
+    std::int64_t stride;
+  };
+  std::deque<Piece> left;
+  for (std::size_t axis = 0; axis < from.size(); ++axis)
+    if (from[axis] != Dim(1)) left.push_back({from[axis], strides[axis]});
+  std::vector<std::int64_t> result(to.size());
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    if (to[axis] == Dim(0)) return {};
+    for (Dim rest = to[axis]; rest != Dim(1);) {
+      if (left.empty()) return {};
+      Piece& next = left.front();
+      if (rest != to[axis] && (!next.extent.is_constant() || result[axis] != next.stride * next.extent.constant())) return {};
+      if (const auto quotient = exact_quotient(rest, next.extent)) {
+        rest = *quotient;
+        result[axis] = next.stride;
+        left.pop_front();
+        continue;
+      }
+      const auto inner = exact_quotient(next.extent, rest);
+      if (!inner || !inner->is_constant() || rest != to[axis]) return {};
+      result[axis] = next.stride * inner->constant();
+      next.extent = *inner;
+      rest = 1;
+    }
+  }
+  for (std::size_t axis = to.size(); axis-- > 0;) {
+    if (to[axis] != Dim(1)) continue;
+    const bool known = axis + 1 < to.size() && to[axis + 1].is_constant();
+    result[axis] = axis + 1 == to.size() ? 1 : known ? result[axis + 1] * to[axis + 1].constant() : 0;
+  }
+  return result;
+}
+
 std::optional<ValueLayout> reshaped(const ValueLayout& operand, const TensorType& from, const TensorType& to) {
   if (operand.is_dense()) return operand;
-  if (from.rank() < 2 || to.rank() < 2 || from.dims[0] != to.dims[0] || !trailing_dense(operand, from, from.rank() - 1)) return {};
-  auto strides = dense_strides_of(to);
+  auto strides = regrouped(from.dims, operand.strides, to.dims);
   if (!strides) return {};
-  (*strides)[0] = operand.strides[0];
   return ValueLayout{operand.offset, std::move(*strides)};
 }
 
@@ -64,8 +98,10 @@ std::optional<std::vector<ValueLayout>> view_layouts(const Problem& problem, con
 bool trailing_dense(const ValueLayout& layout, const TensorType& type, int dims) {
   if (layout.is_dense()) return true;
   const auto dense = dense_strides_of(type);
-  const auto from = static_cast<std::size_t>(std::max(0, type.rank() - dims));
-  return dense && std::equal(dense->begin() + static_cast<std::ptrdiff_t>(from), dense->end(), layout.strides.begin() + static_cast<std::ptrdiff_t>(from));
+  if (!dense) return false;
+  for (auto axis = static_cast<std::size_t>(std::max(0, type.rank() - dims)); axis < dense->size(); ++axis)
+    if (type.dims[axis] != Dim(1) && (*dense)[axis] != layout.strides[axis]) return false;
+  return true;
 }
 
 TensorView make_view(std::byte* memory, const ValueLayout& layout, DType dtype, const Shape& shape) {

@@ -36,6 +36,28 @@ TEST(ViewLayout, HeadsOfAColumnPiece) {
   EXPECT_FALSE(view_layouts(make_problem(definition(OpKind::reshape), {rows}, {{"shape", Ints{48}}}), column)) << "rows apart cannot become one";
 }
 
+TEST(ViewLayout, HeadsOfColumnsOfABatch) {
+  const Dim S = Dim::symbol("S");
+  const auto heads = [](const TensorType& piece, const ValueLayout& layout, const Ints& shape) {
+    return view_layouts(make_problem(definition(OpKind::reshape), {piece}, {{"shape", shape}}), layout);
+  };
+  const auto batch = heads({DType::f32, {2, 5, 8}}, {8, {120, 24, 1}}, {2, 5, 2, 4});
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->front().strides, (std::vector<std::int64_t>{120, 24, 4, 1}));
+  const auto one = heads({DType::f32, {1, S, 8}}, {8, {0, 24, 1}}, {1, 0, 2, 4});
+  ASSERT_TRUE(one) << "the stride of a dimension of 1 does not matter";
+  EXPECT_EQ(one->front().strides, (std::vector<std::int64_t>{0, 24, 4, 1}));
+  const auto joined = heads({DType::f32, {2, 5, 8}}, {0, {120, 24, 1}}, {10, 8});
+  ASSERT_TRUE(joined) << "rows of a batch are as far apart as rows of a sequence";
+  EXPECT_EQ(joined->front().strides, (std::vector<std::int64_t>{24, 1}));
+  EXPECT_FALSE(heads({DType::f32, {2, 5, 8}}, {0, {200, 24, 1}}, {10, 8})) << "sequences are further apart";
+  EXPECT_FALSE(heads({DType::f32, {2, 5, 8}}, {0, {120, 24, 1}}, {2, 40})) << "rows apart cannot become one";
+  EXPECT_FALSE(heads({DType::f32, {4, 6}}, {0, {24, 1}}, {3, 8})) << "extents that share no factor";
+  const auto pieces = view_layouts(split({DType::f32, {1, S, 24}}, {8, 8, 8}, -1), {});
+  ASSERT_TRUE(pieces) << "columns of one sequence of any length";
+  EXPECT_EQ((*pieces)[2].strides, (std::vector<std::int64_t>{0, 24, 1}));
+}
+
 /// Runs a graph on [3, 12] = 0, 1, 2, ... and returns output "y" as doubles.
 std::vector<float> run(const char* text, const std::vector<std::string>& skip, std::string& note) {
   ThreadPool pool(1);

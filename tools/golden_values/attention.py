@@ -67,6 +67,59 @@ def flash(c, q, k, v, bounds=None, key_bounds=None, **settings):
     finish(c, 'flash_attention', [q, k, v, settings.get('sinks'), settings.get('alibi'), bounds, key_bounds], o, lse, settings, [v], k.shape[0])
 
 
+LAYOUTS = {'bshd': (0, 1, 2, 3), 'bhsd': (0, 2, 1, 3), 'bhds': (0, 2, 3, 1)}
+
+
+def laid_out(tensor, layout):
+    """An operand [B, S, H, D] in another order."""
+    array = numpy.transpose(tensor.array, LAYOUTS[layout])
+    return Tensor(tensor.dtype, array.reshape(-1).tolist(), array.shape)
+
+
+def batched(c, q, k, v, bias=None, mask=None, layouts=('bshd',) * 4, masked_score=None, **settings):
+    """Operands [B, S, H, D] are given in order and stored in the layouts."""
+    group, (count, tokens, heads, size), keys = q.shape[2] // k.shape[2], q.shape, k.shape[1]
+    causal, scale = settings.get('causal', True), settings.get('scale') or 1 / math.sqrt(size)
+    shape = (count, heads, tokens, keys)
+    added = numpy.broadcast_to(bias.array, shape) if bias else numpy.zeros(shape)
+    seen = numpy.broadcast_to(mask.array, shape) if mask else numpy.ones(shape)
+    o, lse = numpy.zeros((count, tokens, heads, v.shape[3])), numpy.zeros((count, heads, tokens))
+    for b, t, h in numpy.ndindex(count, tokens, heads):
+        scores = {}
+        for j in range(keys):
+            if causal and j > t + keys - tokens:
+                continue
+            hidden = -INF if masked_score is None else masked_score
+            scores[j] = scale * math.fsum(q.array[b, t, h] * k.array[b, j, h // group]) + added[b, h, t, j] if seen[b, h, t, j] else hidden
+        top = max(scores.values())
+        total = math.fsum(math.exp(s - top) for s in scores.values())
+        o[b, t, h] = sum((math.exp(s - top) / total * v.array[b, j, h // group] for j, s in scores.items()), numpy.zeros(v.shape[3]))
+        lse[b, h, t] = top + math.log(total)
+    names = ('q_layout', 'k_layout', 'v_layout', 'o_layout')
+    attributes = dict(settings, **{name: layout for name, layout in zip(names, layouts) if layout != 'bshd'})
+    if masked_score is not None:
+        attributes['masked_score'] = masked_score
+    operands = [laid_out(x, layout) for x, layout in zip((q, k, v), layouts)] + [None] * 4 + [bias, mask]
+    finish(c, 'flash_attention', operands, numpy.transpose(o, LAYOUTS[layouts[3]]), lse, attributes, [v], keys)
+
+
+def batches(c, draw):
+    def operands(dtype='f32', kv_heads=2):
+        return draw.coarse(dtype, (2, 3, 2, 4)), draw.coarse(dtype, (2, 5, kv_heads, 4)), draw.coarse(dtype, (2, 5, kv_heads, 6))
+
+    seen = Tensor('bool', [1, 1, 0, 1, 1], (5,))
+    rows = Tensor('bool', [1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1], (3, 5))
+    for layout in LAYOUTS:
+        batched(c, *operands(), layouts=(layout, layout, layout, 'bshd' if layout == 'bshd' else 'bhsd'), causal=False)
+    batched(c, *operands(), layouts=('bshd', 'bhds', 'bhsd', 'bshd'), scale=0.7, return_lse=True)
+    batched(c, *operands(kv_heads=1), bias=draw.coarse('f32', (2, 1, 1, 5)), causal=False)
+    for dtype in ('bf16', 'f16'):
+        batched(c, *operands(dtype), bias=draw.coarse(dtype, (2, 3, 5)), causal=False)
+        batched(c, *operands(dtype), bias=draw.coarse('f32', (2, 3, 1)), mask=seen, causal=False, out_dtype='f32')
+    batched(c, *operands(), mask=rows, causal=False)
+    batched(c, *operands(), mask=rows, bias=draw.coarse('f32', (1, 2, 3, 5)), masked_score=-1.5, causal=False)
+
+
 def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, **settings):
     """Caches hold NaN wherever nothing may be read."""
     d, pages = q.shape[2], [-(-n // block) for n in lens]
@@ -172,4 +225,5 @@ def cases():
     prefill(c, draw)
     decode(c, draw)
     merge(c, draw)
+    batches(c, draw)
     return c

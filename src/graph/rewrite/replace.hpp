@@ -36,4 +36,10 @@ bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Products of one operand with weights: one product with the weights stacked, and its columns split.
 bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
+/// A reshape of a product's rows: the product of its reshaped operand.
+bool part_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
+/// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention.hpp says. A rule of class fast takes rounded scores, too.
+bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
 }  // namespace cermet

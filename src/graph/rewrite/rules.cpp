@@ -165,6 +165,25 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::linear,
                    .stage = 2,
                    .apply = stack_linears});
+  rules.push_back({.name = "linear-reshape",
+                   .summary = "y = linear(x, w, b?); z = reshape(y) -> a = reshape(x); z = linear(a, w, b?), where rows stay whole",
+                   .rounding = exact,
+                   .anchor = OpKind::reshape,
+                   .stage = 1,
+                   .apply = part_rows_before_linear});
+  rules.push_back(
+      {.name = "attention",
+       .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",
+       .rounding = strict,
+       .anchor = OpKind::matmul,
+       .stage = 1,
+       .apply = derive_attention});
+  rules.push_back({.name = "attention-unrounded",
+                   .summary = "the same, where scores or weights were rounded to 16 bits",
+                   .rounding = fast,
+                   .anchor = OpKind::matmul,
+                   .stage = 1,
+                   .apply = derive_attention});
   using enum RuleClass;
   const auto add = [&](std::span<const AlgebraRow> rows, RuleClass rule_class) {
     for (const AlgebraRow& row : rows) rules.push_back(algebra_rule(row, rule_class));

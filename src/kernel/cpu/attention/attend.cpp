@@ -10,6 +10,7 @@
 
 #include "format/fp8.hpp"
 #include "kernel/cpu/attention/product-inl.hpp"
+#include "kernel/cpu/attention/scores-inl.hpp"
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
@@ -46,8 +47,20 @@ void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, s
   });
 }
 
+/// Keys (or values) begin .. end as float32, in `out` unless they can be read where they are: m counts keys, k elements.
+Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
+  if (rows.element_step == 0) {
+    load_rows(rows, convert, length, begin, end, out);
+    return {out, length, 1};
+  }
+  for (std::int64_t d = 0; d < length; ++d)
+    convert(rows.data + begin * rows.row_step + d * rows.element_step, reinterpret_cast<std::byte*>(out + d * key_tile), end - begin);
+  return {out, 1, key_tile};
+}
+
 /// Prefetches keys begin .. end: pages are too short for the hardware prefetcher to detect a pattern.
 void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t begin, std::int64_t end) {
+  if (rows.element_step != 0) return;
   for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
     for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
       for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) hwy::Prefetch(data + byte);
@@ -118,15 +131,28 @@ bool all_finite(const float* x, std::size_t count) {
   return sum_lanes(poison) == 0;
 }
 
-/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite.
-void accumulate_visible(const float* weights, const float* values, const RowState& state, std::int64_t begin, std::int64_t count, std::int64_t value_size) {
+/// Of `count` keys.
+bool all_finite(const Broadcast& values, std::int64_t value_size, std::int64_t keys) {
+  if (values.m_step == 1) {
+    for (std::int64_t d = 0; d < value_size; ++d)
+      if (!all_finite(values.data + d * values.k_step, static_cast<std::size_t>(keys))) return false;
+    return true;
+  }
+  return all_finite(values.data, static_cast<std::size_t>(keys * value_size));
+}
+
+/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite. With `by_weight`, what
+/// has a weight of 0 is not seen.
+void accumulate_visible(const float* weights, const Broadcast& values, const RowState& state, std::int64_t begin, std::int64_t count, std::int64_t value_size,
+                        bool by_weight) {
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
-      const auto mask = visible(state, r, begin + j);
       const auto weight = load(weights + j * state.rows + r);
+      auto mask = visible(state, r, begin + j);
+      if (by_weight) mask = hn::And(mask, hn::Ne(weight, hn::Zero(FloatTag())));
       for (std::int64_t d = 0; d < value_size; ++d) {
         float* out = state.output + d * state.rows + r;
-        const auto value = hn::Set(FloatTag(), values[j * value_size + d]);
+        const auto value = hn::Set(FloatTag(), values.data[j * values.m_step + d * values.k_step]);
         store(hn::IfThenElse(mask, hn::MulAdd(weight, value, load(out)), load(out)), out);
       }
     }
@@ -138,20 +164,22 @@ void attend_keys(const AttentionSettings& settings, const AttentionShape& shape,
   const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
   for (std::int64_t j = begin; j < end; j += key_tile) {
     const std::int64_t count = std::min(key_tile, end - j), next = j + count, next_end = std::min(end, next + key_tile);
-    load_rows(task.k, shape.k_to_float, head_size, j, next, state.keys);
+    const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, j, next, state.keys);
     prefetch_rows(task.k, head_size, next, next_end);
-    product({state.keys, head_size, 1}, state.query, state.scores, {count, rows, head_size}, false);
+    product(keys, state.query, state.scores, {count, rows, head_size}, false);
     if (settings.softcap > 0) cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
     if (task.alibi) add_alibi(state.scores, state, j, count);
-    const bool masked = state.last_first > j || state.first_last < next;
+    if (task.bias.data) add_bias(state.scores, shape, task, state, j, count);
+    if (task.mask.data) mask_by_operand(state.scores, shape, task, state, j, count);
+    const bool by_weight = task.bias.data || task.mask.data, masked = state.last_first > j || state.first_last < next;
     if (masked) mask_scores(state.scores, state, j, count);
     update_softmax(state.scores, state, count, value_size);
-    load_rows(task.v, shape.v_to_float, value_size, j, next, state.values);
+    const Broadcast values = keys_of(task.v, shape.v_to_float, value_size, j, next, state.values);
     prefetch_rows(task.v, value_size, next, next_end);
-    if (masked && !all_finite(state.values, static_cast<std::size_t>(count * value_size))) {
-      accumulate_visible(state.scores, state.values, state, j, count, value_size);
+    if ((masked || by_weight) && !all_finite(values, value_size, count)) {
+      accumulate_visible(state.scores, values, state, j, count, value_size, by_weight);
     } else {
-      product({state.values, 1, value_size}, state.scores, state.output, {value_size, rows, count}, true);
+      product({values.data, values.k_step, values.m_step}, state.scores, state.output, {value_size, rows, count}, true);
     }
   }
 }

@@ -31,16 +31,21 @@ void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const A
   std::fill_n(state.last, rows, std::numeric_limits<std::int32_t>::max());
   std::fill_n(state.position, rows, 0);
   std::fill_n(state.slope, rows, 0.0f);
+  std::fill_n(state.bias_offset, rows, 0);
   const auto scale = static_cast<float>(s.scale);
   for (std::int64_t r = 0; r < used; ++r) {
     const std::int64_t token = r / shape.group, head = r % shape.group;
-    shape.q_to_float(task.q + token * shape.q_token_step + head * shape.q_head_step, reinterpret_cast<std::byte*>(state.row), shape.head_size);
+    const std::byte* q = task.q + token * shape.q_token_step + head * shape.q_head_step;
+    if (shape.q_element_step == 0) shape.q_to_float(q, reinterpret_cast<std::byte*>(state.row), shape.head_size);
+    else
+      for (std::int64_t d = 0; d < shape.head_size; ++d) shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
     for (std::int64_t d = 0; d < shape.head_size; ++d) state.query[d * rows + r] = state.row[d] * scale;
     const Range range = visible_keys(s, task.position + token, task.keys);
     state.first[r] = static_cast<std::int32_t>(range.begin);
     state.last[r] = static_cast<std::int32_t>(range.end);
     state.position[r] = static_cast<std::int32_t>(task.position + token);
     if (task.alibi) state.slope[r] = task.alibi[head];
+    if (task.bias.data) state.bias_offset[r] = static_cast<std::int32_t>((token * task.bias.token_step + head * task.bias.head_step) / shape.bias_bytes);
   }
   state.last_first = state.first[used - 1];
   state.first_last = state.last[0];
@@ -64,7 +69,8 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
       maximum = top;
     }
     const bool empty = !task.sinks && state.first[r] >= state.last[r];
-    for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * factor / denominator;
+    const float share = factor / denominator;
+    for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * share;
     shape.o_from_float(reinterpret_cast<const std::byte*>(state.row), task.o + token * shape.o_token_step + head * shape.o_head_step, shape.value_size);
     if (task.lse) task.lse[head * shape.lse_head_step + token] = maximum + std::log(denominator);
   }

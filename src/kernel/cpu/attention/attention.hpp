@@ -18,10 +18,17 @@ struct KeyRows {
   const std::byte* data = nullptr;
   std::int64_t element_bytes = 1;
   std::int64_t page_step = 0, row_step = 0;  ///< bytes
+  std::int64_t element_step = 0;             ///< bytes between the elements of a row where they are not side by side but the rows are; else 0
   const std::int32_t* table = nullptr;       ///< page of every `block` tokens; null: token j is row j of page 0
   std::int64_t block = 1;
   const float* scale = nullptr;                          ///< of quantized values; null for none
   std::int64_t scale_page_step = 0, scale_row_step = 0;  ///< elements; both 0 where the head has one scale
+};
+
+/// What is added to scores, or says which keys are seen. Steps are in bytes.
+struct ScoreOperand {
+  const std::byte* data = nullptr;  ///< for the first token and head, and key 0; null for none
+  std::int64_t token_step = 0, head_step = 0, key_step = 0;
 };
 
 /// Consecutive queries of one sequence with all heads that share a key-value head.
@@ -33,6 +40,7 @@ struct AttentionTask {
   std::int64_t tokens = 0, position = 0;           ///< number of queries; place of the first among the keys, may be negative
   std::int64_t keys = 0;                           ///< 0 .. keys - 1 exist
   KeyRows k = {}, v = {};
+  ScoreOperand bias = {}, mask = {};
 };
 
 /// Parameters shared by all tasks of a launch. Steps are in bytes, that of lse in elements.
@@ -40,6 +48,10 @@ struct AttentionShape {
   std::int64_t head_size, value_size, group;
   std::int64_t q_token_step, q_head_step, o_token_step, o_head_step, lse_head_step = 0;
   RunConverter q_to_float, k_to_float, v_to_float, o_from_float;
+  std::int64_t q_element_step = 0;  ///< bytes between elements of a query where they are not side by side; else 0
+  RunConverter bias_to_float = nullptr;
+  std::int64_t bias_bytes = 0;  ///< of an element
+  float masked_score = 0;       ///< of keys where the mask is false
 };
 
 /// Maximum number of query tokens of one task, so that about 64 rows share each key that is loaded.

@@ -90,6 +90,10 @@ extern const Kernel attention_flash_attention{
     .name = "attention.ragged",
     .op = OpKind::flash_attention,
     .summary = "tiles of queries against tiles of keys, float32 online softmax; few queries with many keys are split by key range",
+    .declines = [](const Problem& p) -> Decline {
+      if (p.input(q).rank() == 4) return "a batch of sequences of one length; taken: sequences one after the other";
+      return std::nullopt;
+    },
     .bind = [](const Problem& p) -> Launcher {
       return [settings = AttentionSettings(p.attributes, p.size(q, 2))](const LaunchArgs& args) { launch(args, settings); };
     },

@@ -12,6 +12,7 @@ struct RowState {
   static constexpr std::int64_t step = 16;      ///< rows come in multiples of this: a multiple of the lanes of every instruction set
   std::int64_t rows;                            ///< padded
   std::int32_t *first, *last, *position;        ///< [rows]: keys first <= j < last are seen; place of the query
+  std::int32_t* bias_offset;                    ///< [rows]: elements from the bias of the first row
   std::int64_t last_first = 0, first_last = 0;  ///< a tile inside [last_first, first_last) is seen by every row
   float* slope;                                 ///< [rows]
   float *maximum, *sum, *output;                ///< [rows], [rows], [value_size][rows]
@@ -22,7 +23,7 @@ struct RowState {
   static std::int64_t padded(std::int64_t rows) { return round_up(rows, step); }
   static std::int64_t floats(std::int64_t rows, std::int64_t head_size, std::int64_t value_size) {
     const std::int64_t p = padded(rows), vector = round_up(std::max(head_size, value_size), step);
-    return p * (6 + value_size + head_size + key_tile) + key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector;
+    return p * (7 + value_size + head_size + key_tile) + key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector;
   }
 
   /// Places everything in `memory`, which holds floats(task_rows, ...) elements at least.
@@ -35,6 +36,7 @@ struct RowState {
     first = reinterpret_cast<std::int32_t*>(take(rows));
     last = reinterpret_cast<std::int32_t*>(take(rows));
     position = reinterpret_cast<std::int32_t*>(take(rows));
+    bias_offset = reinterpret_cast<std::int32_t*>(take(rows));
     slope = take(rows);
     maximum = take(rows);
     sum = take(rows);

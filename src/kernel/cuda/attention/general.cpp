@@ -17,6 +17,7 @@ int warp_rows(const AttentionProblem& a, std::int64_t shared_bytes, const Config
 }
 
 Decline declines(const Problem& problem) {
+  if (problem.input(0).rank() == 4) return "a batch of sequences of one length; taken: sequences one after the other";
   const AttentionProblem a(problem);
   const std::int64_t bytes = attention::general_shared_bytes(a.head_size, a.value_size, 1);
   if (bytes > problem.target->shared_bytes) return fmt::format("head sizes {} and {} need {} bytes of shared memory", a.head_size, a.value_size, bytes);

@@ -38,6 +38,7 @@ struct PrefillShape {
 
 /// What every task here needs of a problem with head sizes that are multiples of `step` up to `most`.
 Decline declines(const Problem& p, std::int64_t step, std::int64_t most) {
+  if (p.input(0).rank() == 4) return attention_general_ragged.declines(p);
   const AttentionProblem a(p);
   if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("keys of {}; taken: bf16 and f16", name_of(a.kv));
   if (p.target->compute_capability < (a.kv == DType::bf16 ? 80 : 75)) return fmt::format("{} needs compute capability 8.0", name_of(a.kv));

@@ -9,6 +9,15 @@
 
 namespace cermet::attention {
 
+/// What operands do to scores and where elements of a row are, for sequences one after the other: nothing, and side by side.
+struct PlainScores {
+  static constexpr bool changes = false, steps = false;
+  static __device__ __forceinline__ float change(float score, int, int, int) { return score; }
+  static __device__ __forceinline__ int64_t q_step() { return 1; }
+  static __device__ __forceinline__ int64_t k_step() { return 1; }
+  static __device__ __forceinline__ int64_t v_step() { return 1; }
+};
+
 struct GeneralConfig {
   int head_size, value_size, group;
   int block;  ///< tokens of a page; 0: keys are not paged
@@ -29,7 +38,7 @@ struct GeneralTask {
   struct State {
     float maximum[warp_rows], sum[warp_rows];  ///< the sum is that of this lane's keys
     float output[warp_rows][pieces];
-    int position[warp_rows], head[warp_rows];
+    int position[warp_rows], head[warp_rows], token[warp_rows];
     Visible seen[warp_rows];
   };
 
@@ -63,11 +72,27 @@ struct GeneralTask {
         to[i / (Padded - Size) * row_step + Size + i % (Padded - Size)] = 0.0f;
   }
 
+  /// Rows whose elements are `step` apart, `count` of them and zeros up to `all`: neighbouring threads read neighbouring rows.
+  template <class T, int Size, class Team>
+  static __device__ __forceinline__ void load_steps(Team team, const T* from, int all, int count, int64_t row_stride, int64_t step, float* to, int row_step) {
+    constexpr int padded = static_cast<int>(div_up(Size, 4)) * 4;
+    for (int i = static_cast<int>(team.rank()); i < all * padded; i += threads) {
+      const int r = i % all, d = i / all;
+      to[r * row_step + d] = r < count && d < Size ? to_float(from[r * row_stride + d * step]) : 0.0f;
+    }
+  }
+
   /// Loads keys (or values) first .. first + 32 of a sequence and head; those from `end` on are zeros, those of an impossible page NaN.
-  template <int Size, class Team>
+  template <int Size, bool Steps, class Team>
   static __device__ __forceinline__ void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end,
-                                                   float* to) {
+                                                   int64_t step, float* to) {
     using T = Element<C.kv>;
+    if constexpr (Steps) {
+      if (step != 1) {
+        const T* from = static_cast<const T*>(list.data) + (s.key_begin + first) * list.row_stride + head * list.head_stride;
+        return load_steps<T, Size>(team, from, keys, end - first, list.row_stride, step, to, key_row);
+      }
+    }
     const int32_t* table = paged ? p.block_tables + s.index * p.table_stride : nullptr;
     load_tile<T, Size, static_cast<int>(div_up(Size, 4)) * 4>(team, to, key_row, keys, p.aligned, [&](int r, float& factor, float& fill) -> const T* {
       const int j = first + r;
@@ -104,13 +129,16 @@ struct GeneralTask {
   }
 
   /// Scores of a tile become weights relative to the rows' new maxima, in shared memory; sums and outputs follow the maxima.
-  static __device__ __forceinline__ void update(const Params& p, State& state, const float (&dots)[warp_rows], int first, float* weights) {
+  template <class Operands>
+  static __device__ __forceinline__ void update(const Params& p, const Operands& operands, State& state, const float (&dots)[warp_rows], int first,
+                                                float* weights) {
     const int lane = static_cast<int>(lane_index()), j = first + lane;
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) {
       const bool seen = j >= state.seen[r].first && j < state.seen[r].last;
       const float slope = p.alibi && seen ? p.alibi[state.head[r]] : 0.0f;
-      const float score = seen ? score_of(p, dots[r], slope, state.position[r] - j) : -infinity();
+      float score = -infinity();
+      if (seen) score = operands.change(score_of(p, dots[r], slope, state.position[r] - j), state.head[r], state.token[r], j);
       float top = score;  // NaN is left out here and comes back with its weight
 #pragma unroll
       for (int offset = 16; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
@@ -127,8 +155,9 @@ struct GeneralTask {
     __syncwarp();
   }
 
-  /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it may be NaN.
-  template <bool Masked>
+  /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it may be NaN, and with `ByWeight` none
+  /// whose weight is 0.
+  template <bool Masked, bool ByWeight>
   static __device__ __forceinline__ void multiply_values(State& state, const float* weights, const float* tile, int first) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll 1
@@ -144,6 +173,7 @@ struct GeneralTask {
           const float value = d < C.value_size ? tile[(j + i) * key_row + d] : 0.0f;
 #pragma unroll
           for (int r = 0; r < warp_rows; ++r) {
+            if (ByWeight && weight[r][i] == 0.0f) continue;
             if (Masked && (first + j + i < state.seen[r].first || first + j + i >= state.seen[r].last)) continue;
             state.output[r][e] = fmaf(weight[r][i], value, state.output[r][e]);
           }
@@ -171,21 +201,34 @@ struct GeneralTask {
 
   template <class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(team.warp());
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
-    const Sequence s = sequence_of(p, place.sequence, C.block);
-    const int first_row = place.index * rows, all_rows = (s.end - s.begin) * C.group, used = min_of(rows, all_rows - first_row);
+    attend(p, PlainScores(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
+  }
+
+  /// The rows of a sequence and key-value head from `first_row` on.
+  template <class Operands, class Team>
+  static __device__ __forceinline__ void attend(const Params& p, const Operands& operands, const Sequence& s, int kv_head, int first_row, Team team,
+                                                char* smem) {
+    const int warp = static_cast<int>(team.warp()), all_rows = (s.end - s.begin) * C.group, used = min_of(rows, all_rows - first_row);
     float* queries = reinterpret_cast<float*>(smem);  // [rows][4 quads]
     float* tile = queries + rows * quads * 4;         // [32][key_row]
     float* weights = tile + keys * key_row;           // [rows][32]
     team.sync();                                      // an earlier item may still be reading
     using Q = Element<C.q>;
-    load_tile<Q, C.head_size, quads * 4>(team, queries, quads * 4, rows, p.aligned, [&](int r, float&, float&) -> const Q* {
-      if (r >= used) return nullptr;
+    const auto query = [&](int r) {
       const int token = s.begin + (first_row + r) / C.group, head = kv_head * C.group + (first_row + r) % C.group;
       return static_cast<const Q*>(p.q) + token * p.q_token_stride + head * p.q_head_stride;
-    });
+    };
+    if (Operands::steps && operands.q_step() != 1) {
+      for (int i = static_cast<int>(team.rank()); i < rows * quads * 4; i += threads) {
+        const int r = i % rows, d = i / rows;
+        queries[r * quads * 4 + d] = r < used && d < C.head_size ? to_float(query(r)[d * operands.q_step()]) : 0.0f;
+      }
+    } else {
+      load_tile<Q, C.head_size, quads * 4>(team, queries, quads * 4, rows, p.aligned, [&](int r, float&, float&) { return r < used ? query(r) : nullptr; });
+    }
     const auto position_of = [&](int r) { return s.keys - (s.end - s.begin) + r / C.group; };
     State state;
 #pragma unroll
@@ -195,6 +238,7 @@ struct GeneralTask {
       state.sum[r] = 0.0f;
       state.position[r] = position_of(row);
       state.head[r] = kv_head * C.group + row % C.group;
+      state.token[r] = row / C.group;
       state.seen[r] = row < all_rows ? visible_keys(p, state.position[r], s.keys) : Visible{0, 0};
 #pragma unroll
       for (int e = 0; e < pieces; ++e) state.output[r][e] = 0.0f;
@@ -202,17 +246,17 @@ struct GeneralTask {
     // Both ends of the visible keys rise with the position.
     const Visible low = visible_keys(p, position_of(first_row), s.keys), high = visible_keys(p, position_of(first_row + used - 1), s.keys);
     for (int first = low.first; first < high.last; first += keys) {
-      load_keys<C.head_size>(team, p, p.k, s, kv_head, first, high.last, tile);
+      load_keys<C.head_size, Operands::steps>(team, p, p.k, s, kv_head, first, high.last, operands.k_step(), tile);
       team.sync();
       float scores[warp_rows];
       multiply_keys(queries + warp * warp_rows * quads * 4, tile, scores);
       float* own = weights + warp * warp_rows * keys;
-      update(p, state, scores, first, own);
+      update(p, operands, state, scores, first, own);
       team.sync();
-      load_keys<C.value_size>(team, p, p.v, s, kv_head, first, high.last, tile);
+      load_keys<C.value_size, Operands::steps>(team, p, p.v, s, kv_head, first, high.last, operands.v_step(), tile);
       team.sync();
-      if (first < high.first || first + keys > low.last || used < rows) multiply_values<true>(state, own, tile, first);
-      else multiply_values<false>(state, own, tile, first);
+      if (first < high.first || first + keys > low.last || used < rows) multiply_values<true, Operands::changes>(state, own, tile, first);
+      else multiply_values<false, Operands::changes>(state, own, tile, first);
       team.sync();
     }
     store(p, s, state, first_row + warp * warp_rows, all_rows - first_row - warp * warp_rows);

@@ -1,0 +1,33 @@
+// Nodes that bring a value into the dimensions that a block reads.
+#pragma once
+
+#include "graph/rewrite/derive/axes.hpp"
+
+namespace cermet {
+
+/// Inserts nodes in front of a place; what is applied to constants alone becomes a constant.
+class Arranger {
+ public:
+  Arranger(GraphEditor& editor, Axes& axes, NodeId place) : editor_(editor), axes_(axes), place_(place), scope_(editor.node(place).scope) {}
+
+  ValueId apply(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes = {});
+  /// The value with these dimensions, which have all of its axes: reshaped, transposed and expanded as far as it must be. Nothing where a size is missing.
+  std::optional<ValueId> arrange(const IndexedValue& value, const std::vector<AxisList>& dims);
+  /// The value reshaped; nothing where dimensions are symbols that do not stay in place.
+  std::optional<ValueId> reshape(ValueId id, const Dims& dims);
+  /// Takes out what was inserted.
+  void undo();
+
+ private:
+  Dims extents(const std::vector<AxisList>& dims) const;
+  GraphEditor& editor_;
+  Axes& axes_;
+  NodeId place_;
+  std::string scope_;
+  std::vector<NodeId> made_;
+};
+
+/// Whether arrange() moves or repeats elements: more than a reshape.
+bool is_copied(const Axes& axes, const IndexedValue& value, const std::vector<AxisList>& dims);
+
+}  // namespace cermet

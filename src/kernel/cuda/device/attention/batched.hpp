@@ -1,0 +1,23 @@
+// Parameters of attention over a batch of sequences of one length. Strides are in elements.
+#pragma once
+
+#include "kernel/cuda/device/attention/attention.hpp"
+
+namespace cermet::attention {
+
+/// An operand that broadcasts to [B, Hq, S, T]; strides are 0 where it does.
+struct ScoreOperand {
+  const void* data;  ///< null for none
+  int64_t batch_stride, head_stride, token_stride, key_stride;
+};
+
+struct BatchedParams {
+  Params a;  ///< of the first sequence
+  ScoreOperand bias, mask;
+  int64_t q_batch_stride, k_batch_stride, v_batch_stride, o_batch_stride, lse_batch_stride;
+  int64_t q_step, k_step, v_step;  ///< between the elements of a row
+  int32_t tiles;                   ///< of a sequence and key-value head
+  float masked_score;
+};
+
+}  // namespace cermet::attention

@@ -1,0 +1,101 @@
+#include "op/attention_layout.hpp"
+#include "op/operator.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::size_t q = BatchedAttention::q_operand, v = BatchedAttention::v_operand, bias = BatchedAttention::bias, mask = BatchedAttention::mask;
+
+struct Sizes {
+  std::int64_t batch = 2, tokens = 20, keys = 20, heads = 4, kv_heads = 4, d = 16, dv = 16;
+  DType dtype = DType::f32;
+  std::int64_t padding = 8;
+  std::string q = "bshd", k = "bshd", v = "bshd", o = "bshd";
+};
+
+Dims laid_out(const std::string& layout, std::int64_t batch, std::int64_t tokens, std::int64_t heads, std::int64_t size) {
+  const AttentionAxes axes(layout);
+  Dims dims(4, Dim(batch));
+  dims[static_cast<std::size_t>(axes.tokens)] = tokens;
+  dims[static_cast<std::size_t>(axes.heads)] = heads;
+  dims[static_cast<std::size_t>(axes.size)] = size;
+  return dims;
+}
+
+Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {}, std::optional<CaseOperand> mask_of = {}) {
+  Case c{std::move(name),
+         {CaseOperand{{s.dtype, laid_out(s.q, s.batch, s.tokens, s.heads, s.d)}, normal(), s.padding},
+          CaseOperand{{s.dtype, laid_out(s.k, s.batch, s.keys, s.kv_heads, s.d)}, normal(), s.padding},
+          CaseOperand{{s.dtype, laid_out(s.v, s.batch, s.keys, s.kv_heads, s.dv)}, normal(), s.padding}},
+         std::move(attributes)};
+  c.inputs.resize(mask + 1);
+  c.inputs[bias] = std::move(bias_of);
+  c.inputs[mask] = std::move(mask_of);
+  if (!c.attributes.find("causal")) c.attributes.set("causal", false);
+  c.attributes.set("q_layout", s.q);
+  c.attributes.set("k_layout", s.k);
+  c.attributes.set("v_layout", s.v);
+  c.attributes.set("o_layout", s.o);
+  return c;
+}
+
+}  // namespace
+
+void add_batched_attention_cases(std::vector<Case>& list) {
+  const auto add = [&](std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
+                       std::optional<CaseOperand> mask_of = {}) {
+    list.push_back(make_case("batched_" + name, s, std::move(attributes), std::move(bias_of), std::move(mask_of)));
+  };
+  const CaseOperand keys{{DType::boolean, {2, 1, 1, 20}}, values({1, 1, 0, 1, 1, 1, 0}), 0}, all{{DType::boolean, {20, 20}}, values({1, 1, 0, 1, 0, 1, 1}), 0};
+  for (const DType t : {DType::f32, DType::bf16, DType::f16}) {
+    const std::string type(name_of(t));
+    add(type, {.dtype = t});
+    add(type + "_head_64", {.tokens = 70, .keys = 133, .heads = 3, .kv_heads = 3, .d = 64, .dv = 64, .dtype = t});
+    add(type + "_bias", {.dtype = t}, {}, CaseOperand{{t, {1, 4, 20, 20}}, normal(), 3});
+    add(type + "_bias_f32", {.dtype = t}, {}, CaseOperand{{DType::f32, {2, 1, 1, 20}}, normal()});
+    add(type + "_mask", {.dtype = t}, {}, {}, keys);
+    add(type + "_group", {.tokens = 33, .keys = 70, .heads = 6, .kv_heads = 2, .d = 40, .dv = 24, .dtype = t, .k = "bhds", .v = "bhsd", .o = "bhsd"},
+        {{"causal", true}}, CaseOperand{{t, {6, 1, 70}}, normal()});
+  }
+  for (const char* layout : {"bshd", "bhsd", "bhds"}) {
+    add(std::string("q_") + layout, {.q = layout}, {}, CaseOperand{{DType::f32, {20, 1}}, normal()});
+    add(std::string("k_") + layout, {.keys = 90, .k = layout});
+    add(std::string("v_") + layout, {.keys = 90, .dv = 24, .v = layout});
+  }
+  add("o_bhsd", {.tokens = 70, .padding = 0, .o = "bhsd"});
+  add("scale", {}, {{"scale", 1.5}});
+  add("causal", {.tokens = 90, .keys = 90}, {{"causal", true}});
+  add("causal_more_keys", {.tokens = 7, .keys = 90}, {{"causal", true}});
+  add("causal_more_queries", {.tokens = 9, .keys = 5}, {{"causal", true}});
+  add("window", {.tokens = 90, .keys = 90}, {{"window", std::int64_t{20}}}, CaseOperand{{DType::f32, {90, 90}}, normal()});
+  add("softcap", {}, {{"softcap", 3.0}}, CaseOperand{{DType::f32, {20, 20}}, normal()});
+  add("sinks_alibi_lse", {.heads = 4, .kv_heads = 2}, {{"return_lse", true}, {"causal", true}}, {}, all);
+  list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+  list.back().inputs[BatchedAttention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+  add("narrow_out", {}, {{"out_dtype", "f16"}});
+  add("wide_out", {.dtype = DType::bf16}, {{"out_dtype", "f32"}});
+  add("mask_of_all", {}, {}, CaseOperand{{DType::f32, {4, 20, 20}}, normal()}, all);
+  add("finite_mask", {}, {{"masked_score", -1e9}}, {}, all);
+  add("all_masked", {}, {}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+  add("all_masked_finite", {}, {{"masked_score", -3.4028234663852886e38}}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+  add("least_bias", {}, {}, CaseOperand{{DType::f32, {2, 1, 20, 20}}, values({0, 0, -3.4028234663852886e38, 0, -3.4028234663852886e38}), 0});
+  add("infinite_bias", {}, {}, CaseOperand{{DType::f32, {1, 1, 20, 20}}, values({0, 0, -INFINITY, 0, -INFINITY, 0, 0})});
+  add("one_query", {.batch = 3, .tokens = 1, .keys = 600, .d = 64, .dv = 64}, {}, CaseOperand{{DType::f32, {3, 1, 1, 600}}, normal()});
+  add("long_keys", {.batch = 1, .tokens = 3, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}, {}, CaseOperand{{DType::f32, {1500}}, normal()});
+  add("one_token", {.batch = 1, .tokens = 1, .keys = 1, .heads = 1, .kv_heads = 1, .d = 1, .dv = 1, .padding = 0});
+  add("odd_sizes", {.batch = 1, .tokens = 17, .keys = 65, .heads = 3, .kv_heads = 1, .d = 7, .dv = 33, .padding = 1});
+  add("no_queries", {.tokens = 0});
+  add("no_keys", {.keys = 0});
+  add("no_sequences", {.batch = 0});
+  add("masked_nan", {}, {}, {}, CaseOperand{{DType::boolean, {1, 1, 1, 20}}, values({1, 1, 1, 0, 1})});
+  std::vector<double> poisoned(static_cast<std::size_t>(20 * 4 * 16), 0.5);
+  poisoned[3 * 64 + 5] = NAN;
+  poisoned[8 * 64 + 9] = INFINITY;
+  list.back().inputs[v]->fill = values(std::move(poisoned));
+  add("nan_query", {}, {}, CaseOperand{{DType::f32, {20, 20}}, normal()});
+  std::vector<double> queries(static_cast<std::size_t>(20 * 4 * 16), 0.25);
+  queries[5 * 64 + 3] = NAN;
+  list.back().inputs[q]->fill = values(std::move(queries));
+}
+
+}  // namespace cermet
