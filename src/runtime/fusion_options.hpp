@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fuse/mode.hpp"
+#include "op/region.hpp"
 
 namespace cermet {
 
