@@ -21,7 +21,7 @@ const std::set<std::string_view> known_first_dimension{"all_reduce",   "reduce_t
 DLTensor dl(const TensorView& view) {
   std::uint8_t code = kDLInt;
   if (view.dtype == DType::bf16) code = kDLBfloat;
-  else if (view.dtype == DType::boolean || dtypes::fp8.contains(view.dtype)) code = kDLUInt;
+  else if (view.dtype == DType::boolean || (is_floating(view.dtype) && size_of(view.dtype) == 1)) code = kDLUInt;
   else if (is_floating(view.dtype)) code = kDLFloat;
   else if (name_of(view.dtype).front() == 'u') code = kDLUInt;
   const auto bits = static_cast<std::uint8_t>(8 * size_of(view.dtype));

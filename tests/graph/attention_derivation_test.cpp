@@ -89,13 +89,16 @@ TEST(AttentionDerivation, LeavesAloneWhatIsNone) {
        " output o = %o\n",
        "neither operand is a softmax along the axis that is summed"},
   };
+  std::vector<Rule> rules;  // others would say some of these in a form that is one
+  std::ranges::copy_if(rewrite_rules(), std::back_inserter(rules), [](const Rule& rule) { return rule.name.starts_with("attention"); });
+  ASSERT_FALSE(rules.empty());
   for (const Kept& kept : list) {
     const Graph graph = parse_graph(std::string(begin) + kept.body + "}");
     Axes axes;
     const AttentionOrReason found = derive_last(GraphEditor(graph), axes);
     EXPECT_FALSE(found.form) << kept.body;
     EXPECT_EQ(found.reason, kept.reason) << kept.body;
-    EXPECT_EQ(std::ranges::count(rewrite(graph, rewrite_rules()).graph.nodes(), OpKind::flash_attention, &Node::op), 0) << kept.body;
+    EXPECT_EQ(std::ranges::count(rewrite(graph, rules).graph.nodes(), OpKind::flash_attention, &Node::op), 0) << kept.body;
   }
 }
 

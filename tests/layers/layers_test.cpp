@@ -38,7 +38,7 @@ const Row rows[]{
     {"device/cpu/a.cpp", "device/null/b.hpp", "expected nothing of another backend than cpu"},
     {"kernel/cuda/device/a.cuh", "kernel/cuda/device/ptx/b.cuh", ""},
     {"kernel/cuda/device/a.cuh", "format/half.hpp", ""},
-    {"kernel/cuda/device/a.cuh", "format/fp8.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
+    {"kernel/cuda/device/a.cuh", "format/element.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"kernel/cuda/device/gemm/a.hpp", "kernel/cuda/task.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"format/half.hpp", "base/dtype.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"kernel/cuda/device/a.cuh", "<cstdint>", "expected a header that cmake/embed.cmake gives to NVRTC"},

@@ -23,7 +23,7 @@ constexpr const char* network = R"(graph g {
   %c = silu(%b) : f32[4, 8]
   %d = softmax(%c) : f32[4, 8]
   %e = linear(%d, %v) : f32[4, 8]
-  %f = neg(%e) : f32[4, 8]
+  %f = relu(%e) : f32[4, 8]
   %h = silu(%f) : f32[4, 8]
   output y = %h
 })";
@@ -61,10 +61,10 @@ TEST(Bisect, FindsNothingWhereNothingIsWrong) {
 TEST(Bisect, FindsTheWrongRule) {
   std::vector<Rule> rules(rewrite_rules().begin(), rewrite_rules().end());
   rules.push_back(text_rule(
-      "wrong-neg", RoundingClass::exact, "y = neg(x) -> y = abs(x)", [](const Match&) { return true; }, [](const Match&) { return Attributes(); }));
+      "wrong-relu", RoundingClass::exact, "y = relu(x) -> y = abs(x)", [](const Match&) { return true; }, [](const Match&) { return Attributes(); }));
   const BisectReport report = bisect(runs_of(), {.rules = &rules}, 1e-4);
   ASSERT_TRUE(report.culprit);
-  EXPECT_EQ(report.culprit->rule, "wrong-neg");
+  EXPECT_EQ(report.culprit->rule, "wrong-relu");
   EXPECT_EQ(report.culprit->text, "f");
   EXPECT_EQ(report.position, 1u) << "behind the bias";
   EXPECT_FALSE(report.block);
@@ -95,7 +95,7 @@ TEST(Bisect, FindsTheBlockWithTheWrongKernel) {
   const BisectReport report = bisect(runs_of(), options, 1e-4);
   ASSERT_TRUE(report.culprit);
   EXPECT_EQ(report.culprit->rule, "");
-  EXPECT_EQ(report.culprit->text, "linear + neg + silu");
+  EXPECT_EQ(report.culprit->text, "linear + relu + silu");
   EXPECT_EQ(report.culprit->results, std::vector<std::string>{"h"});
   ASSERT_TRUE(report.block);
   EXPECT_EQ(report.block->value, "h");

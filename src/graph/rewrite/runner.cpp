@@ -18,7 +18,24 @@ class Runner {
   }
 
   Rewritten run() {
-    if (!algebra_.empty()) apply_algebra(editor_, rules_, algebra_, options_, sizes_, times_);
+    bool changes = true;
+    for (int round = 0; changes && round < most_rounds; ++round) {
+      if (!algebra_.empty()) apply_algebra(editor_, rules_, algebra_, options_, sizes_, times_);
+      changes = apply_stages();
+    }
+    Rewritten result{editor_.finish(), {}};
+    for (std::size_t r = 0; r < rules_.size(); ++r)
+      if (times_[r] > 0) result.counts.push_back({rules_[r].name, times_[r]});
+    return result;
+  }
+
+ private:
+  /// What rules of whole operators leave may be shortened by algebra, and the other way round; a few times, because they have no common measure.
+  static constexpr int most_rounds = 4;
+
+  /// Whether any rule was applied.
+  bool apply_stages() {
+    const NodeId first_new = editor_.next_id();
     for (const auto& [stage, by_anchor] : stages_) {
       for (NodeId n = editor_.first(); n != no_node; n = editor_.next(n)) enqueue(n);
       while (!queue_.empty()) {
@@ -28,13 +45,9 @@ class Runner {
         while (editor_.has(n) && apply_one(by_anchor, n)) continue;
       }
     }
-    Rewritten result{editor_.finish(), {}};
-    for (std::size_t r = 0; r < rules_.size(); ++r)
-      if (times_[r] > 0) result.counts.push_back({rules_[r].name, times_[r]});
-    return result;
+    return editor_.next_id() != first_new;
   }
 
- private:
   void enqueue(NodeId n) {
     if (queued_.size() <= static_cast<std::size_t>(n)) queued_.resize(static_cast<std::size_t>(n) + 1);
     if (queued_[static_cast<std::size_t>(n)]) return;
