@@ -113,7 +113,7 @@ void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.option(
       "--rounding", options.rounding,
       "of an ONNX model: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass on without storing "
-      "them. The same for float32 models, in which nothing else is rounded");
+      "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
 }
 
 void declare_mode(Parser& parser, std::string& mode) {
