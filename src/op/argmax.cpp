@@ -20,7 +20,7 @@ void reference(const ReferenceCall& call) {
   const auto is_nan = [&](std::int64_t at) { return is_floating(x.dtype) && std::isnan(load(x, at)); };
   for (std::int64_t row = 0; row < y.elements(); ++row) {
     std::int64_t best = 0;
-    const auto key = [&](std::int64_t i) { return order_key(x, row * length + i); };
+    const auto key = [&](std::int64_t i) { return ordinal(x, row * length + i); };
     const auto wins = [&](std::int64_t i) {
       const bool nan = is_nan(row * length + i), other = is_nan(row * length + best);
       if (nan || other) return nan && (last || !other);

@@ -26,7 +26,7 @@ void reference(const ReferenceCall& call) {
   const std::int64_t n = x.shape.back(), k = call.attributes.integer("k");
   const bool largest = call.attributes.flag("largest");
   for (std::int64_t r = 0; k > 0 && r < values.elements() / k; ++r) {
-    const auto key = [&](std::int64_t i) { return order_key(x, r * n + i); };
+    const auto key = [&](std::int64_t i) { return ordinal(x, r * n + i); };
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return largest ? key(a) > key(b) : key(a) < key(b); });

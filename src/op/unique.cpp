@@ -41,7 +41,7 @@ void reference(const ReferenceCall& call) {
   std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> groups;  // by keys, in their order: the slices that have them
   for (std::int64_t i = 0; i < slices; ++i) {
     std::vector<std::int64_t> keys;
-    for (std::int64_t k = 0; k < length; ++k) keys.push_back(order_key(x, element_of(shape, axis, i, k)));
+    for (std::int64_t k = 0; k < length; ++k) keys.push_back(ordinal(x, element_of(shape, axis, i, k)));
     groups[keys].push_back(i);
   }
   std::vector<std::vector<std::int64_t>> list;

@@ -6,7 +6,7 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
-#include "op/order_key.hpp"
+#include "op/ordinal.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -49,7 +49,7 @@ void write_keys(const TensorView& x, const Unique& unique, const Slices& slices,
       for (std::int64_t c = 0; c < rows.length(); ++c) {
         const std::int64_t i = r * rows.length() + c, slice = unique.axis ? i / inner % slices.count : i;
         const std::int64_t element = unique.axis ? i / (inner * slices.count) * inner + i % inner : 0;
-        keys[slice * slices.length + element] = order_key(row[c]);
+        keys[slice * slices.length + element] = ordinal(row[c]);
       }
     }
   });

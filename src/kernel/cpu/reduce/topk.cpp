@@ -1,4 +1,4 @@
-#include "op/order_key.hpp"
+#include "op/ordinal.hpp"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ bool better(const Entry& a, const Entry& b) { return a.key != b.key ? a.key > b.
 /// The k best of a row, best first. The heap's top is the worst of those kept, so that most elements cost one comparison.
 template <class T>
 void select(const T* x, std::int64_t n, bool largest, Entry* heap, std::int64_t k) {
-  const auto entry = [&](std::int64_t i) { return Entry{largest ? order_key(x[i]) : ~order_key(x[i]), i}; };  // ~ reverses the order without overflow
+  const auto entry = [&](std::int64_t i) { return Entry{largest ? ordinal(x[i]) : ~ordinal(x[i]), i}; };  // ~ reverses the order without overflow
   for (std::int64_t i = 0; i < k; ++i) heap[i] = entry(i);
   std::make_heap(heap, heap + k, better);
   for (std::int64_t i = k; i < n; ++i) {

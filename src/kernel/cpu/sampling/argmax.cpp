@@ -9,7 +9,7 @@
 #include "kernel/cpu/sampling/argmax.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/order_key.hpp"
+#include "op/ordinal.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -67,7 +67,7 @@ template <class T>
 std::int64_t choose(const T* x, std::int64_t length, const Choice& choice) {
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
   const auto key = [&](std::int64_t i) {
-    const std::int64_t k = order_key(x[i]);
+    const std::int64_t k = ordinal(x[i]);
     if (!choice.smallest) return k;
     if constexpr (!std::is_integral_v<T>)
       if (k == highest) return k;  // NaN wins over the smallest, too
