@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::add_rms_norm_op {
 namespace {
 
 constexpr std::size_t x_operand = 0, residual_operand = 1, weight_operand = 2;
@@ -71,7 +71,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_add_rms_norm() {
+OpSpec define() {
   return {
       .category = "Normalization",
       .summary = "Residual addition followed by root-mean-square normalization",
@@ -99,4 +99,4 @@ OpSpec define_add_rms_norm() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::add_rms_norm_op

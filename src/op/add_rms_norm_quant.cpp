@@ -1,7 +1,7 @@
 #include "op/norm_quant.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::add_rms_norm_quant_op {
 namespace {
 
 constexpr NormQuantOperands operands(2);
@@ -33,7 +33,7 @@ void reference(const ReferenceCall& call) {
 
 }  // namespace
 
-OpSpec define_add_rms_norm_quant() {
+OpSpec define() {
   std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "a layer's output", Mapping::many_to_many},
                                   {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
@@ -59,4 +59,4 @@ OpSpec define_add_rms_norm_quant() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::add_rms_norm_quant_op

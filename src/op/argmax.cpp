@@ -2,7 +2,7 @@
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::argmax_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -74,7 +74,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_argmax() {
+OpSpec define() {
   return {
       .category = "Sampling",
       .summary = "Index of the largest or smallest element of each row",
@@ -94,4 +94,4 @@ OpSpec define_argmax() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::argmax_op

@@ -4,7 +4,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::size_t q = BatchedAttention::q_operand, v = BatchedAttention::v_operand, bias = BatchedAttention::bias, mask = BatchedAttention::mask;
+constexpr std::size_t q_at = BatchedAttention::q_operand, v_at = BatchedAttention::v_operand, bias_at = BatchedAttention::bias,
+                      mask_at = BatchedAttention::mask;
 
 struct Sizes {
   std::int64_t batch = 2, tokens = 20, keys = 20, heads = 4, kv_heads = 4, d = 16, dv = 16;
@@ -28,9 +29,9 @@ Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std
           CaseOperand{{s.dtype, laid_out(s.k, s.batch, s.keys, s.kv_heads, s.d)}, normal(), s.padding},
           CaseOperand{{s.dtype, laid_out(s.v, s.batch, s.keys, s.kv_heads, s.dv)}, normal(), s.padding}},
          std::move(attributes)};
-  c.inputs.resize(mask + 1);
-  c.inputs[bias] = std::move(bias_of);
-  c.inputs[mask] = std::move(mask_of);
+  c.inputs.resize(mask_at + 1);
+  c.inputs[bias_at] = std::move(bias_of);
+  c.inputs[mask_at] = std::move(mask_of);
   if (!c.attributes.find("causal")) c.attributes.set("causal", false);
   c.attributes.set("q_layout", s.q);
   c.attributes.set("k_layout", s.k);
@@ -91,11 +92,11 @@ void add_batched_attention_cases(std::vector<Case>& list) {
   std::vector<double> poisoned(static_cast<std::size_t>(20 * 4 * 16), 0.5);
   poisoned[3 * 64 + 5] = NAN;
   poisoned[8 * 64 + 9] = INFINITY;
-  list.back().inputs[v]->fill = values(std::move(poisoned));
+  list.back().inputs[v_at]->fill = values(std::move(poisoned));
   add("nan_query", {}, {}, CaseOperand{{DType::f32, {20, 20}}, normal()});
   std::vector<double> queries(static_cast<std::size_t>(20 * 4 * 16), 0.25);
   queries[5 * 64 + 3] = NAN;
-  list.back().inputs[q]->fill = values(std::move(queries));
+  list.back().inputs[q_at]->fill = values(std::move(queries));
 }
 
 }  // namespace cermet

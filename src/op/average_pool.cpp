@@ -2,7 +2,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::average_pool_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) { return {{p.input(0).dtype, pooled_dims(p)}}; }
@@ -74,7 +74,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_average_pool() {
+OpSpec define() {
   std::vector<AttributeSpec> attributes = pool_attributes();
   attributes.push_back({"count_include_pad", false, "whether elements of the padding count, as zeros"});
   return {
@@ -94,4 +94,4 @@ OpSpec define_average_pool() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::average_pool_op

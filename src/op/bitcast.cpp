@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::bitcast_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -54,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_bitcast() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "The same bits as elements of another type",
@@ -69,4 +69,4 @@ OpSpec define_bitcast() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::bitcast_op

@@ -7,7 +7,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::cast_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -117,12 +117,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-format::Rounding cast_rounding(const Attributes& attributes) {
-  const std::string& name = attributes.text("rounding");
-  return name == "zero" ? format::Rounding::zero : name == "nearest" ? format::Rounding::nearest : format::Rounding::up;
-}
-
-OpSpec define_cast() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Conversion to another element type",
@@ -143,6 +138,15 @@ OpSpec define_cast() {
       .reference = reference,
       .cases = cases,
   };
+}
+
+}  // namespace cermet::cast_op
+
+namespace cermet {
+
+format::Rounding cast_rounding(const Attributes& attributes) {
+  const std::string& name = attributes.text("rounding");
+  return name == "zero" ? format::Rounding::zero : name == "nearest" ? format::Rounding::nearest : format::Rounding::up;
 }
 
 }  // namespace cermet

@@ -2,7 +2,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::col2im_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -73,25 +73,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-ImageBlocks image_blocks(const Attributes& attributes) {
-  const Ints &image = attributes.integers("image_shape"), &pads = attributes.integers("pads");
-  ImageBlocks blocks;
-  const std::size_t axes = image.size();
-  set_spatial(blocks.image, image, axes);
-  set_spatial(blocks.window.kernel, attributes.integers("kernel"), axes);
-  set_spatial(blocks.window.stride, attributes.integers("strides"), axes);
-  set_spatial(blocks.window.dilation, attributes.integers("dilations"), axes);
-  set_spatial(blocks.window.before, pads, axes);
-  set_spatial(blocks.window.after, pads, axes, axes);
-  const PoolWindow& w = blocks.window;
-  for (std::size_t a = 0; a < 3; ++a) {
-    const std::int64_t rest = blocks.image[a] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
-    blocks.count[a] = rest < 0 ? 0 : rest / w.stride[a] + 1;
-  }
-  return blocks;
-}
-
-OpSpec define_col2im() {
+OpSpec define() {
   return {
       .category = "Convolution and pooling",
       .summary = "An image from the blocks that a convolution slides over, added where they overlap",
@@ -118,6 +100,28 @@ OpSpec define_col2im() {
           },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::col2im_op
+
+namespace cermet {
+
+ImageBlocks image_blocks(const Attributes& attributes) {
+  const Ints &image = attributes.integers("image_shape"), &pads = attributes.integers("pads");
+  ImageBlocks blocks;
+  const std::size_t axes = image.size();
+  set_spatial(blocks.image, image, axes);
+  set_spatial(blocks.window.kernel, attributes.integers("kernel"), axes);
+  set_spatial(blocks.window.stride, attributes.integers("strides"), axes);
+  set_spatial(blocks.window.dilation, attributes.integers("dilations"), axes);
+  set_spatial(blocks.window.before, pads, axes);
+  set_spatial(blocks.window.after, pads, axes, axes);
+  const PoolWindow& w = blocks.window;
+  for (std::size_t a = 0; a < 3; ++a) {
+    const std::int64_t rest = blocks.image[a] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
+    blocks.count[a] = rest < 0 ? 0 : rest / w.stride[a] + 1;
+  }
+  return blocks;
 }
 
 }  // namespace cermet

@@ -1,4 +1,4 @@
-// Collectives differ in where a piece of a result comes from (collective.hpp); each define_ function below is one operator.
+// Collectives differ in where a piece of a result comes from (collective.hpp); each define function below is one operator.
 #include "op/collective.hpp"
 #include "op/operator.hpp"
 
@@ -173,7 +173,8 @@ std::int64_t PairCounts::sent_before(std::int64_t from, std::int64_t to) const {
   return sum;
 }
 
-OpSpec define_all_reduce() {
+namespace all_reduce_op {
+OpSpec define() {
   return make(
       Collective::all_reduce, "All ranks' operands reduced, with the result on every rank (MPI_Allreduce, ncclAllReduce)",
       "y[r] = reduce over s of x[s]. Floating: accumulated in float32 in the order of ranks, one rounding; avg divides the sum by the number of ranks. i8 and "
@@ -181,40 +182,54 @@ OpSpec define_all_reduce() {
       "one.",
       "[R, ..]", "[R, ..]");
 }
+}  // namespace all_reduce_op
 
-OpSpec define_reduce_to() {
+namespace reduce_to_op {
+OpSpec define() {
   return make(Collective::reduce_to, "All ranks' operands reduced, with the result on one rank (MPI_Reduce, ncclReduce)",
               "y[root] = reduce over s of x[s], as in all_reduce; every other rank gets zeros.", "[R, ..]", "[R, ..]");
 }
+}  // namespace reduce_to_op
 
-OpSpec define_reduce_scatter() {
+namespace reduce_scatter_op {
+OpSpec define() {
   return make(Collective::reduce_scatter, "All ranks' operands reduced, with a piece of the result on each rank (MPI_Reduce_scatter_block, ncclReduceScatter)",
               "y[r] = reduce over s of the r-th of R equal pieces of x[s] along its first dimension, as in all_reduce.", "[R, N, ..]", "[R, N/R, ..]");
 }
+}  // namespace reduce_scatter_op
 
-OpSpec define_all_gather() {
+namespace all_gather_op {
+OpSpec define() {
   return make(Collective::all_gather, "All ranks' operands concatenated, on every rank (MPI_Allgather, ncclAllGather)",
               "y[r] = x[0], x[1], .. one after another along their first dimension, bit for bit.", "[R, N, ..]", "[R, R*N, ..]");
 }
+}  // namespace all_gather_op
 
-OpSpec define_gather_to() {
+namespace gather_to_op {
+OpSpec define() {
   return make(Collective::gather_to, "All ranks' operands concatenated, on one rank (MPI_Gather)",
               "y[root] = x[0], x[1], .. one after another along their first dimension, bit for bit; every other rank gets zeros.", "[R, N, ..]",
               "[R, R*N, ..]");
 }
+}  // namespace gather_to_op
 
-OpSpec define_scatter_from() {
+namespace scatter_from_op {
+OpSpec define() {
   return make(Collective::scatter_from, "One rank's operand split, with a piece on each rank (MPI_Scatter)",
               "y[r] = the r-th of R equal pieces of x[root] along its first dimension, bit for bit. The operands of other ranks are not read.", "[R, N, ..]",
               "[R, N/R, ..]");
 }
+}  // namespace scatter_from_op
 
-OpSpec define_broadcast_from() {
+namespace broadcast_from_op {
+OpSpec define() {
   return make(Collective::broadcast_from, "One rank's operand copied to every rank (MPI_Bcast, ncclBroadcast)",
               "y[r] = x[root], bit for bit. The operands of other ranks are not read.", "[R, ..]", "[R, ..]");
 }
+}  // namespace broadcast_from_op
 
-OpSpec define_all_to_all() {
+namespace all_to_all_op {
+OpSpec define() {
   OpSpec op = make(Collective::all_to_all, "Every rank sends a piece to every rank (MPI_Alltoall, MPI_Alltoallv)",
                    "Without counts: piece s of y[r] is piece r of x[s], both cut into R equal pieces along their first dimension. With counts: rank s sends "
                    "counts[s][r] rows to rank r; its rows lie in x[s] from the start on, in the order of receivers; y[r] holds what it received in the order "
@@ -223,5 +238,6 @@ OpSpec define_all_to_all() {
   op.inputs.push_back({"counts", dtypes::index, "[R, R]", "rows from each rank (row) to each rank (column)", Mapping::barrier, true});
   return op;
 }
+}  // namespace all_to_all_op
 
 }  // namespace cermet

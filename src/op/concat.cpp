@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::concat_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -53,7 +53,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_concat() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Joins tensors along one axis",
@@ -68,4 +68,4 @@ OpSpec define_concat() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::concat_op

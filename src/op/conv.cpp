@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/products.hpp"
 
-namespace cermet {
+namespace cermet::conv_op {
 
 std::vector<Case> conv_cases();  // op/conv_cases.cpp
 
@@ -116,7 +116,7 @@ double length_of(const Problem& p) {
 
 }  // namespace
 
-OpSpec define_conv() {
+OpSpec define() {
   return {
       .category = "Convolution and pooling",
       .summary = "Convolution over one to three spatial axes, with bias, residual and activation",
@@ -145,4 +145,4 @@ OpSpec define_conv() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::conv_op

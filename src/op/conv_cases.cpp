@@ -2,7 +2,7 @@
 #include "op/conv.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::conv_op {
 namespace {
 
 using enum DType;
@@ -138,4 +138,4 @@ std::vector<Case> conv_cases() {
   return c.list;
 }
 
-}  // namespace cermet
+}  // namespace cermet::conv_op

@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::conv_transpose_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -114,7 +114,7 @@ double length_of(const Problem& p) {
 
 }  // namespace
 
-OpSpec define_conv_transpose() {
+OpSpec define() {
   return {
       .category = "Convolution and pooling",
       .summary = "Transposed convolution over one to three spatial axes, with bias",
@@ -140,4 +140,4 @@ OpSpec define_conv_transpose() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::conv_transpose_op

@@ -4,7 +4,7 @@
 #include "op/reduction.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::cumsum_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -72,7 +72,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_cumsum() {
+OpSpec define() {
   return {
       .category = "Reductions",
       .summary = "Running sums along one axis",
@@ -95,4 +95,4 @@ OpSpec define_cumsum() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::cumsum_op

@@ -3,7 +3,7 @@
 #include "op/infer.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::deform_conv_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -112,20 +112,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-DeformConv deform_conv_of(const Attributes& attributes, std::int64_t kernel_height, std::int64_t kernel_width) {
-  DeformConv conv;
-  conv.window.kernel = {1, kernel_height, kernel_width};
-  const Ints& pads = attributes.integers("pads");
-  set_spatial(conv.window.stride, attributes.integers("strides"), 2);
-  set_spatial(conv.window.dilation, attributes.integers("dilations"), 2);
-  set_spatial(conv.window.before, pads, 2);
-  set_spatial(conv.window.after, pads, 2, 2);
-  conv.groups = attributes.integer("groups");
-  conv.offset_groups = attributes.integer("offset_groups");
-  return conv;
-}
-
-OpSpec define_deform_conv() {
+OpSpec define() {
   return {
       .category = "Convolution and pooling",
       .summary = "Convolution whose taps are moved by offsets",
@@ -157,6 +144,23 @@ OpSpec define_deform_conv() {
           [](const Problem& p) { return static_cast<double>(p.size(deform::weight, 1) * p.size(deform::weight, 2) * p.size(deform::weight, 3)) + 12; },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::deform_conv_op
+
+namespace cermet {
+
+DeformConv deform_conv_of(const Attributes& attributes, std::int64_t kernel_height, std::int64_t kernel_width) {
+  DeformConv conv;
+  conv.window.kernel = {1, kernel_height, kernel_width};
+  const Ints& pads = attributes.integers("pads");
+  set_spatial(conv.window.stride, attributes.integers("strides"), 2);
+  set_spatial(conv.window.dilation, attributes.integers("dilations"), 2);
+  set_spatial(conv.window.before, pads, 2);
+  set_spatial(conv.window.after, pads, 2, 2);
+  conv.groups = attributes.integer("groups");
+  conv.offset_groups = attributes.integer("offset_groups");
+  return conv;
 }
 
 }  // namespace cermet

@@ -3,7 +3,7 @@
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::dequant_swiglu_quant_op {
 namespace {
 
 constexpr std::size_t x_operand = 0, weight_scale_operand = 1, act_scale_operand = 2, bias_operand = 3, smooth_operand = 4, offset_operand = 5;
@@ -118,7 +118,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_dequant_swiglu_quant() {
+OpSpec define() {
   return {
       .category = "Quantization",
       .summary = "Dequantizes int32 accumulators, applies SwiGLU and quantizes the result, in one pass",
@@ -148,4 +148,4 @@ OpSpec define_dequant_swiglu_quant() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::dequant_swiglu_quant_op

@@ -3,7 +3,7 @@
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::dequantize_op {
 namespace {
 
 constexpr std::size_t q_operand = 0, scale_operand = 1, offset_operand = 2;
@@ -124,7 +124,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_dequantize() {
+OpSpec define() {
   return {
       .category = "Quantization",
       .summary = "Dequantizes: the inverse of quantize and dynamic_quant",
@@ -151,4 +151,4 @@ OpSpec define_dequantize() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::dequantize_op

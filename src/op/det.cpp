@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::det_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -61,7 +61,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_det() {
+OpSpec define() {
   const DTypeSet types = dtypes::real | DTypeSet{DType::f64};
   return {
       .category = "Linear algebra",
@@ -84,4 +84,4 @@ OpSpec define_det() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::det_op

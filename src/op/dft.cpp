@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::dft_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -89,7 +89,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_dft() {
+OpSpec define() {
   return {
       .category = "Linear algebra",
       .summary = "Discrete Fourier transform along one axis",
@@ -112,4 +112,4 @@ OpSpec define_dft() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::dft_op

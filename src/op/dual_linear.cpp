@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/products.hpp"
 
-namespace cermet {
+namespace cermet::dual_linear_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -67,7 +67,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_dual_linear() {
+OpSpec define() {
   return {
       .category = "Linear algebra",
       .summary = "Two products of the same rows, one activated and multiplied with the other",
@@ -90,4 +90,4 @@ OpSpec define_dual_linear() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::dual_linear_op

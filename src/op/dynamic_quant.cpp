@@ -3,7 +3,7 @@
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::dynamic_quant_op {
 namespace {
 
 constexpr std::size_t x_operand = 0, smooth_operand = 1, index_operand = 2;
@@ -99,7 +99,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_dynamic_quant() {
+OpSpec define() {
   return {
       .category = "Quantization",
       .summary = "Quantizes with scales computed from the values",
@@ -135,4 +135,4 @@ OpSpec define_dynamic_quant() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::dynamic_quant_op

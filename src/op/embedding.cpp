@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::embedding_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -45,7 +45,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_embedding() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Rows of a table, looked up by id",
@@ -66,4 +66,4 @@ OpSpec define_embedding() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::embedding_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::ep_moe_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -54,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_ep_moe() {
+OpSpec define() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
   return {
@@ -82,4 +82,4 @@ OpSpec define_ep_moe() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::ep_moe_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::expand_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -51,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_expand() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Repeats a tensor along axes of length 1",
@@ -67,4 +67,4 @@ OpSpec define_expand() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::expand_op

@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::expert_load_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_expert_load() {
+OpSpec define() {
   return {
       .category = "Mixture of experts",
       .summary = "Tokens that each expert gets, for balance",
@@ -51,4 +51,4 @@ OpSpec define_expert_load() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::expert_load_op

@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::flash_attention_op {
 namespace {
 
 enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k, bias, mask };
@@ -157,7 +157,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_flash_attention() {
+OpSpec define() {
   return {
       .category = "Attention and cache",
       .summary = "Attention of sequences side by side: prefill, encoders, training shapes",
@@ -211,4 +211,4 @@ OpSpec define_flash_attention() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::flash_attention_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::gather_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_gather() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Slices along one axis, picked by index",
@@ -78,4 +78,4 @@ OpSpec define_gather() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::gather_op

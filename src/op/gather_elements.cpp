@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::gather_elements_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -57,7 +57,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_gather_elements() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Elements picked by index along one axis, an index for each result",
@@ -79,4 +79,4 @@ OpSpec define_gather_elements() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::gather_elements_op

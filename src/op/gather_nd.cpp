@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::gather_nd_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -74,7 +74,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_gather_nd() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Slices picked by rows of coordinates",
@@ -98,4 +98,4 @@ OpSpec define_gather_nd() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::gather_nd_op

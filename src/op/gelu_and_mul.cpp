@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 
-namespace cermet {
+namespace cermet::gelu_and_mul_op {
 namespace {
 
 double gelu(double x, const Attributes& attributes) {
@@ -16,7 +16,7 @@ double gelu(double x, const Attributes& attributes) {
 
 }  // namespace
 
-OpSpec define_gelu_and_mul() {
+OpSpec define() {
   std::vector<Case> extra;
   for (std::string form : {"tanh", "quick"})
     for (DType t : {DType::f32, DType::bf16, DType::f16})
@@ -40,4 +40,4 @@ OpSpec define_gelu_and_mul() {
   });
 }
 
-}  // namespace cermet
+}  // namespace cermet::gelu_and_mul_op

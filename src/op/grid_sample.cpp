@@ -4,7 +4,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::grid_sample_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -72,18 +72,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-grid::Rule grid_rule(const Attributes& attributes) {
-  const std::string &mode = attributes.text("mode"), &padding = attributes.text("padding_mode");
-  return {mode == "linear"  ? grid::Mode::linear
-          : mode == "cubic" ? grid::Mode::cubic
-                            : grid::Mode::nearest,
-          padding == "zeros"    ? grid::Padding::zeros
-          : padding == "border" ? grid::Padding::border
-                                : grid::Padding::reflection,
-          attributes.flag("align_corners")};
-}
-
-OpSpec define_grid_sample() {
+OpSpec define() {
   return {
       .category = "Images",
       .summary = "Samples of images at given points",
@@ -109,6 +98,21 @@ OpSpec define_grid_sample() {
                                                                                               : 24.0; },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::grid_sample_op
+
+namespace cermet {
+
+grid::Rule grid_rule(const Attributes& attributes) {
+  const std::string &mode = attributes.text("mode"), &padding = attributes.text("padding_mode");
+  return {mode == "linear"  ? grid::Mode::linear
+          : mode == "cubic" ? grid::Mode::cubic
+                            : grid::Mode::nearest,
+          padding == "zeros"    ? grid::Padding::zeros
+          : padding == "border" ? grid::Padding::border
+                                : grid::Padding::reflection,
+          attributes.flag("align_corners")};
 }
 
 }  // namespace cermet

@@ -8,7 +8,7 @@ namespace {
 
 using Groups = std::int64_t (*)(const Attributes&, std::int64_t);
 
-std::vector<TensorType> infer(const Problem& p, Groups groups) {
+std::vector<TensorType> infer_groups(const Problem& p, Groups groups) {
   expect_min_rank(p, 0, 2);
   const Dim channels = dim_of(p, 0, 1);
   if (!channels.is_constant()) bad_operand(p, 0, "a constant number of channels (dimension 1)", p.input(0).to_string());
@@ -21,7 +21,7 @@ std::vector<TensorType> infer(const Problem& p, Groups groups) {
   return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), p.input(0).dims}};
 }
 
-void reference(const ReferenceCall& call, Groups groups) {
+void normalize_groups(const ReferenceCall& call, Groups groups) {
   const TensorView& x = call.inputs[0];
   if (x.elements() == 0) return;
   const std::int64_t channels = x.shape[1], count = x.shape[0] * groups(call.attributes, channels), length = x.elements() / count;
@@ -52,8 +52,8 @@ OpSpec define_group_normalization(GroupNormalization op) {
                  {"bias", dtypes::real, "[C]", "added per channel", Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[B, C, ..]", "normalized samples"}},
       .attributes = std::move(op.attributes),
-      .infer = [groups = op.groups](const Problem& p) { return infer(p, groups); },
-      .reference = [groups = op.groups](const ReferenceCall& call) { reference(call, groups); },
+      .infer = [groups = op.groups](const Problem& p) { return infer_groups(p, groups); },
+      .reference = [groups = op.groups](const ReferenceCall& call) { normalize_groups(call, groups); },
       .operations = [](const Problem& p) { return 7 * static_cast<double>(p.input(0).elements().value(p.maximum)); },
       .rounding_depth =
           [](const Problem& p) {
@@ -66,7 +66,11 @@ OpSpec define_group_normalization(GroupNormalization op) {
   };
 }
 
-OpSpec define_group_norm() {
+}  // namespace cermet
+
+namespace cermet::group_norm_op {
+
+OpSpec define() {
   std::vector<Case> cases;
   using enum DType;
   const auto vector = [](DType t, std::int64_t n) { return CaseOperand{{t, {n}}, normal(0.5, 1)}; };
@@ -99,4 +103,4 @@ OpSpec define_group_norm() {
   });
 }
 
-}  // namespace cermet
+}  // namespace cermet::group_norm_op

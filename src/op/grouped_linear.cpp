@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/scales.hpp"
 
-namespace cermet {
+namespace cermet::grouped_linear_op {
 namespace {
 
 enum Operand : std::size_t { X, W, OFFSETS, BIAS, X_SCALE, W_SCALE };
@@ -125,10 +125,6 @@ std::vector<Case> cases() {
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 double bytes_of(const Problem& p, const TensorType& type) {
   double bytes = static_cast<double>(size_of(type.dtype));
   for (const Dim& d : type.dims) bytes *= static_cast<double>(d.value(p.maximum));
@@ -146,22 +142,7 @@ double bytes(const Problem& p) {
 
 }  // namespace
 
-GroupedWork grouped_work(const Problem& problem) {
-  GroupedWork work{std::min(problem.size(W, 0), problem.size(X, 0)), 0};
-  if (problem.size(W, 0) == 0) return work;
-  for (const std::size_t i : {W, BIAS, W_SCALE})
-    if (problem.has(i)) work.bytes_per_group += bytes_of(problem, problem.input(i)) / static_cast<double>(problem.size(W, 0));
-  return work;
-}
-
-std::int64_t used_groups(const TensorView& offsets) {
-  std::int64_t used = 0;
-  for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
-    used += format::load_element(offsets.data, offsets.dtype, e) < format::load_element(offsets.data, offsets.dtype, e + 1);
-  return used;
-}
-
-OpSpec define_grouped_linear() {
+OpSpec define() {
   constexpr DTypeSet operand_types = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
       .category = "Linear algebra",
@@ -186,6 +167,26 @@ OpSpec define_grouped_linear() {
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(0, 1)) + 4; },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::grouped_linear_op
+
+namespace cermet {
+
+GroupedWork grouped_work(const Problem& problem) {
+  using namespace grouped_linear_op;
+  GroupedWork work{std::min(problem.size(W, 0), problem.size(X, 0)), 0};
+  if (problem.size(W, 0) == 0) return work;
+  for (const std::size_t i : {W, BIAS, W_SCALE})
+    if (problem.has(i)) work.bytes_per_group += bytes_of(problem, problem.input(i)) / static_cast<double>(problem.size(W, 0));
+  return work;
+}
+
+std::int64_t used_groups(const TensorView& offsets) {
+  std::int64_t used = 0;
+  for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+    used += format::load_element(offsets.data, offsets.dtype, e) < format::load_element(offsets.data, offsets.dtype, e + 1);
+  return used;
 }
 
 }  // namespace cermet

@@ -1,6 +1,6 @@
 #include "op/recurrent.hpp"
 
-namespace cermet {
+namespace cermet::gru_op {
 namespace {
 
 enum Gate : int { update, reset, candidate };
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_gru() {
+OpSpec define() {
   OpSpec spec{
       .category = "Recurrent",
       .summary = "Gated recurrent units over sequences, in one or both directions",
@@ -60,4 +60,4 @@ OpSpec define_gru() {
   return spec;
 }
 
-}  // namespace cermet
+}  // namespace cermet::gru_op

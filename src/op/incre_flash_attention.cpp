@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::incre_flash_attention_op {
 namespace {
 
 enum Operand : std::size_t { q, k_cache, v_cache, block_tables, context_lens, query_starts, k_scale, v_scale, sinks, alibi };
@@ -225,7 +225,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_incre_flash_attention() {
+OpSpec define() {
   return {
       .category = "Attention and cache",
       .summary = "Attention over a paged cache: decoding and prefill in chunks",
@@ -286,4 +286,4 @@ OpSpec define_incre_flash_attention() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::incre_flash_attention_op

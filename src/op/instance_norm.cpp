@@ -1,9 +1,9 @@
 #include "op/group_norm.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::instance_norm_op {
 
-OpSpec define_instance_norm() {
+OpSpec define() {
   std::vector<Case> cases;
   using enum DType;
   for (DType t : {f32, bf16, f16})
@@ -23,4 +23,4 @@ OpSpec define_instance_norm() {
   });
 }
 
-}  // namespace cermet
+}  // namespace cermet::instance_norm_op

@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::kv_cache_write_op {
 namespace {
 
 enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
@@ -120,7 +120,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_kv_cache_write() {
+OpSpec define() {
   return {
       .category = "Attention and cache",
       .summary = "Stores keys and values of new tokens in a paged cache",
@@ -159,4 +159,4 @@ OpSpec define_kv_cache_write() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::kv_cache_write_op

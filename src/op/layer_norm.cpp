@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::layer_norm_op {
 namespace {
 
 constexpr std::size_t weight_operand = 1, bias_operand = 2;
@@ -55,7 +55,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_layer_norm() {
+OpSpec define() {
   return {
       .category = "Normalization",
       .summary = "Normalization to mean 0 and variance 1 over the last dimensions",
@@ -77,4 +77,4 @@ OpSpec define_layer_norm() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::layer_norm_op

@@ -1,7 +1,7 @@
 #include "op/operator.hpp"
 #include "op/products.hpp"
 
-namespace cermet {
+namespace cermet::linear_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -54,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_linear() {
+OpSpec define() {
   return {
       .category = "Linear algebra",
       .summary = "Rows times a weight matrix, plus a bias",
@@ -75,4 +75,4 @@ OpSpec define_linear() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::linear_op

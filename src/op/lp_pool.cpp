@@ -2,7 +2,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::lp_pool_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_lp_pool() {
+OpSpec define() {
   std::vector<AttributeSpec> attributes = pool_attributes();
   attributes.push_back({"p", 2, "the norm's exponent"});
   return {
@@ -75,4 +75,4 @@ OpSpec define_lp_pool() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::lp_pool_op

@@ -1,6 +1,6 @@
 #include "op/recurrent.hpp"
 
-namespace cermet {
+namespace cermet::lstm_op {
 namespace {
 
 enum Gate : int { in, out, forget, cell };
@@ -44,7 +44,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_lstm() {
+OpSpec define() {
   OpSpec spec{
       .category = "Recurrent",
       .summary = "Long short-term memory over sequences, in one or both directions",
@@ -74,4 +74,4 @@ OpSpec define_lstm() {
   return spec;
 }
 
-}  // namespace cermet
+}  // namespace cermet::lstm_op

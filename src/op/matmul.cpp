@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/products.hpp"
 
-namespace cermet {
+namespace cermet::matmul_op {
 namespace {
 
 /// Types whose products are of one type: integers wrap, f64 is summed in double.
@@ -112,7 +112,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_matmul() {
+OpSpec define() {
   return {
       .category = "Linear algebra",
       .summary = "Product of two matrices, or of stacks of them",
@@ -143,4 +143,4 @@ OpSpec define_matmul() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::matmul_op

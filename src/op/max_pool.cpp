@@ -4,7 +4,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::max_pool_op {
 namespace {
 
 constexpr DTypeSet types = dtypes::real | DTypeSet{DType::i8, DType::u8};
@@ -101,7 +101,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_max_pool() {
+OpSpec define() {
   std::vector<AttributeSpec> attributes = pool_attributes();
   attributes.push_back({"with_indices", false, "whether there is a second result"});
   attributes.push_back({"storage_order", 0, "0: indices count the spatial axes of x row by row; 1: column by column, the first spatial axis fastest"});
@@ -127,4 +127,4 @@ OpSpec define_max_pool() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::max_pool_op

@@ -2,7 +2,7 @@
 #include "op/pool_window.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::max_unpool_op {
 namespace {
 
 constexpr DTypeSet types = dtypes::real | DTypeSet{DType::i8, DType::u8};
@@ -73,19 +73,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-Unpooling unpooling_of(const Attributes& attributes, int rank) {
-  const auto axes = static_cast<std::size_t>(rank - 2);
-  Unpooling unpooling;
-  Spatial before{}, after{};
-  set_spatial(unpooling.least, attributes.integers("kernel"), axes);
-  set_spatial(unpooling.step, attributes.integers("strides"), axes);
-  set_spatial(before, attributes.integers("pads"), axes);
-  set_spatial(after, attributes.integers("pads"), axes, axes);
-  for (std::size_t a = 0; a < 3; ++a) unpooling.least[a] -= before[a] + after[a];
-  return unpooling;
-}
-
-OpSpec define_max_unpool() {
+OpSpec define() {
   return {
       .category = "Convolution and pooling",
       .summary = "Elements put back where max_pool found them",
@@ -104,6 +92,22 @@ OpSpec define_max_unpool() {
       .reference = reference,
       .cases = cases,
   };
+}
+
+}  // namespace cermet::max_unpool_op
+
+namespace cermet {
+
+Unpooling unpooling_of(const Attributes& attributes, int rank) {
+  const auto axes = static_cast<std::size_t>(rank - 2);
+  Unpooling unpooling;
+  Spatial before{}, after{};
+  set_spatial(unpooling.least, attributes.integers("kernel"), axes);
+  set_spatial(unpooling.step, attributes.integers("strides"), axes);
+  set_spatial(before, attributes.integers("pads"), axes);
+  set_spatial(after, attributes.integers("pads"), axes, axes);
+  for (std::size_t a = 0; a < 3; ++a) unpooling.least[a] -= before[a] + after[a];
+  return unpooling;
 }
 
 }  // namespace cermet

@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::merge_attention_states_op {
 namespace {
 
 enum Operand : std::size_t { o1, lse1, o2, lse2 };
@@ -63,7 +63,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_merge_attention_states() {
+OpSpec define() {
   return {
       .category = "Attention and cache",
       .summary = "Joins attention over two sets of keys into attention over both",
@@ -87,4 +87,4 @@ OpSpec define_merge_attention_states() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::merge_attention_states_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::moe_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_moe() {
+OpSpec define() {
   return {
       .category = "Mixture of experts",
       .summary = "A whole mixture of experts: router, choice, experts, weighted sum",
@@ -77,4 +77,4 @@ OpSpec define_moe() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::moe_op

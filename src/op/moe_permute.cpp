@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::moe_permute_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -53,7 +53,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_moe_permute() {
+OpSpec define() {
   constexpr DTypeSet rows = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
   return {
       .category = "Mixture of experts",
@@ -73,4 +73,4 @@ OpSpec define_moe_permute() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::moe_permute_op

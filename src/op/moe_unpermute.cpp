@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::moe_unpermute_op {
 namespace {
 
 enum Operand : std::size_t { rows, row_of, weights, residual };
@@ -60,7 +60,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_moe_unpermute() {
+OpSpec define() {
   return {
       .category = "Mixture of experts",
       .summary = "Weighted sum of each token's rows, back in token order",
@@ -82,4 +82,4 @@ OpSpec define_moe_unpermute() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::moe_unpermute_op

@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::non_max_suppression_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -76,7 +76,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_non_max_suppression() {
+OpSpec define() {
   return {
       .category = "Images",
       .summary = "The best boxes that do not overlap better ones",
@@ -101,4 +101,4 @@ OpSpec define_non_max_suppression() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::non_max_suppression_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::nonzero_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -46,7 +46,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_nonzero() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Coordinates of the elements that are not zero",
@@ -62,4 +62,4 @@ OpSpec define_nonzero() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::nonzero_op

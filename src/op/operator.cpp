@@ -2,7 +2,10 @@
 
 namespace cermet {
 
-#define X(name) OpSpec define_##name();
+#define X(name)         \
+  namespace name##_op { \
+    OpSpec define();    \
+  }
 #include "op/ops.inc"
 #undef X
 
@@ -10,7 +13,7 @@ namespace {
 
 std::vector<OpDefinition> build_table() {
   std::vector<OpDefinition> table;
-#define X(op_name) table.push_back({{OpKind::op_name, #op_name}, define_##op_name()});
+#define X(op_name) table.push_back({{OpKind::op_name, #op_name}, op_name##_op::define()});
 #include "op/ops.inc"
 #undef X
   return table;

@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::pad_op {
 namespace {
 
 PadMode mode_of(const Attributes& attributes) {
@@ -75,7 +75,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_pad() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Elements added around a tensor",
@@ -94,4 +94,4 @@ OpSpec define_pad() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::pad_op

@@ -181,7 +181,7 @@ std::vector<Case> binary_cases(const Row& row) {
 
 double result_elements(const Problem& p) { return static_cast<double>(p.outputs[0].elements().value(p.maximum)); }
 
-OpSpec define(const Row& row) {
+OpSpec unary(const Row& row) {
   return {
       .category = "Elementwise",
       .summary = row.text,
@@ -201,7 +201,7 @@ OpSpec define(const Row& row) {
   };
 }
 
-OpSpec define_binary(const Row& row) {
+OpSpec binary(const Row& row) {
   return {
       .category = "Elementwise",
       .summary = row.text,
@@ -259,16 +259,24 @@ Row make_row(std::string_view text, DTypeSet types, double depth, std::vector<At
 
 }  // namespace
 
-#define UNARY(name, types, result, depth, terms, text, expression) \
-  OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth, {}, Result::result)); }
-#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) \
-  OpSpec define_##name() { return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}}, Result::result)); }
-#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression)                                                        \
-  OpSpec define_##name() {                                                                                                                             \
-    return define(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}, {#q, q_default, "see the formula"}}, Result::result)); \
+#define UNARY(name, types, result, depth, terms, text, expression)                                  \
+  namespace name##_op {                                                                             \
+    OpSpec define() { return unary(make_row<name##_row>(text, types, depth, {}, Result::result)); } \
   }
-#define BINARY(name, types, result, properties, depth, terms, text, expression) \
-  OpSpec define_##name() { return define_binary(make_row<name##_row>(text, types, depth, {}, Result::result, Properties::properties)); }
+#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression)                                                     \
+  namespace name##_op {                                                                                                               \
+    OpSpec define() { return unary(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}}, Result::result)); } \
+  }
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression)                                                         \
+  namespace name##_op {                                                                                                                                 \
+    OpSpec define() {                                                                                                                                   \
+      return unary(make_row<name##_row>(text, types, depth, {{#p, p_default, "see the formula"}, {#q, q_default, "see the formula"}}, Result::result)); \
+    }                                                                                                                                                   \
+  }
+#define BINARY(name, types, result, properties, depth, terms, text, expression)                                              \
+  namespace name##_op {                                                                                                      \
+    OpSpec define() { return binary(make_row<name##_row>(text, types, depth, {}, Result::result, Properties::properties)); } \
+  }
 #include "op/pointwise.inc"
 
 }  // namespace cermet

@@ -2,7 +2,7 @@
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::quantize_op {
 namespace {
 
 constexpr std::size_t x_operand = 0, scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
@@ -89,7 +89,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_quantize() {
+OpSpec define() {
   return {
       .category = "Quantization",
       .summary = "Quantizes with given scales",
@@ -116,4 +116,4 @@ OpSpec define_quantize() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::quantize_op

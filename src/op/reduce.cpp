@@ -1,4 +1,4 @@
-// The reductions along axes differ only in the reduction; each define_ function below is one operator.
+// The reductions along axes differ only in the reduction; each define function below is one operator.
 #include "op/axes.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
@@ -147,34 +147,44 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
 
 }  // namespace
 
-OpSpec define_reduce_sum() {
+namespace reduce_sum_op {
+OpSpec define() {
   return make(Reduction::sum, "Sum along axes",
               "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, clamped once to the type's range. The sum of "
               "nothing is 0.");
 }
+}  // namespace reduce_sum_op
 
-OpSpec define_reduce_mean() {
+namespace reduce_mean_op {
+OpSpec define() {
   return make(
       Reduction::mean, "Mean along axes",
       "The sum of reduce_sum divided by the number of elements: floating with one rounding, NaN for the mean of nothing; integers exact, rounded half to "
       "even, 0 for the mean of nothing.");
 }
+}  // namespace reduce_mean_op
 
-OpSpec define_reduce_prod() {
+namespace reduce_prod_op {
+OpSpec define() {
   return make(Reduction::prod, "Product along axes",
               "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: in index order, clamped to the type's range after "
               "every factor. The product "
               "of nothing is 1.");
 }
+}  // namespace reduce_prod_op
 
-OpSpec define_reduce_max() {
+namespace reduce_max_op {
+OpSpec define() {
   return make(Reduction::max, "Largest element along axes",
               "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type; of bool, false.");
 }
+}  // namespace reduce_max_op
 
-OpSpec define_reduce_min() {
+namespace reduce_min_op {
+OpSpec define() {
   return make(Reduction::min, "Smallest element along axes",
               "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type; of bool, true.");
 }
+}  // namespace reduce_min_op
 
 }  // namespace cermet

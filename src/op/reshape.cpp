@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::reshape_op {
 namespace {
 
 /// The dimension that -1 stands for: `total` elements in groups of `known`.
@@ -57,7 +57,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_reshape() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "The same elements in the same order under other dimensions",
@@ -75,4 +75,4 @@ OpSpec define_reshape() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::reshape_op

@@ -7,7 +7,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::resize_op {
 namespace {
 
 constexpr DTypeSet blended = dtypes::real | DTypeSet{DType::u8, DType::i8, DType::i32};
@@ -166,37 +166,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-ResizeAttributes::ResizeAttributes(const Attributes& attributes, int rank)
-    : rule_{choice<resize::Mode>(attributes, "mode", modes),
-            choice<resize::Coordinates>(attributes, "coordinate_transformation_mode", transforms),
-            choice<resize::Nearest>(attributes, "nearest_mode", nearest_modes),
-            attributes.flag("exclude_outside"),
-            attributes.flag("antialias"),
-            attributes.number("cubic_coeff_a")},
-      rank_(rank),
-      extrapolation_(attributes.number("extrapolation_value")) {
-  const Floats &scales = attributes.numbers("scales"), &roi = attributes.numbers("roi");
-  end_.fill(1);
-  std::copy(scales.begin(), scales.end(), scale_.begin());
-  if (roi.empty()) return;
-  std::copy_n(roi.begin(), rank, begin_.begin());
-  std::copy_n(roi.begin() + rank, rank, end_.begin());
-}
-
-ResizePlan ResizeAttributes::plan(const Shape& in, const Shape& out) const {
-  ResizePlan plan{.rule = rule_, .rank = rank_, .extrapolation = extrapolation_};
-  for (int a = 0; a < rank_; ++a) {
-    const auto axis = static_cast<std::size_t>(a);
-    const double scale = scale_[axis] != 0 ? scale_[axis] : static_cast<double>(out[a]) / static_cast<double>(in[a]);
-    plan.axes[axis] = {in[a], out[a], scale, begin_[axis], end_[axis], 1};
-    const bool whole = begin_[axis] == 0 && end_[axis] == 1;
-    plan.resized[axis] = in[a] > 0 && out[a] > 0 && !(in[a] == out[a] && scale == 1 && whole);
-    if (plan.resized[axis]) plan.axes[axis].taps = resize::count_taps(rule_, scale);
-  }
-  return plan;
-}
-
-OpSpec define_resize() {
+OpSpec define() {
   return {
       .category = "Images",
       .summary = "Resampling to another size",
@@ -245,6 +215,40 @@ OpSpec define_resize() {
           },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::resize_op
+
+namespace cermet {
+
+ResizeAttributes::ResizeAttributes(const Attributes& attributes, int rank)
+    : rule_{resize_op::choice<resize::Mode>(attributes, "mode", resize_op::modes),
+            resize_op::choice<resize::Coordinates>(attributes, "coordinate_transformation_mode", resize_op::transforms),
+            resize_op::choice<resize::Nearest>(attributes, "nearest_mode", resize_op::nearest_modes),
+            attributes.flag("exclude_outside"),
+            attributes.flag("antialias"),
+            attributes.number("cubic_coeff_a")},
+      rank_(rank),
+      extrapolation_(attributes.number("extrapolation_value")) {
+  const Floats &scales = attributes.numbers("scales"), &roi = attributes.numbers("roi");
+  end_.fill(1);
+  std::copy(scales.begin(), scales.end(), scale_.begin());
+  if (roi.empty()) return;
+  std::copy_n(roi.begin(), rank, begin_.begin());
+  std::copy_n(roi.begin() + rank, rank, end_.begin());
+}
+
+ResizePlan ResizeAttributes::plan(const Shape& in, const Shape& out) const {
+  ResizePlan plan{.rule = rule_, .rank = rank_, .extrapolation = extrapolation_};
+  for (int a = 0; a < rank_; ++a) {
+    const auto axis = static_cast<std::size_t>(a);
+    const double scale = scale_[axis] != 0 ? scale_[axis] : static_cast<double>(out[a]) / static_cast<double>(in[a]);
+    plan.axes[axis] = {in[a], out[a], scale, begin_[axis], end_[axis], 1};
+    const bool whole = begin_[axis] == 0 && end_[axis] == 1;
+    plan.resized[axis] = in[a] > 0 && out[a] > 0 && !(in[a] == out[a] && scale == 1 && whole);
+    if (plan.resized[axis]) plan.axes[axis].taps = resize::count_taps(rule_, scale);
+  }
+  return plan;
 }
 
 }  // namespace cermet

@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::rms_norm_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -51,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_rms_norm() {
+OpSpec define() {
   return {
       .category = "Normalization",
       .summary = "Root-mean-square normalization over the last dimensions",
@@ -74,4 +74,4 @@ OpSpec define_rms_norm() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::rms_norm_op

@@ -1,7 +1,7 @@
 #include "op/norm_quant.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::rms_norm_quant_op {
 namespace {
 
 constexpr NormQuantOperands operands(1);
@@ -21,7 +21,7 @@ void reference(const ReferenceCall& call) {
 
 }  // namespace
 
-OpSpec define_rms_norm_quant() {
+OpSpec define() {
   std::vector<OperandSpec> inputs{{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many}};
   for (const OperandSpec& shared : norm_quant_inputs()) inputs.push_back(shared);
   return {
@@ -47,4 +47,4 @@ OpSpec define_rms_norm_quant() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::rms_norm_quant_op

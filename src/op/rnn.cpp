@@ -1,6 +1,6 @@
 #include "op/recurrent.hpp"
 
-namespace cermet {
+namespace cermet::rnn_op {
 namespace {
 
 void run_cell(RecurrentStep& s) {
@@ -11,7 +11,7 @@ void run_cell(RecurrentStep& s) {
 
 }  // namespace
 
-OpSpec define_rnn() {
+OpSpec define() {
   return {
       .category = "Recurrent",
       .summary = "A recurrent layer without gates over sequences, in one or both directions",
@@ -29,4 +29,4 @@ OpSpec define_rnn() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::rnn_op

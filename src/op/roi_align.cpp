@@ -3,7 +3,7 @@
 #include "op/infer.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::roi_align_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -76,12 +76,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-roi::Rule roi_rule(const Attributes& attributes) {
-  return {attributes.number("spatial_scale"), attributes.text("coordinate_transformation_mode") == "half_pixel",
-          static_cast<int>(attributes.integer("sampling_ratio")), attributes.text("mode") == "max"};
-}
-
-OpSpec define_roi_align() {
+OpSpec define() {
   return {
       .category = "Images",
       .summary = "Features of regions, averaged or the largest over samples between pixels",
@@ -114,6 +109,15 @@ OpSpec define_roi_align() {
           },
       .cases = cases,
   };
+}
+
+}  // namespace cermet::roi_align_op
+
+namespace cermet {
+
+roi::Rule roi_rule(const Attributes& attributes) {
+  return {attributes.number("spatial_scale"), attributes.text("coordinate_transformation_mode") == "half_pixel",
+          static_cast<int>(attributes.integer("sampling_ratio")), attributes.text("mode") == "max"};
 }
 
 }  // namespace cermet

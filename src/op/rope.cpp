@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::rope_op {
 namespace {
 
 constexpr std::size_t q_operand = 0, k_operand = 1, cos_operand = 2, sin_operand = 3, positions_operand = 4;
@@ -97,7 +97,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_rope() {
+OpSpec define() {
   return {
       .category = "Position",
       .summary = "Rotary position embedding of queries and keys",
@@ -140,4 +140,4 @@ OpSpec define_rope() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::rope_op

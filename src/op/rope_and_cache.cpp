@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::rope_and_cache_op {
 namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
@@ -195,7 +195,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_rope_and_cache() {
+OpSpec define() {
   return {
       .category = "Attention and cache",
       .summary = "Rotates queries and keys of new tokens and stores keys and values in a paged cache",
@@ -253,4 +253,4 @@ OpSpec define_rope_and_cache() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::rope_and_cache_op

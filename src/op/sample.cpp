@@ -6,7 +6,7 @@
 #include "op/sample_parameters.hpp"
 #include "op/sampling.hpp"
 
-namespace cermet {
+namespace cermet::sample_op {
 namespace {
 
 constexpr std::int64_t largest_vocabulary = 1 << 23;  ///< sums of weights stay below 2^63
@@ -139,7 +139,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_sample() {
+OpSpec define() {
   return {
       .category = "Sampling",
       .summary = "Draws the next token of each sequence",
@@ -172,4 +172,4 @@ OpSpec define_sample() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::sample_op

@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/scales.hpp"
 
-namespace cermet {
+namespace cermet::scaled_mm_op {
 namespace {
 
 enum Operand : std::size_t { A, B, A_SCALE, B_SCALE, BIAS, A_ZP, RESIDUAL, OUT_SCALE };
@@ -156,7 +156,7 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> scaled_mm_cases();
 
-OpSpec define_scaled_mm() {
+OpSpec define() {
   return {
       .category = "Linear algebra",
       .summary = "Product of int8 or fp8 matrices with scales, zero points, bias and residual",
@@ -188,4 +188,4 @@ OpSpec define_scaled_mm() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::scaled_mm_op

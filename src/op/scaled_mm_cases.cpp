@@ -2,7 +2,7 @@
 #include "op/operator.hpp"
 #include "op/scales.hpp"
 
-namespace cermet {
+namespace cermet::scaled_mm_op {
 
 std::vector<Case> scaled_mm_cases();
 
@@ -89,4 +89,4 @@ std::vector<Case> scaled_mm_cases() {
   return list;
 }
 
-}  // namespace cermet
+}  // namespace cermet::scaled_mm_op

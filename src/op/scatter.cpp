@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/scatter_updates.hpp"
 
-namespace cermet {
+namespace cermet::scatter_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -75,7 +75,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_scatter() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "A tensor with elements replaced or reduced by index along one axis",
@@ -107,4 +107,4 @@ OpSpec define_scatter() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::scatter_op

@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/scatter_updates.hpp"
 
-namespace cermet {
+namespace cermet::scatter_nd_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -85,7 +85,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_scatter_nd() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "A tensor with slices replaced or reduced at rows of coordinates",
@@ -116,4 +116,4 @@ OpSpec define_scatter_nd() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::scatter_nd_op

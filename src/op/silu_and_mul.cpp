@@ -3,9 +3,9 @@
 #include "op/gated.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::silu_and_mul_op {
 
-OpSpec define_silu_and_mul() {
+OpSpec define() {
   return define_gated({
       .summary = "Gated SiLU (SwiGLU): silu(gate) * up",
       .semantics =
@@ -19,4 +19,4 @@ OpSpec define_silu_and_mul() {
   });
 }
 
-}  // namespace cermet
+}  // namespace cermet::silu_and_mul_op

@@ -4,7 +4,7 @@
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::silu_and_mul_quant_op {
 namespace {
 
 constexpr std::size_t x_operand = 0, smooth_operand = 1, scale_operand = 2, offset_operand = 3;
@@ -102,7 +102,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_silu_and_mul_quant() {
+OpSpec define() {
   return {
       .category = "Activation",
       .summary = "Gated SiLU (SwiGLU) with an int8 or fp8 result",
@@ -134,4 +134,4 @@ OpSpec define_silu_and_mul_quant() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::silu_and_mul_quant_op

@@ -5,7 +5,7 @@
 #include "op/infer.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::slice_op {
 namespace {
 
 constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
@@ -77,7 +77,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_slice() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "A range of positions along some axes",
@@ -100,12 +100,17 @@ OpSpec define_slice() {
   };
 }
 
+}  // namespace cermet::slice_op
+
+namespace cermet {
+
 PerAxis<SliceBounds> slice_bounds(const Attributes& attributes, int rank) {
   PerAxis<SliceBounds> bounds;
   const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"), &steps = attributes.integers("steps");
   const Ints& axes = attributes.integers("axes");
   for (std::size_t i = 0; i < starts.size(); ++i)
-    bounds[static_cast<std::size_t>(wrap_axis(entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {starts[i], ends[i], entry(steps, i, 1)};
+    bounds[static_cast<std::size_t>(wrap_axis(slice_op::entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {starts[i], ends[i],
+                                                                                                                 slice_op::entry(steps, i, 1)};
   return bounds;
 }
 

@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::softmax_op {
 namespace {
 
 /// Roundings behind a sum of `length` terms in at least four lanes, and the few of exp and log.
@@ -70,7 +70,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_softmax() {
+OpSpec define() {
   return {
       .category = "Reductions",
       .summary = "Softmax along the last dimension, or its logarithm",
@@ -90,4 +90,4 @@ OpSpec define_softmax() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::softmax_op

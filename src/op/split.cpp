@@ -4,7 +4,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::split_op {
 namespace {
 
 std::vector<Dim> equal_parts(const Problem& p, const Dim& size) {
@@ -76,7 +76,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_split() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Cuts a tensor into pieces along one axis",
@@ -95,4 +95,4 @@ OpSpec define_split() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::split_op

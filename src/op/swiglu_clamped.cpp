@@ -4,9 +4,9 @@
 #include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 
-namespace cermet {
+namespace cermet::swiglu_clamped_op {
 
-OpSpec define_swiglu_clamped() {
+OpSpec define() {
   return define_gated({
       .summary = "Clamped SwiGLU of GPT-OSS",
       .semantics = "g = min(gate, limit), u = clip(up, -limit, limit), y = g * sigmoid(alpha * g) * (u + up_offset). The gate is the first half of a row (gate "
@@ -29,4 +29,4 @@ OpSpec define_swiglu_clamped() {
   });
 }
 
-}  // namespace cermet
+}  // namespace cermet::swiglu_clamped_op

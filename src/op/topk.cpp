@@ -5,7 +5,7 @@
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::topk_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -68,7 +68,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_topk() {
+OpSpec define() {
   return {
       .category = "Reductions",
       .summary = "The k largest or smallest elements along the last dimension, sorted",
@@ -90,4 +90,4 @@ OpSpec define_topk() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::topk_op

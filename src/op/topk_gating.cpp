@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::topk_gating_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -126,7 +126,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_topk_gating() {
+OpSpec define() {
   return {
       .category = "Mixture of experts",
       .summary = "Chooses experts for each token and weighs them",
@@ -151,4 +151,4 @@ OpSpec define_topk_gating() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::topk_gating_op

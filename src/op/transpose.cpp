@@ -5,7 +5,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::transpose_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_transpose() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Permutes the axes",
@@ -72,4 +72,4 @@ OpSpec define_transpose() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::transpose_op

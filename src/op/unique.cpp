@@ -7,7 +7,7 @@
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 
-namespace cermet {
+namespace cermet::unique_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -88,7 +88,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_unique() {
+OpSpec define() {
   const DTypeSet index{DType::i64};
   return {
       .category = "Data movement",
@@ -114,4 +114,4 @@ OpSpec define_unique() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::unique_op

@@ -3,7 +3,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::where_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -54,7 +54,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_where() {
+OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "One of two operands, chosen for each element",
@@ -70,4 +70,4 @@ OpSpec define_where() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::where_op

@@ -1,10 +1,10 @@
-// Skeleton of an operator. Copy to src/op/NAME.cpp, add the row X(NAME) to src/op/ops.inc, and give it a kernel (see kernel/cpu/ beside this folder):
-// the schema table, `cermet ops`, the C interface and the conformance test take both from there.
+// Skeleton of an operator. Copy to src/op/NAME.cpp, call its namespace NAME_op, add the row X(NAME) to src/op/ops.inc, and give it a kernel (see kernel/cpu/
+// beside this folder): the schema table, `cermet ops`, the C interface and the conformance test take both from there.
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 
-namespace cermet {
+namespace cermet::center_op {
 namespace {
 
 /// Result types from operand types. Element types and attribute names were checked against the schema before; dimensions may be symbolic,
@@ -51,7 +51,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-OpSpec define_center() {
+OpSpec define() {
   return {
       .category = "Normalization",
       .summary = "Subtracts the mean of each row",
@@ -67,4 +67,4 @@ OpSpec define_center() {
   };
 }
 
-}  // namespace cermet
+}  // namespace cermet::center_op

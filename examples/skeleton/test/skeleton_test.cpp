@@ -16,7 +16,9 @@
 
 namespace cermet {
 
-OpSpec define_center();
+namespace center_op {
+OpSpec define();
+}
 bool idle_cast(const Rule&, GraphEditor& editor, NodeId anchor);
 namespace cpu {
 extern const Kernel rowwise_rms_norm_plain;
@@ -27,7 +29,7 @@ extern const Kernel rowwise_rms_norm_plain;
 
 namespace {
 
-OpDefinition center() { return {{{}, "center"}, define_center()}; }  // a row of ops.inc would give kind and name
+OpDefinition center() { return {{{}, "center"}, center_op::define()}; }  // a row of ops.inc would give kind and name
 
 TEST(Operator, ReferenceCentresRows) {
   const OpDefinition op = center();
