@@ -23,7 +23,7 @@ bool idle_cast(const Rule&, GraphEditor& editor, NodeId anchor);
 namespace cpu {
 extern const Kernel rowwise_rms_norm_plain;
 }
-namespace cuda {
+namespace cuda::rowwise_rms_norm_plain_file {
 extern const Kernel rowwise_rms_norm_plain;
 }
 
@@ -69,7 +69,7 @@ Problem rows_without_weight(Dim rows, std::int64_t length) {
 }
 
 TEST(CudaKernel, LaunchesItemsOfEightRows) {
-  const Kernel& kernel = cuda::rowwise_rms_norm_plain;
+  const Kernel& kernel = cuda::rowwise_rms_norm_plain_file::rowwise_rms_norm_plain;
   NullLaunches null(rows_without_weight(67, 40), kernel);
   const auto launches = null.launch(null.inputs(), null.outputs(4));
   ASSERT_EQ(launches.size(), 1u);
@@ -82,7 +82,7 @@ TEST(CudaKernel, CompilesForEveryArchitecture) {
   if (const std::string reason = no_toolchain(); !reason.empty()) GTEST_SKIP() << reason;
   for (const int compute_capability : compute_capabilities) {
     const auto device = make_null_device(compute_capability);
-    const std::vector<CaseProgram> programs = programs_of(cuda::rowwise_rms_norm_plain, *device->target());
+    const std::vector<CaseProgram> programs = programs_of(cuda::rowwise_rms_norm_plain_file::rowwise_rms_norm_plain, *device->target());
     ASSERT_EQ(programs.size(), 1u);
     expect_compiles(programs, *device->target());
   }

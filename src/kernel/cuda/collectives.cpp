@@ -7,7 +7,7 @@
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/reduce/reduce.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::collectives_file {
 namespace {
 
 constexpr std::size_t copy = 0, reduction = 1;  // places in a kernel's programs
@@ -189,4 +189,4 @@ const Kernel local_scatter_from = make<Collective::scatter_from>("local.scatter_
 const Kernel local_broadcast_from = make<Collective::broadcast_from>("local.broadcast_from", OpKind::broadcast_from);
 const Kernel local_all_to_all = make<Collective::all_to_all>("local.all_to_all", OpKind::all_to_all);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::collectives_file

@@ -6,13 +6,16 @@
 
 namespace cermet::cuda {
 
-#define X(variable) extern const Kernel variable;
+#define X(file, variable)       \
+  namespace file {              \
+  extern const Kernel variable; \
+  }
 #include "kernel/cuda/kernels.inc"
 #undef X
 
 std::span<const Kernel* const> all_kernels() {
   static const std::vector<const Kernel*> kernels{
-#define X(variable) &variable,
+#define X(file, variable) &file::variable,
 #include "kernel/cuda/kernels.inc"
 #undef X
   };

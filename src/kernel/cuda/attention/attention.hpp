@@ -38,7 +38,11 @@ class AttentionLaunch {
 /// Launches a task for the sequences that have at least this many queries.
 using QueriesLauncher = std::function<void(const LaunchArgs&, std::int32_t least_queries)>;
 
+namespace attention_general_file {
 extern const Kernel attention_general_paged, attention_general_ragged;
+}
+using attention_general_file::attention_general_paged, attention_general_file::attention_general_ragged;
+
 /// Launches the task that takes every problem, which is number `program` of the kernel's.
 QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program, const Config& config = {});
 

@@ -10,7 +10,7 @@
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_batched_file {
 namespace {
 
 using Call = BatchedAttention;
@@ -151,4 +151,4 @@ const Kernel attention_batched_general{.name = "attention.batched_general",
                                        .configs = configs,
                                        .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_batched_file

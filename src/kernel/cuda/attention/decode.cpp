@@ -4,7 +4,7 @@
 #include "kernel/cuda/device/attention/decode_config.hpp"
 #include "kernel/cuda/task.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_decode_file {
 namespace {
 
 enum Programs : std::size_t { decode, cluster };
@@ -179,4 +179,4 @@ const Kernel attention_decode{
     .configs = configs,
     .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_decode_file

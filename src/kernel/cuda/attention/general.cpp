@@ -3,7 +3,7 @@
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_general_file {
 namespace {
 
 /// Rows of a warp: as many as the queries can fill and shared memory holds.
@@ -57,15 +57,6 @@ Launcher bind(const Problem& problem, const Config& config) {
 
 }  // namespace
 
-QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program, const Config& config) {
-  const AttentionProblem a(problem);
-  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes, config) * attention::general_warps;
-  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
-    const attention::Params params = launch.params(args, least_queries);
-    args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
-  };
-}
-
 const Kernel attention_general_paged{.name = "attention.general_paged",
                                      .op = OpKind::incre_flash_attention,
                                      .summary = "any head size and element type, float32 throughout, a tile of rows for each thread block",
@@ -82,5 +73,19 @@ const Kernel attention_general_ragged{.name = "attention.general_ragged",
                                       .programs = programs,
                                       .configs = configs,
                                       .cost = cost};
+
+}  // namespace cermet::cuda::attention_general_file
+
+namespace cermet::cuda {
+
+QueriesLauncher bind_general_attention(const Problem& problem, std::size_t program, const Config& config) {
+  using namespace attention_general_file;
+  const AttentionProblem a(problem);
+  const std::int64_t rows = warp_rows(a, problem.target->shared_bytes, config) * attention::general_warps;
+  return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
+    const attention::Params params = launch.params(args, least_queries);
+    args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
+  };
+}
 
 }  // namespace cermet::cuda

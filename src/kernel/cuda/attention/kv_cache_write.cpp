@@ -7,7 +7,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_kv_cache_write_file {
 namespace {
 
 enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
@@ -57,4 +57,4 @@ const Kernel attention_kv_cache_write{
     .bind = [](const Problem& p) -> Launcher { return [axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) { launch(args, axes); }; },
     .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_kv_cache_write_file

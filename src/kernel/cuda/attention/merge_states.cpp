@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_merge_states_file {
 namespace {
 
 enum Operand : std::size_t { o1, lse1, o2, lse2 };
@@ -45,4 +45,4 @@ const Kernel attention_merge_states{.name = "attention.merge_states",
                                     .bind = bind,
                                     .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_merge_states_file

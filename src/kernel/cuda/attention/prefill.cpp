@@ -5,7 +5,7 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_prefill_file {
 namespace {
 
 /// What is compiled for a problem.
@@ -146,24 +146,6 @@ std::vector<Program> hopper_programs(const Problem& p, const Config& config) { r
 
 }  // namespace
 
-std::vector<Program> many_query_programs(const Problem& p) {
-  if (!hopper_declines(p)) return hopper_programs(p, {});
-  if (!tile_declines(p)) return tile_programs(p, {});
-  return attention_general_paged.programs(p);
-}
-
-double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
-  if (!hopper_declines(p)) return hopper_cost(p, {}, limits);
-  if (!tile_declines(p)) return tile_cost(p, {}, limits);
-  return attention_general_paged.cost(p, limits);
-}
-
-QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
-  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p, {}));
-  if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
-  return bind_general_attention(p, first);
-}
-
 #define KERNEL(variable, text, operator, description, prefix)                                                                                  \
   extern const Kernel variable;                                                                                                                \
   const Kernel variable {                                                                                                                      \
@@ -177,5 +159,30 @@ KERNEL(attention_prefill_ragged_hopper, "attention.prefill_ragged_hopper", OpKin
 KERNEL(attention_prefill_paged, "attention.prefill_paged", OpKind::incre_flash_attention, tile_summary, tile);
 KERNEL(attention_prefill_ragged, "attention.prefill_ragged", OpKind::flash_attention, tile_summary, tile);
 #undef KERNEL
+
+}  // namespace cermet::cuda::attention_prefill_file
+
+namespace cermet::cuda {
+
+std::vector<Program> many_query_programs(const Problem& p) {
+  using namespace attention_prefill_file;
+  if (!hopper_declines(p)) return hopper_programs(p, {});
+  if (!tile_declines(p)) return tile_programs(p, {});
+  return attention_general_paged.programs(p);
+}
+
+double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
+  using namespace attention_prefill_file;
+  if (!hopper_declines(p)) return hopper_cost(p, {}, limits);
+  if (!tile_declines(p)) return tile_cost(p, {}, limits);
+  return attention_general_paged.cost(p, limits);
+}
+
+QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
+  using namespace attention_prefill_file;
+  if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p, {}));
+  if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
+  return bind_general_attention(p, first);
+}
 
 }  // namespace cermet::cuda

@@ -5,7 +5,7 @@
 #include "kernel/cuda/attention/attention.hpp"
 #include "kernel/cuda/task.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_rope_file {
 namespace {
 
 enum Operand : std::size_t { q, k, cos, sin, positions };
@@ -80,4 +80,4 @@ const Kernel attention_rope{.name = "attention.rope",
                             .bind = [](const Problem& p) -> Launcher { return [sizes = Sizes(p)](const LaunchArgs& args) { launch(args, sizes); }; },
                             .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_rope_file

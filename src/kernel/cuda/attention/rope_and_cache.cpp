@@ -6,7 +6,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::attention_rope_and_cache_file {
 namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
@@ -104,4 +104,4 @@ const Kernel attention_rope_and_cache{
     .bind = [](const Problem& p) -> Launcher { return [settings = Settings(p)](const LaunchArgs& args) { launch(args, settings); }; },
     .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::attention_rope_and_cache_file

@@ -7,7 +7,7 @@
 #include "kernel/kernel.hpp"
 #include "op/deform_conv.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::conv_deform_conv_file {
 namespace {
 
 void launch(const LaunchArgs& args, const DeformConv& conv) {
@@ -66,4 +66,4 @@ const Kernel conv_deform{.name = "conv.deform",
                                     .threads = deform_conv::threads}};
                          }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_deform_conv_file

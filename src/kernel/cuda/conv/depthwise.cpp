@@ -5,7 +5,7 @@
 #include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::conv_depthwise_file {
 namespace {
 
 /// Taps of a row of the weight stay in registers.
@@ -105,4 +105,4 @@ const Kernel conv_depthwise{
     .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_taps : nullptr; },
     .programs = [](const Region& r) { return DepthwiseConv(r).programs(); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_depthwise_file

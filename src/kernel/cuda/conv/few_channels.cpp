@@ -6,7 +6,7 @@
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/narrow.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::conv_few_channels_file {
 namespace {
 
 using conv::FewChannelsShape;
@@ -143,4 +143,4 @@ const Kernel conv_few_channels{
     .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
     .programs = [](const Region& r) { return FewChannelsConv(r).programs(); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_few_channels_file

@@ -100,6 +100,9 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
   args.queue->run(program, out.batch() * p.sample_items, p);
 }
 
+}  // namespace cermet::cuda
+
+namespace cermet::cuda::conv_general_file {
 namespace {
 
 Kernel general(const char* name, OpKind op) {
@@ -118,4 +121,4 @@ extern const Kernel conv_general, conv_transpose_general;
 const Kernel conv_general = general("conv.general", OpKind::conv);
 const Kernel conv_transpose_general = general("conv_transpose.general", OpKind::conv_transpose);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_general_file

@@ -9,7 +9,7 @@
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::conv_hopper_file {
 namespace {
 
 /// Most operands of a region, so that a launch can hand on views of them without memory of its own.
@@ -148,4 +148,4 @@ const Kernel conv_hopper{
     .configs = [](const Region& r) { return HopperConv(r, {}).configs(); },
     .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return HopperConv(r, config).seconds(limits); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_hopper_file

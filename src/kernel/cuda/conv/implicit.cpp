@@ -5,7 +5,7 @@
 #include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::conv_implicit_file {
 namespace {
 
 constexpr int small_tile = 64, large_tile = 128, threads = 256;
@@ -169,4 +169,4 @@ const Kernel conv_implicit{
     .programs = [](const Region& r, const Config& config) { return ImplicitConv(r, config).programs(); },
     .configs = [](const Region&) { return ImplicitConv::configs(); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::conv_implicit_file

@@ -4,7 +4,7 @@
 #include "kernel/cuda/gemm/rows.hpp"
 #include "kernel/roofline.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::gemm_cublaslt_file {
 namespace {
 
 /// What the library's documentation asks for on Hopper; other architectures need less.
@@ -75,4 +75,4 @@ const Kernel cublaslt_linear{
     .cost = cost,
 };
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::gemm_cublaslt_file

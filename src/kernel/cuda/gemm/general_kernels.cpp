@@ -1,7 +1,7 @@
 // The kernels of general.hpp.
 #include "kernel/cuda/gemm/general.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::gemm_general_kernels_file {
 namespace {
 
 using Kinds = GeneralProduct::Programs;
@@ -48,4 +48,4 @@ const Kernel gemm_dual_linear_tensor = tensor("gemm.dual_linear.tensor", OpKind:
 const Kernel gemm_scaled_mm_tensor = tensor("gemm.scaled_mm.tensor", OpKind::scaled_mm);
 const Kernel gemm_grouped_linear_tensor = tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::gemm_general_kernels_file

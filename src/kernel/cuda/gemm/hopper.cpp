@@ -12,8 +12,6 @@ namespace {
 constexpr std::int64_t shortest_fp8 = 1024;
 int fp8_stages(std::int64_t k) { return k < 2048 ? 1 : 2; }
 
-std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
 bool is_fp8(DType dtype) { return dtypes::fp8.contains(dtype); }
 
 bool known(const Dim& dim) { return dim.is_constant(); }

@@ -8,6 +8,8 @@
 
 namespace cermet::cuda {
 
+inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
+
 /// The windows of a convolution in place of the rows of x.
 struct HopperWindowRows {
   std::string config = {};  ///< the device configuration's; empty: there are none

@@ -1,7 +1,7 @@
 // The kernels of hopper.hpp.
 #include "kernel/cuda/gemm/hopper.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::gemm_hopper_kernels_file {
 namespace {
 
 constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
@@ -35,4 +35,4 @@ const Kernel gemm_grouped_linear_hopper = kernel("gemm.grouped_linear.hopper", O
 extern const Kernel gemm_places_hopper;
 const Kernel gemm_places_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::gemm_hopper_kernels_file

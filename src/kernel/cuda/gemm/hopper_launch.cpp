@@ -9,8 +9,6 @@
 namespace cermet::cuda {
 namespace {
 
-std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
 bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
 }  // namespace

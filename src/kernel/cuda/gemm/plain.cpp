@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::gemm_plain_file {
 namespace {
 
 /// Stride of an operand along axis `a` of the leading ones of a result of rank `rank`.
@@ -62,4 +62,4 @@ const Kernel gemm_matmul_plain{
     },
 };
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::gemm_plain_file

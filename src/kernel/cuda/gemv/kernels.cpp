@@ -1,7 +1,7 @@
 // The kernels of gemv.hpp.
 #include "kernel/cuda/gemv/gemv.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::gemv_kernels_file {
 namespace {
 
 std::vector<Program> programs(const Region& region, const Config& config) { return FewRows(region, config).programs(); }
@@ -38,4 +38,4 @@ const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
 const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm);
 const Kernel gemv_grouped_linear = plain("gemv.grouped_linear", OpKind::grouped_linear);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::gemv_kernels_file

@@ -8,7 +8,7 @@
 #include "op/grid_sample.hpp"
 #include "op/roi_align.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::image_points_file {
 namespace {
 
 Decline declines(const Problem& p) {
@@ -80,4 +80,4 @@ const Kernel image_roi_align{
     .bind = [](const Problem& p) -> Launcher { return [rule = roi_rule(p.attributes)](const LaunchArgs& args) { align_regions(args, rule); }; },
     .programs = [](const Problem& p) { return programs(p, "RegionTask"); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::image_points_file

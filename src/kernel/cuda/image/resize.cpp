@@ -8,7 +8,7 @@
 #include "kernel/kernel.hpp"
 #include "op/resize.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::image_resize_file {
 namespace {
 
 ResizePlan plan_of(const Problem& p) {
@@ -118,4 +118,4 @@ const Kernel resize_tables{.name = "resize.tables",
                            },
                            .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::image_resize_file

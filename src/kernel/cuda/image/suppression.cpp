@@ -7,7 +7,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::image_suppression_file {
 namespace {
 
 struct Rule {
@@ -66,4 +66,4 @@ const Kernel image_non_max_suppression{
               {.header = header, .task = "cermet::suppression::GatherTask", .threads = suppression::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::image_suppression_file

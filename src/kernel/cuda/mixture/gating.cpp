@@ -6,7 +6,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::mixture_gating_file {
 namespace {
 
 constexpr int warps = 4;  // tokens of a block
@@ -100,4 +100,4 @@ const Kernel moe_gating_block{.name = "moe.gating_block",
                               },
                               .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, 1, 600); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::mixture_gating_file

@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::mixture_load_file {
 
 extern const Kernel moe_expert_load;
 const Kernel moe_expert_load{.name = "moe.expert_load",
@@ -25,4 +25,4 @@ const Kernel moe_expert_load{.name = "moe.expert_load",
                                         .shared_bytes = expert_load::block_experts * 4}};
                              }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::mixture_load_file

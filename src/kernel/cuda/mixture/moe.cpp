@@ -9,7 +9,7 @@
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::mixture_moe_file {
 namespace {
 
 /// One operator inside the mixture with the kernel that takes it and the place of its programs among the mixture's.
@@ -239,4 +239,4 @@ const Kernel moe_mixture_of_ranks{.name = "moe.mixture_of_ranks",
                                   .workspace = workspace,
                                   .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::mixture_moe_file

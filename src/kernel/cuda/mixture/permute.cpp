@@ -6,7 +6,7 @@
 #include "kernel/kernel.hpp"
 #include "op/infer.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::mixture_permute_file {
 namespace {
 
 /// Pairs up to which every block counts all of them for itself: that costs less than launches between which counts are exchanged.
@@ -91,4 +91,4 @@ const Kernel moe_permute{
     },
     .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::mixture_permute_file

@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::mixture_unpermute_file {
 namespace {
 
 constexpr int threads = 128;
@@ -67,4 +67,4 @@ const Kernel moe_unpermute{
                .threads = threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::mixture_unpermute_file

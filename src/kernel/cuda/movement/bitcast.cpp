@@ -1,7 +1,7 @@
 // Host half of bitcast.
 #include "kernel/cuda/movement/copy.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_bitcast_file {
 
 extern const Kernel movement_bitcast;
 const Kernel movement_bitcast{.name = "movement.bitcast",
@@ -16,4 +16,4 @@ const Kernel movement_bitcast{.name = "movement.bitcast",
                               },
                               .programs = [](const Problem&) -> std::vector<Program> { return {copy_program()}; }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_bitcast_file

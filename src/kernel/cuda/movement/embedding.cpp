@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_embedding_file {
 namespace {
 
 /// Threads for a row in steps of 16 bytes: enough that each takes a few.
@@ -52,4 +52,4 @@ const Kernel movement_embedding{.name = "movement.embedding",
                                 .bind = [](const Problem&) -> Launcher { return launch; },
                                 .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_embedding_file

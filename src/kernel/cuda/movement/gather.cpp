@@ -5,7 +5,7 @@
 #include "kernel/cuda/movement/copy.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_gather_file {
 namespace {
 
 void launch(const LaunchArgs& args, int axis) {
@@ -47,4 +47,4 @@ const Kernel movement_gather{
       return {{.header = "kernel/cuda/device/movement/gather.cuh", .task = "cermet::gather::Task", .threads = gather::threads, .min_blocks = 3}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_gather_file

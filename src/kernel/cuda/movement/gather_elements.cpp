@@ -6,7 +6,7 @@
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_gather_elements_file {
 namespace {
 
 void launch(const LaunchArgs& args, int axis) {
@@ -39,4 +39,4 @@ const Kernel movement_gather_elements{
       return {{.header = "kernel/cuda/device/movement/gather_elements.cuh", .task = "cermet::gather_elements::Task", .threads = gather_elements::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_gather_elements_file

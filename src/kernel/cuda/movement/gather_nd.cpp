@@ -6,7 +6,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_gather_nd_file {
 namespace {
 
 void launch(const LaunchArgs& args, int batch) {
@@ -47,4 +47,4 @@ const Kernel movement_gather_nd{
       return {{.header = "kernel/cuda/device/movement/gather_nd.cuh", .task = "cermet::gather_nd::Task", .threads = gather_nd::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_gather_nd_file

@@ -7,7 +7,7 @@
 #include "op/axes.hpp"
 #include "op/slice_range.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_movement_file {
 namespace {
 
 using Permutation = PerAxis<int>;
@@ -139,4 +139,4 @@ const Kernel movement_reshape{
       return {copy_program(), {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Relayout", .threads = copy::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_movement_file

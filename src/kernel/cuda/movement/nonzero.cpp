@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_nonzero_file {
 namespace {
 
 enum NonzeroProgram : std::size_t { count, scan, write };
@@ -57,4 +57,4 @@ const Kernel movement_nonzero{.name = "movement.nonzero",
                                 return list;
                               }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_nonzero_file

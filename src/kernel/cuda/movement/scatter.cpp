@@ -6,7 +6,7 @@
 #include "kernel/cuda/movement/update_step.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_scatter_file {
 namespace {
 
 enum ScatterProgram : std::size_t { copy, places, columns };
@@ -93,4 +93,4 @@ const Kernel movement_scatter{
           return is_16_bit_reduction(p) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"by_places", 1}}, {{"by_places", 0}}};
         }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_scatter_file

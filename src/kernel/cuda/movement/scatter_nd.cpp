@@ -6,7 +6,7 @@
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_scatter_nd_file {
 namespace {
 
 enum ScatterProgram : std::size_t { copy, find, apply };
@@ -76,4 +76,4 @@ const Kernel movement_scatter_nd{
                .threads = scatter_nd::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_scatter_nd_file

@@ -8,7 +8,7 @@
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_unique_file {
 namespace {
 
 enum UniqueProgram : std::size_t { start, pass, groups, lists, values };
@@ -98,4 +98,4 @@ const Kernel movement_unique{
       return list;
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_unique_file

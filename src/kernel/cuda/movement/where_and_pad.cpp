@@ -10,7 +10,7 @@
 #include "op/pad.hpp"
 #include "op/slice_range.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::movement_where_and_pad_file {
 namespace {
 
 /// Stride of an operand along axis `a` of a result of rank `rank` that it broadcasts to.
@@ -106,4 +106,4 @@ const Kernel movement_pad{.name = "movement.pad",
                             return {{.header = "kernel/cuda/device/movement/pad.cuh", .task = "cermet::pad::Task", .threads = pad::threads, .min_blocks = 4}};
                           }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::movement_where_and_pad_file

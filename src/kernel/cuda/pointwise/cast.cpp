@@ -4,7 +4,7 @@
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/pointwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pointwise_cast_file {
 namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
@@ -42,4 +42,4 @@ const Kernel pointwise_cast = with_regions({.name = "pointwise.cast",
                                             .configs = configs,
                                             .cost = cost});
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pointwise_cast_file

@@ -3,7 +3,7 @@
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pointwise_gated_file {
 namespace {
 
 std::string_view function_of(const Problem& p) {
@@ -72,4 +72,4 @@ const Kernel pointwise_gelu_and_mul{
 const Kernel pointwise_swiglu_clamped{
     .name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pointwise_gated_file

@@ -4,7 +4,7 @@
 #include "kernel/cuda/device/pointwise/pointwise.hpp"
 #include "kernel/cuda/pointwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pointwise_pointwise_file {
 namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
@@ -65,4 +65,4 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 #define BINARY(name, ...) UNARY(name, )
 #include "op/pointwise.inc"
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pointwise_pointwise_file

@@ -4,7 +4,7 @@
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/pointwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pointwise_quantize_file {
 namespace {
 
 constexpr std::size_t scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
@@ -71,4 +71,4 @@ const Kernel pointwise_quantize = with_regions(
 const Kernel pointwise_dequantize = with_regions(
     {.name = "pointwise.dequantize", .op = OpKind::dequantize, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost});
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pointwise_quantize_file

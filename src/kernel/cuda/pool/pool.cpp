@@ -6,7 +6,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pool_pool_file {
 namespace {
 
 struct Pooling {
@@ -107,4 +107,4 @@ const Kernel pool_norm{.name = "pool.norm",
                        },
                        .programs = [](const Problem& p) { return programs(p, "norm"); }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pool_pool_file

@@ -6,7 +6,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::pool_unpool_file {
 namespace {
 
 Decline declines(const Problem& p) {
@@ -94,4 +94,4 @@ const Kernel pool_col2im{
                .threads = unpool::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::pool_unpool_file

@@ -4,7 +4,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::recurrent_recurrent_file {
 namespace {
 
 using namespace recurrent;
@@ -78,4 +78,4 @@ const Kernel recurrent_lstm{.name = "recurrent.lstm", .op = OpKind::lstm, .summa
 const Kernel recurrent_gru{.name = "recurrent.gru", .op = OpKind::gru, .summary = summary, .bind = bind_cell, .workspace = workspace, .programs = programs};
 const Kernel recurrent_rnn{.name = "recurrent.rnn", .op = OpKind::rnn, .summary = summary, .bind = bind_cell, .workspace = workspace, .programs = programs};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::recurrent_recurrent_file

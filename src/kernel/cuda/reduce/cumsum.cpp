@@ -6,7 +6,7 @@
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::reduce_cumsum_file {
 namespace {
 
 struct Scan {
@@ -45,4 +45,4 @@ const Kernel scan_cumsum{.name = "scan.cumsum",
                                     .shared_bytes = 256}};
                          }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::reduce_cumsum_file

@@ -151,6 +151,9 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
   combine_ranges(args, first, plan, params, splits, results);
 }
 
+}  // namespace cermet::cuda
+
+namespace cermet::cuda::reduce_reduce_file {
 namespace {
 
 std::uint32_t reduced_axes(const Problem& p) {
@@ -220,4 +223,4 @@ const Kernel reduce_prod = make<Reduction::prod>("reduce.prod", OpKind::reduce_p
 const Kernel reduce_max = make<Reduction::max>("reduce.max", OpKind::reduce_max);
 const Kernel reduce_min = make<Reduction::min>("reduce.min", OpKind::reduce_min);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::reduce_reduce_file

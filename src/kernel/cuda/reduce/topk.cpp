@@ -8,7 +8,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::reduce_topk_file {
 namespace {
 
 int threads_of(const Problem& p, const Config& config) { return row_shares(config, {p.size(0, -1) > 4096 ? 1024 : 256, 1}).threads; }
@@ -60,4 +60,4 @@ const Kernel reduce_topk{
     .configs = [](const Problem& p) { return row_configs(*p.target, false); },
     .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::reduce_topk_file

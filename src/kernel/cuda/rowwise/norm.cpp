@@ -1,7 +1,7 @@
 // Host half of rms_norm, add_rms_norm and layer_norm: how their rows lie over threads.
 #include "kernel/cuda/rowwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_norm_file {
 namespace {
 
 RowNeeds needs_of(const Problem& p) {
@@ -26,4 +26,4 @@ const Kernel rowwise_rms_norm = row_kernel("rowwise.rms_norm", OpKind::rms_norm,
 const Kernel rowwise_add_rms_norm = row_kernel("rowwise.add_rms_norm", OpKind::add_rms_norm, summary, needs_of);
 const Kernel rowwise_layer_norm = row_kernel("rowwise.layer_norm", OpKind::layer_norm, summary, needs_of);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_norm_file

@@ -6,7 +6,7 @@
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_norm_groups_file {
 namespace {
 
 constexpr std::int64_t warp = 32, most_threads = 1024;
@@ -157,4 +157,4 @@ const Kernel rowwise_instance_norm{
       return GroupPrograms(p).programs(p);
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_norm_groups_file

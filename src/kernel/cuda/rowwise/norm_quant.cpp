@@ -6,7 +6,7 @@
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "op/norm_quant.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_norm_quant_file {
 namespace {
 
 struct NormQuant {
@@ -103,4 +103,4 @@ const Kernel rowwise_add_rms_norm_quant{.name = "rowwise.add_rms_norm_quant",
                                         .configs = configs,
                                         .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_norm_quant_file

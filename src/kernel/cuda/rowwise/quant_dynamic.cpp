@@ -6,7 +6,7 @@
 #include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_quant_dynamic_file {
 namespace {
 
 constexpr std::size_t smooth_operand = 1, index_operand = 2;
@@ -122,4 +122,4 @@ const Kernel rowwise_dynamic_quant =
                       .configs = configs,
                       .cost = cost});
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_quant_dynamic_file

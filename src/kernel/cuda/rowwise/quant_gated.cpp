@@ -5,7 +5,7 @@
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_quant_gated_file {
 namespace {
 
 /// Where the operands of the two operators are, and how they quantize.
@@ -115,4 +115,4 @@ const Kernel rowwise_dequant_swiglu_quant{.name = "rowwise.dequant_swiglu_quant"
                                           .configs = configs,
                                           .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_quant_gated_file

@@ -1,7 +1,7 @@
 // Sums, means and maxima of the last dimension: anchors of regions along rows. Alone they are slower than the kernels of reductions, which split long rows.
 #include "kernel/cuda/rowwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_reduce_file {
 
 namespace {
 
@@ -19,4 +19,4 @@ const Kernel rowwise_reduce_sum = kernel("rowwise.reduce_sum", OpKind::reduce_su
 const Kernel rowwise_reduce_mean = kernel("rowwise.reduce_mean", OpKind::reduce_mean);
 const Kernel rowwise_reduce_max = kernel("rowwise.reduce_max", OpKind::reduce_max);
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_reduce_file

@@ -8,10 +8,10 @@
 namespace cermet::cuda {
 namespace {
 
-constexpr int warp = 32, most_threads = 1024;
+constexpr int warp_lanes = 32, most_block_threads = 1024;
 
 bool has_choice(const RowNeeds& needs) {
-  return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp && needs.columns <= needs.most_columns;
+  return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp_lanes && needs.columns <= needs.most_columns;
 }
 
 RowTuning own_tuning(const RowNeeds& needs) { return needs.columns <= 6144 ? needs.short_rows : needs.long_rows; }
@@ -28,7 +28,7 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
   if (!has_choice(needs)) return list;
   const RowTuning own = own_tuning(needs);
   for (const int elements : {8, 16, 32, 56, 64}) {
-    if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_threads < needs.columns) continue;
+    if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_block_threads < needs.columns) continue;
     const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // registers that hold them
     list.push_back(config_of({elements, std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168)}, needs.few_cluster));
   }

@@ -4,7 +4,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_softmax_file {
 namespace {
 
 void launch_plain(const LaunchArgs& args, bool logarithm) {
@@ -37,4 +37,4 @@ const Kernel rowwise_softmax_plain{
     },
 };
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_softmax_file

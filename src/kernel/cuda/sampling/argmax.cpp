@@ -5,7 +5,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::sampling_argmax_file {
 namespace {
 
 /// Rows as long as a vocabulary are shared by a cluster, where there are clusters.
@@ -62,4 +62,4 @@ const Kernel sampling_argmax{
     .configs = [](const Problem& p) { return row_configs(*p.target, true); },
     .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::sampling_argmax_file

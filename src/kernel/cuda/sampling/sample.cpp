@@ -6,7 +6,7 @@
 #include "kernel/kernel.hpp"
 #include "op/sample_parameters.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::sampling_sample_file {
 namespace {
 
 /// How a sequence's row is spread over threads.
@@ -84,4 +84,4 @@ const Kernel sampling_sample{
     .configs = [](const Problem& p) { return row_configs(*p.target, true); },
     .cost = cost};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::sampling_sample_file

@@ -4,7 +4,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::transform_det_file {
 namespace {
 
 void launch(const LaunchArgs& args) {
@@ -36,4 +36,4 @@ const Kernel transform_det{
                .threads = det::threads}};
     }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::transform_det_file

@@ -5,7 +5,7 @@
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::transform_dft_file {
 namespace {
 
 struct Dft {
@@ -59,4 +59,4 @@ const Kernel transform_dft{.name = "transform.dft",
                                       .threads = dft::threads}};
                            }};
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::transform_dft_file

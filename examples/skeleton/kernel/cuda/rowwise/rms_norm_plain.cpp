@@ -1,12 +1,12 @@
-// Skeleton of a CUDA kernel, host half. Copy to src/kernel/cuda/FAMILY/NAME.cpp, with its device half, and add the row X(VARIABLE) to
-// src/kernel/cuda/kernels.inc: where models of cost cannot tell kernels of an operator apart, earlier rows win. The tests then compile its programs for every
-// architecture, and conformance runs it on a GPU.
+// Skeleton of a CUDA kernel, host half. Copy to src/kernel/cuda/FAMILY/NAME.cpp, with its device half, call its namespace FAMILY_NAME_file, and add the row
+// X(FAMILY_NAME_file, VARIABLE) to src/kernel/cuda/kernels.inc: where models of cost cannot tell kernels of an operator apart, earlier rows win. The tests then
+// compile its programs for every architecture, and conformance runs it on a GPU.
 #include "kernel/cuda/device/rowwise/rms_norm_plain.hpp"
 
 #include "base/checked.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_rms_norm_plain_file {
 namespace {
 
 /// Why the kernel declines a problem, as shown by `cermet ops rms_norm --device cuda --explain`.
@@ -45,4 +45,4 @@ const Kernel rowwise_rms_norm_plain{
     .programs = programs,
 };
 
-}  // namespace cermet::cuda
+}  // namespace cermet::cuda::rowwise_rms_norm_plain_file
