@@ -16,7 +16,7 @@
 #include "op/operator.hpp"
 #include "runtime/explain.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::bench_model_verb {
 namespace {
 
 struct Options {
@@ -225,7 +225,7 @@ Action declare(Parser& parser) {
 
 }  // namespace
 
-Verb bench_model_verb() {
+Verb verb() {
   return {"bench model", "prefill and decode speed of a model, or the speed of an ONNX file",
           "  cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\n  cermet bench model models/demo --steps --json\n"
           "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --plan --device null:sm_90\n  cermet bench model models/demo --trace "
@@ -233,4 +233,4 @@ Verb bench_model_verb() {
           declare};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::bench_model_verb

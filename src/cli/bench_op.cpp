@@ -5,7 +5,7 @@
 #include "kernel/cpu/limits.hpp"
 #include "op/region_text.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::bench_op_verb {
 namespace {
 
 struct Options {
@@ -53,7 +53,7 @@ void bench(Console& console, Options& options) {
 
 }  // namespace
 
-Verb bench_op_verb() {
+Verb verb() {
   return {"bench op", "measures one operator on random operands",
           "  cermet bench op linear --shape 'x=bf16[1,2048] w=bf16[8192,2048]' --cold --limits\n"
           "  cermet bench op rms_norm --shape 'bf16[512,2048] bf16[2048]' --device cuda --cold --json\n"
@@ -82,4 +82,4 @@ Verb bench_op_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::bench_op_verb

@@ -9,7 +9,7 @@
 #include "io/json_file.hpp"
 #include "op/region_text.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::bench_suite_verb {
 namespace {
 
 struct Options {
@@ -113,7 +113,7 @@ void bench(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb bench_suite_verb() {
+Verb verb() {
   return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
@@ -131,4 +131,4 @@ Verb bench_suite_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::bench_suite_verb

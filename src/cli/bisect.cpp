@@ -5,7 +5,7 @@
 #include "cli/onnx_model.hpp"
 #include "format/element.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::bisect_verb {
 namespace {
 
 struct Options {
@@ -79,7 +79,7 @@ void bisect_model(const Options& options, Console& console) {
 
 }  // namespace
 
-Verb bisect_verb() {
+Verb verb() {
   return {"bisect", "find the rewrite rule or the fused block that changes a result of an ONNX file",
           "  cermet bisect model.onnx --input x=x.npy --tolerance 1e-4\n  cermet bisect model.onnx --device cuda --json", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
@@ -93,4 +93,4 @@ Verb bisect_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::bisect_verb

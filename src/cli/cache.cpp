@@ -117,7 +117,8 @@ void verify(Console& console, bool remove) {
 
 }  // namespace
 
-Verb cache_list_verb() {
+namespace cache_list_verb {
+Verb verb() {
   return {"cache list", "the compiled GPU kernels on disk, most recently used first", "  cermet cache list\n  cermet cache list --limit 10 --json",
           [](Parser& parser) -> Action {
             const auto limit = std::make_shared<std::size_t>(0);
@@ -125,13 +126,17 @@ Verb cache_list_verb() {
             return [limit](Console& console) { list(console, *limit); };
           }};
 }
+}  // namespace cache_list_verb
 
-Verb cache_clear_verb() {
+namespace cache_clear_verb {
+Verb verb() {
   return {"cache clear", "delete them; they are recompiled when needed", "  cermet cache clear",
           [](Parser&) -> Action { return [](Console& console) { clear(console); }; }};
 }
+}  // namespace cache_clear_verb
 
-Verb cache_verify_verb() {
+namespace cache_verify_verb {
+Verb verb() {
   return {"cache verify", "read every one and compare it with its checksums", "  cermet cache verify\n  cermet cache verify --remove",
           [](Parser& parser) -> Action {
             const auto remove = std::make_shared<bool>(false);
@@ -139,5 +144,6 @@ Verb cache_verify_verb() {
             return [remove](Console& console) { verify(console, *remove); };
           }};
 }
+}  // namespace cache_verify_verb
 
 }  // namespace cermet::cli

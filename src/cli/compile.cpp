@@ -2,9 +2,9 @@
 #include "cli/onnx_model.hpp"
 #include "cli/verb.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::compile_verb {
 
-Verb compile_verb() {
+Verb verb() {
   return {"compile", "import an ONNX file for given sizes and write a plan that runs without the file, with its weights and, for a GPU, its kernels",
           "  cermet compile encoder.onnx -o encoder.plan --dim batch=1..8 --dim sequence=1..512\n"
           "  cermet run encoder.plan --input input_ids=ids.npy --output results",
@@ -20,4 +20,4 @@ Verb compile_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::compile_verb

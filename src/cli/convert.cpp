@@ -4,7 +4,7 @@
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::convert_verb {
 namespace {
 
 struct Options {
@@ -37,7 +37,7 @@ void convert_folder(const Options& options, Console& console) {
 
 }  // namespace
 
-Verb convert_verb() {
+Verb verb() {
   return {"convert", "convert a quantized checkpoint to the other descriptor's format, bit for bit",
           "  cermet convert /tmp/demo-int8 --to modelslim --out /tmp/demo-slim\n"
           "  cermet convert /tmp/demo-slim --to compressed-tensors --out /tmp/demo-back",
@@ -55,4 +55,4 @@ Verb convert_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::convert_verb

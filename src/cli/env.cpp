@@ -20,7 +20,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::env_verb {
 namespace {
 
 Json versions() {
@@ -121,9 +121,9 @@ void show(Console& console) {
 
 }  // namespace
 
-Verb env_verb() {
+Verb verb() {
   return {"env", "versions, instruction sets, devices, the GPU compiler and its cache, and every environment variable with its value",
           "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](Parser&) -> Action { return show; }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::env_verb

@@ -4,7 +4,7 @@
 #include "cli/progress.hpp"
 #include "model/generate.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::eval_verb {
 namespace {
 
 struct Options {
@@ -52,9 +52,9 @@ Action declare(Parser& parser) {
 
 }  // namespace
 
-Verb eval_verb() {
+Verb verb() {
   return {"eval", "perplexity of a model on a text file, with its standard error",
           "  cermet eval models/demo --text models/demo/heldout.txt --window 512 --chars 260000", declare};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::eval_verb

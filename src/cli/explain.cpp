@@ -8,7 +8,7 @@
 #include "cli/onnx_model.hpp"
 #include "io/posix_file.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::explain_verb {
 namespace {
 
 constexpr int measured_runs = 5;
@@ -112,7 +112,7 @@ void explain(const Options& options, Console& console) {
 
 }  // namespace
 
-Verb explain_verb() {
+Verb verb() {
   return {"explain", "show what the compiler makes of a model: blocks, kernels, memory, and why values are not inside a block",
           "  cermet explain encoder.onnx -o encoder.html\n  cermet explain encoder.onnx --text --device null:sm_90 --mode pattern --compare none\n"
           "  cermet explain models/demo -o demo.html",
@@ -128,4 +128,4 @@ Verb explain_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::explain_verb

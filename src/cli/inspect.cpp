@@ -9,7 +9,7 @@
 #include "cli/verb.hpp"
 #include "model/checkpoint/checkpoint_report.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::inspect_verb {
 namespace {
 
 struct Options {
@@ -163,7 +163,7 @@ void inspect(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb inspect_verb() {
+Verb verb() {
   return {"inspect", "what a checkpoint or an ONNX file is: architecture, tensors, operators, sizes",
           "  cermet inspect models/demo\n"
           "  cermet inspect models/demo --check --json\n"
@@ -178,4 +178,4 @@ Verb inspect_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::inspect_verb

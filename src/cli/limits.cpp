@@ -5,7 +5,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "runtime/limits_store.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::limits_verb {
 namespace {
 
 struct Options {
@@ -51,7 +51,7 @@ void measure(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb limits_verb() {
+Verb verb() {
   return {"limits", "this machine's bandwidths and peak rates, measured now",
           "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda --store", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
@@ -64,4 +64,4 @@ Verb limits_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::limits_verb

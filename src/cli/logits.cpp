@@ -5,7 +5,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::logits_verb {
 namespace {
 
 struct Options {
@@ -71,8 +71,8 @@ Action declare(Parser& parser) {
 
 }  // namespace
 
-Verb logits_verb() {
+Verb verb() {
   return {"logits", "logits of every position of a token sequence", "  cermet logits models/demo --ids 497,2314,1581 --dtype f32 --json", declare};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::logits_verb

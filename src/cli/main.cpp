@@ -15,7 +15,10 @@
 
 namespace cermet::cli {
 
-#define X(name) Verb name##_verb();
+#define X(name)           \
+  namespace name##_verb { \
+    Verb verb();          \
+  }
 #include "cli/verbs.inc"
 #undef X
 
@@ -28,7 +31,7 @@ constexpr std::string_view exit_codes =
 
 std::vector<Verb> all_verbs() {
   return {
-#define X(name) name##_verb(),
+#define X(name) name##_verb::verb(),
 #include "cli/verbs.inc"
 #undef X
   };

@@ -32,9 +32,9 @@ std::string schema_name(const OpDefinition& op, std::size_t i) {
   return fmt::format("{}.{}", op.inputs.back().name, i + 1 - op.inputs.size());
 }
 
-class Parser {
+class CallParser {
  public:
-  explicit Parser(const OpDefinition& op) : op_(op) {}
+  explicit CallParser(const OpDefinition& op) : op_(op) {}
 
   void word(const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -93,7 +93,7 @@ void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValu
 }  // namespace
 
 Problem parse_problem(const OpDefinition& op, std::string_view text, std::int64_t symbol_maximum) {
-  Parser parser(op);
+  CallParser parser(op);
   for (const std::string& word : words_of(text)) parser.word(word);
   Problem problem = parser.problem();
   check_sizes(problem.inputs, problem.maximum, symbol_maximum);

@@ -17,7 +17,7 @@
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::ops_verb {
 namespace {
 
 struct Options {
@@ -228,7 +228,7 @@ void show(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb ops_verb() {
+Verb verb() {
   return {
       "ops", "the operators; one operator's schema, semantics and kernels; which kernel computes a given call, and why",
       "  cermet ops\n"
@@ -254,4 +254,4 @@ Verb ops_verb() {
       }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::ops_verb

@@ -5,7 +5,7 @@
 #include "cli/verb.hpp"
 #include "quant/check.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::quantize_verb {
 namespace {
 
 void check_folder(const QuantizeCommand& options, Console& console) {
@@ -68,7 +68,7 @@ Action declare(Parser& parser) {
 
 }  // namespace
 
-Verb quantize_verb() {
+Verb verb() {
   return {"quantize", "quantize a checkpoint to int8 or fp8, with a report on quality, size and speed; or check a quantized one",
           "  cermet quantize models/demo --calib models/demo/calibration.jsonl --out /tmp/demo-int8 --heldout models/demo/heldout.txt --heldout-chars 260000\n"
           "  cermet quantize models/demo --calib models/demo/calibration.jsonl --out /tmp/demo-w8 --scheme w8a16\n"
@@ -77,4 +77,4 @@ Verb quantize_verb() {
           declare};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::quantize_verb

@@ -3,7 +3,7 @@
 #include "cli/verb.hpp"
 #include "graph/rewrite/rule.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::rules_verb {
 namespace {
 
 bool is_listed(const Rule& rule, const std::string& wanted) {
@@ -28,7 +28,7 @@ void list_rules(Console& console, const std::string& wanted) {
 
 }  // namespace
 
-Verb rules_verb() {
+Verb verb() {
   return {"rules", "the rewrite rules of graphs: class, rounding class, pattern, what takes its place, side condition",
           "  cermet rules\n"
           "  cermet rules associative\n"
@@ -40,4 +40,4 @@ Verb rules_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::rules_verb

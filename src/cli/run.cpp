@@ -11,7 +11,7 @@
 #include "model/generate.hpp"
 #include "runtime/explain.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::run_verb {
 namespace {
 
 struct Options {
@@ -185,7 +185,7 @@ Action declare(Parser& parser) {
 
 }  // namespace
 
-Verb run_verb() {
+Verb verb() {
   return {"run", "continue a prompt with a model, or run an ONNX file",
           "  cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
           "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
@@ -195,4 +195,4 @@ Verb run_verb() {
           declare};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::run_verb

@@ -5,7 +5,7 @@
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::synth_verb {
 namespace {
 
 struct Options {
@@ -41,7 +41,7 @@ void synthesize(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb synth_verb() {
+Verb verb() {
   return {"synth", "a random checkpoint of any supported configuration, streamed to disk",
           "  cermet synth --config models/demo/config.json --out /tmp/random --seed 7\n"
           "  cermet bench model /tmp/random",
@@ -58,4 +58,4 @@ Verb synth_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::synth_verb

@@ -3,7 +3,7 @@
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::tokenize_verb {
 namespace {
 
 struct Options {
@@ -27,7 +27,7 @@ void decode(Console& console, const Tokenizer& tokenizer, const Options& options
 
 }  // namespace
 
-Verb tokenize_verb() {
+Verb verb() {
   return {"tokenize", "text on standard input to ids, or ids to text",
           "  cermet tokenize models/demo < README.md\n"
           "  echo '12, 34, 56' | cermet tokenize models/demo --decode",
@@ -44,4 +44,4 @@ Verb tokenize_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::tokenize_verb

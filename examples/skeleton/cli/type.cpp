@@ -1,10 +1,10 @@
-// Skeleton of a verb: cermet type TYPE... Copy to src/cli/NAME.cpp and add the row X(NAME) to src/cli/verbs.inc: it then parses, has --help and --json,
-// and turns an Error into one line and exit code 2.
+// Skeleton of a verb: cermet type TYPE... Copy to src/cli/NAME.cpp, call its namespace NAME_verb and add the row X(NAME) to src/cli/verbs.inc: it then parses,
+// has --help and --json, and turns an Error into one line and exit code 2.
 #include "base/error.hpp"
 #include "cli/verb.hpp"
 #include "op/type_text.hpp"
 
-namespace cermet::cli {
+namespace cermet::cli::type_verb {
 namespace {
 
 struct Options {
@@ -28,7 +28,7 @@ void describe(Console& console, const Options& options) {
 
 }  // namespace
 
-Verb type_verb() {
+Verb verb() {
   return {"type", "elements and bytes of tensor types", "  cermet type 'bf16[2048, 8192]' 'f32[]'", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("types", options->types, "types such as 'bf16[2048, 8192]'").required();
@@ -36,4 +36,4 @@ Verb type_verb() {
           }};
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet::cli::type_verb
