@@ -140,6 +140,7 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
     s.depth = depth;
     made.push_back(add(std::move(s)));
   }
+  if (made.size() == 1) note_repeated(kind, inputs, attributes, made[0]);
   return made;
 }
 

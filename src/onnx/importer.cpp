@@ -114,7 +114,7 @@ std::vector<Operand> Importer::apply(OpKind kind, const std::vector<Operand>& in
   }
   spend();
   std::optional<std::vector<Operand>> made = fold(kind, inputs, attributes);
-  if (!made) made = emit(kind, inputs, attributes, scope);
+  if (!made) made = emit(kind, with_one_element(kind, inputs, attributes), attributes, scope);
   state_.applied.push_back({kind, inputs, attributes, *made});
   replayed_ = state_.applied.size();
   return *made;

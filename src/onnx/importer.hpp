@@ -24,6 +24,7 @@ struct Slot {
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
   int depth = 0;                                                   ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
+  Operand repeated = {};  ///< the one element of a constant that is the same everywhere
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -152,6 +153,9 @@ class Importer {
   ValueId value(Operand x);
   std::vector<Operand> emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
   std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
+  Operand repeated(Operand x);
+  void note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, Operand result);
+  std::vector<Operand> with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
   Part end_part(std::vector<std::int32_t> reads);
   std::vector<bool> live_slots() const;
 

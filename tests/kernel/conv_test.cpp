@@ -118,6 +118,21 @@ TEST(Conv, TransposeBeforeIt) {
       }
 }
 
+TEST(Conv, TransposeBeforeWindowsOfThreeByThree) {
+  for (const bool pools : {false, true}) {
+    RegionBuilder b(Rounding::strict);
+    const Value image = b.add(OpKind::transpose, {b.operand({DType::f32, {2, 32, 14, 17}})}, {{"permutation", Ints{0, 2, 3, 1}}});
+    const Value conv =
+        b.add(OpKind::conv, {image, b.operand({DType::f32, {45, 32, 3, 3}}), b.operand({DType::f32, {45}})}, {{"layout", "nhwc"}, {"pads", Ints{1, 1, 1, 1}}});
+    const Value relu = b.add(OpKind::relu, {conv});
+    b.result(pools ? b.add(OpKind::max_pool, {relu}, {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"layout", "nhwc"}}) : relu);
+    b.anchor(conv);
+    Region region = b.build();
+    region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+    expect_region_conforms(region, {normal(), normal(0.2), normal()}, pools ? 1 : 2, 80);
+  }
+}
+
 TEST(Conv, PoolAfterIt) {
   for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{16, 20}, {17, 13}, {14, 15}})
     for (const OpKind function : {OpKind::relu, OpKind::silu}) {

@@ -225,6 +225,31 @@ TEST(Import, RefusesGiantSizesBeforeMemoryIsTaken) {
             std::string::npos);
 }
 
+TEST(Import, KeepsOneElementOfConstantsThatRepeatIt) {
+  constexpr std::int64_t size = 300;  // squared, more than what is evaluated while importing
+  ::onnx::GraphProto graph;
+  input(graph, "x", P::FLOAT, {size, size});
+  input(graph, "row", P::FLOAT, {1, size});
+  *graph.add_initializer() = ints("s", {size, size});
+  *graph.add_initializer() = tensor<float>("three", {1}, {3});
+  node(graph, "ConstantOfShape", {"s"}, {"halves"}, {attribute("value", tensor<float>("", {1}, {0.5f}))});
+  node(graph, "Mul", {"halves", "three"}, {"c"});
+  node(graph, "Add", {"x", "c"}, {"y"});
+  node(graph, "Add", {"row", "c"}, {"z"});  // the constant gives the result its dimensions
+  output(graph, "y");
+  Runner one(model_of(graph));
+  output(graph, "z");
+  Runner both(model_of(graph));
+  std::vector<OwnedTensor> operands;
+  operands.push_back(floats({size, size}, std::vector<float>(size * size, 1)));
+  operands.push_back(floats({1, size}, std::vector<float>(size, 2)));
+  one.run(operands);
+  both.run(operands);
+  EXPECT_EQ(elements<float>(one.output(0)), std::vector<float>(size * size, 2.5f));
+  EXPECT_EQ(elements<float>(both.output(1)), std::vector<float>(size * size, 3.5f));
+  EXPECT_LT(one.compiled().weight_bytes(), 1024);
+}
+
 TEST(Import, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {1});

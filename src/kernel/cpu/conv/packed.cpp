@@ -72,6 +72,9 @@ struct Block {
   std::int64_t place, rows;
 };
 
+/// Whether channels are moved to the back before anything else: each region would gather few at a time from far apart. Otherwise as windows are copied.
+bool transposes_first(const ConvPrologue& prologue, const ConvGeometry& g, std::int64_t channels) { return prologue.transposes && channels * g.group >= 16; }
+
 /// All of one launch.
 struct Launch {
   const Windows& windows;
@@ -137,13 +140,17 @@ struct Launch {
 
 void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::optional<ConvPrologueRun> prologue = plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
-  const TensorView x = prologue                   ? prologue->x()
-                       : plan.prologue.transposes ? plan.prologue.transposed(args)
-                                                  : plan.operands(args, 0),
-                   weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  const TensorView weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   const ConvGeometry& g = plan.geometry;
   const Workspace parts(g, weight.type(), plan.prepacked);
+  const auto read = [&] {
+    if (prologue) return prologue->x();
+    if (!plan.prologue.transposes) return plan.operands(args, 0);
+    if (!transposes_first(plan.prologue, g, weight.shape[1])) return plan.prologue.transposed(args);
+    return plan.prologue.transposed(args, args.workspace + parts.total(args.pool->size()));
+  };
+  const TensorView x = read();
   auto* const runs = reinterpret_cast<TapRun*>(args.workspace);
   std::byte* const packed = args.workspace + parts.runs;
   std::byte* const copies = packed + parts.weight;
@@ -195,8 +202,11 @@ const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
   return region.operand_of(1) == operand && region.problem().input(1).rank() > 3 ? &conv_panels : nullptr;
 }
 
-std::int64_t workspace(const Problem& p, int threads) {
-  return Workspace(conv_geometry(p), p.input(1), p.is_constant(1) && p.input(1).rank() > 3).total(threads);
+std::int64_t workspace(const Region& region, int threads) {
+  const Plan plan(region);
+  const TensorType& weight = region.problem().input(1);
+  const bool first = transposes_first(plan.prologue, plan.geometry, weight.dims[1].constant());
+  return Workspace(plan.geometry, weight, plan.prepacked).total(threads) + (first ? plan.prologue.transposed_bytes(region) : 0);
 }
 
 double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }

@@ -29,7 +29,7 @@ Decline declines_pool(const Region& region) {
   if (!region.nodes.back().inputs[0].is_inside() || region.results.size() != 1 || region.results[0].node + 1 != std::ssize(region.nodes))
     return "max_pool after conv: its operand is read elsewhere, too";
   const Region rest = without_pool(region);
-  if (Decline reason = ConvStore::declines(rest)) return reason;
+  if (Decline reason = ConvStore::declines_after(rest)) return reason;
   const ConvStore store(rest);
   if (!store.sum || store.sum->residual) return "max_pool after conv: more than a bias, bounds or a function comes between";
   return std::nullopt;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/checked.hpp"
 #include "kernel/cpu/before_anchor.hpp"
+#include "kernel/cpu/movement/copy.hpp"
 #include "kernel/step_builder.hpp"
 #include "op/conv.hpp"
 
@@ -107,6 +109,16 @@ TensorView ConvPrologue::transposed(const LaunchArgs& args) const {
   for (int axis = 1; axis < last; ++axis) view.shape[axis] = view.shape[axis + 1], view.strides[axis] = view.strides[axis + 1];
   view.shape[last] = channels, view.strides[last] = step;
   return view;
+}
+
+TensorView ConvPrologue::transposed(const LaunchArgs& args, std::byte* memory) const {
+  const TensorView from = transposed(args), to(memory, from.dtype, from.shape);
+  strided_copy(from.shape, from.data, from.strides, to.data, to.strides, size_of(from.dtype), *args.pool);
+  return to;
+}
+
+std::int64_t ConvPrologue::transposed_bytes(const Region& region) const {
+  return transposes ? round_up(region.problem().input(0).bytes().value(region.problem().maximum), 64) : 0;
 }
 
 ConvPrologueRun::ConvPrologueRun(const ConvPrologue& prologue, const LaunchArgs& args) : prologue_(prologue) {

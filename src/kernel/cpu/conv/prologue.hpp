@@ -29,6 +29,10 @@ struct ConvPrologue {
   static Decline declines(const Region& region);
   /// The operand with the channels in front as x: its last dimension is not contiguous.
   TensorView transposed(const LaunchArgs& args) const;
+  /// The same in `memory`, dense, for kernels that read vectors of channels.
+  TensorView transposed(const LaunchArgs& args, std::byte* memory) const;
+  /// Bytes that it takes there at the symbols' maximum; 0 where nothing is transposed.
+  std::int64_t transposed_bytes(const Region& region) const;
 };
 
 /// The same with the operands of a launch.

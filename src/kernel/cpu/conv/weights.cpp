@@ -1,7 +1,7 @@
 #include "kernel/cpu/conv/weights.hpp"
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/checked.hpp"
 #include "format/element.hpp"
@@ -20,6 +20,9 @@ class Weight {
  public:
   /// `swapped`: stored by input channel, then output channel.
   explicit Weight(const TensorView& view, bool swapped = false) : view_(view), at_(conv_tensor(view, false)) {
+    for (std::int64_t d = 0; d < at_.dims[2]; ++d)
+      for (std::int64_t h = 0; h < at_.dims[3]; ++h)
+        for (std::int64_t w = 0; w < at_.dims[4]; ++w) taps_.push_back(d * at_.strides[2] + h * at_.strides[3] + w * at_.strides[4]);
     if (!swapped) return;
     std::swap(at_.dims[0], at_.dims[1]);
     std::swap(at_.strides[0], at_.strides[1]);
@@ -27,17 +30,20 @@ class Weight {
   std::int64_t outputs() const { return at_.dims[0]; }
   std::int64_t inputs() const { return at_.dims[1]; }
   std::int64_t taps() const { return at_.positions(); }
-  float operator()(std::int64_t m, std::int64_t c, std::int64_t tap) const {
-    const std::int64_t plane = at_.dims[3] * at_.dims[4];
-    const std::int64_t offset = m * at_.strides[0] + c * at_.strides[1] + tap / plane * at_.strides[2] + tap / at_.dims[4] % at_.dims[3] * at_.strides[3] +
-                                tap % at_.dims[4] * at_.strides[4];
-    if (view_.dtype == DType::f32) return view_.as<const float>()[offset];
-    return static_cast<float>(format::load_element(view_.data, view_.dtype, offset));
+  /// All taps of a pair of channels, `step` apart.
+  void load(std::int64_t m, std::int64_t c, float* to, std::int64_t step) const {
+    const std::int64_t first = m * at_.strides[0] + c * at_.strides[1];
+    for (const std::int64_t offset : taps_) {
+      *to = view_.dtype == DType::f32 ? view_.as<const float>()[first + offset]
+                                      : static_cast<float>(format::load_element(view_.data, view_.dtype, first + offset));
+      to += step;
+    }
   }
 
  private:
   const TensorView& view_;
   ConvTensor at_;
+  std::vector<std::int64_t> taps_;  ///< elements from the first
 };
 
 /// `outputs`: the axis of output channels.
@@ -52,16 +58,14 @@ std::int64_t panels_size(const TensorType& weight) {
 template <bool swapped>
 void pack_panels(const TensorView& view, std::byte* destination, ThreadPool& pool) {
   const Weight weight(view, swapped);
-  const std::int64_t panel_floats = weight.taps() * weight.inputs() * panel_columns;
+  const std::int64_t matrix = weight.inputs() * panel_columns, panel_floats = weight.taps() * matrix;
   pool.parallel_for(panel_count(weight.outputs()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
-      float* to = reinterpret_cast<float*>(destination) + panel * panel_floats;
-      for (std::int64_t tap = 0; tap < weight.taps(); ++tap)
-        for (std::int64_t c = 0; c < weight.inputs(); ++c)
-          for (std::int64_t column = 0; column < panel_columns; ++column) {
-            const std::int64_t m = panel * panel_columns + column;
-            *to++ = m < weight.outputs() ? weight(m, c, tap) : 0;
-          }
+      float* const to = reinterpret_cast<float*>(destination) + panel * panel_floats;
+      const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, weight.outputs() - first);
+      if (width < panel_columns) std::fill_n(to, panel_floats, 0.0f);
+      for (std::int64_t c = 0; c < weight.inputs(); ++c)
+        for (std::int64_t column = 0; column < width; ++column) weight.load(first + column, c, to + c * panel_columns + column, matrix);
     }
   });
 }
@@ -69,36 +73,46 @@ void pack_panels(const TensorView& view, std::byte* destination, ThreadPool& poo
 void pack_channels(const TensorView& view, std::byte* destination, ThreadPool&) {
   const Weight weight(view);
   const std::int64_t width = round_up(weight.outputs(), panel_columns);
-  auto* to = reinterpret_cast<float*>(destination);
-  for (std::int64_t tap = 0; tap < weight.taps(); ++tap)
-    for (std::int64_t m = 0; m < width; ++m) *to++ = m < weight.outputs() ? weight(m, 0, tap) : 0;
+  auto* const to = reinterpret_cast<float*>(destination);
+  std::fill_n(to, weight.taps() * width, 0.0f);
+  for (std::int64_t m = 0; m < weight.outputs(); ++m) weight.load(m, 0, to + m, width);
 }
 
 std::int64_t winograd_size_of(const TensorType& weight) {
   return panel_count(weight.dims[0].constant()) * panel_columns * weight.dims[1].constant() * winograd_points * float_bytes;
 }
 
-/// g = transform * kernel * transposed transform, for the points 0, 1, -1, 2, -2 and infinity.
-std::array<double, winograd_points> transform_kernel(const Weight& weight, std::int64_t m, std::int64_t c) {
+/// Taps of 3 x 3 windows, [3][3][32], to points, [6][6]: transform * taps * transposed transform, for the points 0, 1, -1, 2, -2 and infinity.
+void transform_kernels(const float* taps, float* to, std::int64_t point_step) {
   constexpr double transform[winograd_size][winograd_taps] = {
       {1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6}, {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6}, {0, 0, 1}};
-  std::array<double, winograd_points> points{};
-  for (std::size_t p = 0; p < points.size(); ++p)
-    for (std::size_t tap = 0; tap < winograd_taps * winograd_taps; ++tap)
-      points[p] += transform[p / winograd_size][tap / winograd_taps] * transform[p % winograd_size][tap % winograd_taps] *
-                   static_cast<double>(weight(m, c, static_cast<std::int64_t>(tap)));
-  return points;
+  double half[winograd_taps][panel_columns];
+  for (const double(&row)[winograd_taps] : transform) {
+    for (int tap = 0; tap < winograd_taps; ++tap)
+      for (std::int64_t i = 0; i < panel_columns; ++i) {
+        const auto at = [&](int line) { return static_cast<double>(taps[(line * winograd_taps + tap) * panel_columns + i]); };
+        half[tap][i] = row[0] * at(0) + row[1] * at(1) + row[2] * at(2);
+      }
+    for (const double(&column)[winograd_taps] : transform) {
+      for (std::int64_t i = 0; i < panel_columns; ++i) to[i] = static_cast<float>(column[0] * half[0][i] + column[1] * half[1][i] + column[2] * half[2][i]);
+      to += point_step;
+    }
+  }
 }
 
 void pack_winograd(const TensorView& view, std::byte* destination, ThreadPool& pool) {
   const Weight weight(view);
   const std::int64_t matrix = weight.inputs() * panel_columns;
   pool.parallel_for(panel_count(weight.outputs()), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin * matrix; i < end * matrix; ++i) {
-      const std::int64_t panel = i / matrix, c = i % matrix / panel_columns, m = panel * panel_columns + i % panel_columns;
-      float* const to = reinterpret_cast<float*>(destination) + panel * winograd_points * matrix + i % matrix;
-      const std::array<double, winograd_points> points = m < weight.outputs() ? transform_kernel(weight, m, c) : std::array<double, winograd_points>{};
-      for (std::size_t p = 0; p < points.size(); ++p) to[static_cast<std::int64_t>(p) * matrix] = static_cast<float>(points[p]);
+    float taps[winograd_taps * winograd_taps * panel_columns];
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      float* const to = reinterpret_cast<float*>(destination) + panel * winograd_points * matrix;
+      const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, weight.outputs() - first);
+      std::ranges::fill(taps, 0.0f);
+      for (std::int64_t c = 0; c < weight.inputs(); ++c) {
+        for (std::int64_t column = 0; column < width; ++column) weight.load(first + column, c, taps + column, panel_columns);
+        transform_kernels(taps, to + c * panel_columns, matrix);
+      }
     }
   });
 }

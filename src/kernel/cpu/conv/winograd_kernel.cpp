@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/conv/pooled_store.hpp"
+#include "kernel/cpu/conv/prologue.hpp"
 #include "kernel/cpu/conv/weights.hpp"
 #include "kernel/cpu/conv/winograd.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
@@ -25,11 +26,16 @@ constexpr std::int64_t least_tiles = 12, least_channels = 32;
 struct Plan {
   ConvGeometry geometry;
   AnchorOperands operands;
+  ConvPrologue prologue;
   bool pools;
   ConvStore store;
 
   explicit Plan(const Region& region)
-      : geometry(conv_geometry(region.problem())), operands(region), pools(ends_with_pool(region)), store(pools ? without_pool(region) : region) {}
+      : geometry(conv_geometry(region.problem())),
+        operands(region),
+        prologue(region),
+        pools(ends_with_pool(region)),
+        store(pools ? without_pool(region) : region) {}
 };
 
 /// Tiles of results over all samples.
@@ -185,19 +191,22 @@ void run_together(const Launch& launch, const LaunchArgs& args, std::int64_t pan
 }
 
 void conv_winograd(const LaunchArgs& args, const Plan& plan) {
-  const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
+  const TensorView weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
-  const ConvTensor in = conv_tensor(x, true);
+  const TensorView image = plan.prologue.transposes ? plan.prologue.transposed(args) : plan.operands(args, 0);
+  const ConvTensor read = conv_tensor(image, true);
   ConvTensor out = conv_tensor(y, true);
   if (plan.pools)
-    for (const std::size_t axis : {1, 2}) out.dims[axis + 2] = in.dims[axis + 2] + plan.geometry.before[axis] + plan.geometry.after[axis] - (winograd_taps - 1);
+    for (const std::size_t axis : {1, 2})
+      out.dims[axis + 2] = read.dims[axis + 2] + plan.geometry.before[axis] + plan.geometry.after[axis] - (winograd_taps - 1);
   const Tiles tiles(out);
   const std::int64_t panels = panel_count(weight.shape[0]);
   const Cut cut(tiles.count(), weight.shape[1], panels, args.pool->size());
   const ConvStoreRun store(plan.store, args);
+  const TensorView x = plan.prologue.transposes ? plan.prologue.transposed(args, args.workspace + cut.total(args.pool->size())) : image;
   const Launch launch{.g = plan.geometry,
                       .x = x.as<const float>(),
-                      .in = in,
+                      .in = conv_tensor(x, true),
                       .out = out,
                       .tiles = tiles,
                       .cut = cut,
@@ -224,12 +233,15 @@ Decline declines(const Region& region) {
   if (p.size(1, 1) < least_channels || p.size(1, 0) < least_channels) return fmt::format("less than {} channels", least_channels);
   const TensorView y(nullptr, DType::f32, bind(p.outputs[0].dims, p.maximum));
   if (Tiles(conv_tensor(y, true)).count() < least_tiles) return fmt::format("less than {} tiles of 4 x 4 results", least_tiles);
-  return ends_with_pool(region) ? declines_pool(region) : ConvStore::declines(region);
+  if (Decline reason = ConvPrologue::declines(region)) return reason;
+  return ends_with_pool(region) ? declines_pool(region) : ConvStore::declines_after(region);
 }
 
-std::int64_t workspace(const Problem& p, int threads) {
+std::int64_t workspace(const Region& region, int threads) {
+  const Problem& p = region.problem();
   const TensorView y(nullptr, DType::f32, bind(p.outputs[0].dims, p.maximum));
-  return Cut(Tiles(conv_tensor(y, true)).count(), p.size(1, 1), panel_count(p.size(1, 0)), threads).total(threads);
+  return ConvPrologue(region).transposed_bytes(region) +
+         Cut(Tiles(conv_tensor(y, true)).count(), p.size(1, 1), panel_count(p.size(1, 0)), threads).total(threads);
 }
 
 /// A quarter of the products, and transforms that take about as long again where channels are few.
