@@ -35,10 +35,16 @@ ConvGeometry geometry_of(const Attributes& attributes, const ConvGeometry::Axes&
   return g;
 }
 
-/// An attribute with a number for each entry: none at all, or `count` of at least `least`, and small enough that offsets do not overflow.
-void check_list(const Problem& p, std::string_view name, std::size_t count, std::int64_t least) {
+/// An attribute with a number for each entry: none at all, or `count`.
+const Ints& check_count(const Problem& p, std::string_view name, std::size_t count) {
   const Ints& list = p.attributes.integers(name);
   if (!list.empty() && list.size() != count) bad_attribute(p, name, fmt::format("{} entries, or none", count));
+  return list;
+}
+
+/// The same with entries of at least `least`, and small enough that offsets do not overflow.
+void check_list(const Problem& p, std::string_view name, std::size_t count, std::int64_t least) {
+  const Ints& list = check_count(p, name, count);
   constexpr std::int64_t most = std::int64_t{1} << 24;
   if (std::ranges::any_of(list, [&](std::int64_t entry) { return entry < least || entry > most; }))
     bad_attribute(p, name, fmt::format("entries from {} to {}", least, most));
@@ -77,6 +83,7 @@ ConvGeometry check_convolution(const Problem& p, int weight_inputs) {
   check_list(p, "strides", axes, 1);
   check_list(p, "dilations", axes, 1);
   check_list(p, "pads", 2 * axes, 0);
+  if (p.attributes.find("output_padding")) check_count(p, "output_padding", axes);
   const ConvGeometry g = conv_geometry(p.attributes, weight);
   if (g.group < 1 || weight[0] % g.group != 0) bad_attribute(p, "group", fmt::format("a positive divisor of the weight's dimension 0, {}", weight[0]));
   expect_dim(p, 0, g.channels_last ? -1 : 1, weight[weight_inputs] * (weight_inputs == 1 ? g.group : 1),

@@ -8,8 +8,6 @@ namespace {
 std::vector<TensorType> infer(const Problem& p) {
   const ConvGeometry g = check_convolution(p, 0);
   const std::int64_t channels = p.size(1, 1) * g.group;
-  const Ints& extra = p.attributes.integers("output_padding");
-  if (!extra.empty() && extra.size() != static_cast<std::size_t>(g.axes)) bad_attribute(p, "output_padding", fmt::format("{} entries, or none", g.axes));
   std::array<Dim, 3> spatial;
   for (std::size_t axis = 3 - static_cast<std::size_t>(g.axes); axis < 3; ++axis) {
     if (g.output_padding[axis] < 0 || g.output_padding[axis] >= std::max(g.stride[axis], g.dilation[axis]))

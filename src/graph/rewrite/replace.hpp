@@ -38,6 +38,8 @@ bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 /// A reshape of a product's rows: the product of its reshaped operand.
 bool part_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// A quantization and its inverse behind a reshape or a transpose: before it.
+bool quantize_before_movement(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 /// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention.hpp says. A rule of class fast takes rounded scores, too.
 bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);

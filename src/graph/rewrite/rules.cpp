@@ -171,6 +171,12 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::reshape,
                    .stage = 1,
                    .apply = part_rows_before_linear});
+  rules.push_back({.name = "quantize-before-movement",
+                   .summary = "dequantize(quantize(reshape(x), s), s) -> reshape(dequantize(quantize(x, s), s)), and so for transpose, with one scale for all",
+                   .rounding = exact,
+                   .anchor = OpKind::dequantize,
+                   .stage = 1,
+                   .apply = quantize_before_movement});
   rules.push_back(
       {.name = "attention",
        .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",

@@ -101,8 +101,12 @@ extern const Kernel pointwise_quantize = with_regions({
     .name = "pointwise.quantize",
     .op = OpKind::quantize,
     .summary = "tiles of all rows spread over threads",
-    .bind = [](const Problem& p) -> Launcher {
-      if (is_plain_quantize(p)) return bind_plain_quantize(p);
+    .bind = [](const Region& region) -> Launcher {
+      const Problem& p = region.problem();
+      if (is_plain_quantize(p)) {
+        const Launcher tiled = by_tile_program(region);
+        return tiled ? tiled : bind_plain_quantize(p);
+      }
       return [divide = p.attributes.text("mode") == "div"](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(quantize)(args, divide); };
     },
 });
@@ -111,8 +115,12 @@ extern const Kernel pointwise_dequantize = with_regions({
     .name = "pointwise.dequantize",
     .op = OpKind::dequantize,
     .summary = "tiles of all rows spread over threads",
-    .bind = [](const Problem& p) -> Launcher {
-      if (is_plain_dequantize(p)) return bind_plain_dequantize(p);
+    .bind = [](const Region& region) -> Launcher {
+      const Problem& p = region.problem();
+      if (is_plain_dequantize(p)) {
+        const Launcher tiled = by_tile_program(region);
+        return tiled ? tiled : bind_plain_dequantize(p);
+      }
       const Dequantize parameters{granularity_of(p.attributes.text("granularity")), p.attributes.integer("group_size"), p.attributes.text("mode") == "mul"};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dequantize)(args, parameters); };
     },

@@ -62,15 +62,18 @@ Decline declines(const Region& region) {
   return BoundTileProgram::declines(made.program);
 }
 
+Launcher tile_launcher(const Region& region) {
+  return [program = BoundTileProgram(pointwise_program(region).program)](const LaunchArgs& args) { launch(program, args); };
+}
+
 }  // namespace
+
+Launcher by_tile_program(const Region& region) { return declines(region) ? Launcher() : tile_launcher(region); }
 
 Kernel with_regions(Kernel kernel) {
   kernel.fuses = true;
   kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher {
-    if (region.is_single()) return single(region);
-    return [program = BoundTileProgram(pointwise_program(region).program)](const LaunchArgs& args) { launch(program, args); };
-  };
+  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher { return region.is_single() ? single(region) : tile_launcher(region); };
   return kernel;
 }
 
