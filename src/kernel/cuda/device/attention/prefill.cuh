@@ -8,10 +8,10 @@
 
 namespace cermet::attention {
 
-template <PrefillConfig C>
+template <PrefillConfig C, class Operands = PlainScores>
 struct PrefillTask {
   using Params = PrefillParams;
-  using Warp = PrefillWarp<C>;
+  using Warp = PrefillWarp<C, Operands>;
   using T = typename Warp::T;
   using Q = typename Warp::Q;
   using K = typename Warp::K;
@@ -38,11 +38,17 @@ struct PrefillTask {
   template <class Team>
   static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
     const attention::Params& p = params.a;
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(team.warp());
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, params.tiles - 1 - static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
-    const Sequence s = sequence_of(p, place.sequence, C.block);
-    const int first_row = place.index * rows, used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
+    attend(p, params.scale_log2, Operands(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
+  }
+
+  /// The rows of a sequence and key-value head from `first_row` on.
+  template <class Team>
+  static __device__ __forceinline__ void attend(const attention::Params& p, float scale_log2, const Operands& operands, const Sequence& s, int kv_head,
+                                                int first_row, Team team, char* smem) {
+    const int warp = static_cast<int>(team.warp()), used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
     char *queries = smem, *stages = smem + (Warp::split_queries ? 2 : 1) * Q::bytes;
     team.sync();  // an earlier item may still be reading
     clear_padding<Q, rows>(team, queries);
@@ -71,14 +77,16 @@ struct PrefillTask {
         const int key = first + part;
         if (key >= own.some.last || key + Warp::keys <= own.some.first) continue;
         const char *k = stages + stage * stage_bytes + part * K::row_bytes, *v = stages + stage * stage_bytes + K::bytes + part * V::row_bytes;
+        typename Warp::Terms terms;
+        own.load_terms(operands, kv_head, key, terms);
         typename Warp::Scores scores;
         Warp::multiply_keys(queries + warp * C.warp_rows * Q::row_bytes, k, scores);
-        own.finish_scores(p, params.scale_log2, kv_head, key, scores);
+        own.finish_scores(p, scale_log2, operands, kv_head, key, terms, scores);
         own.update(scores);
         own.multiply_values(scores, v);
       }
     }
-    own.store(p, s, kv_head, team.any(broken));
+    own.store(p, operands, s, kv_head, team.any(broken));
   }
 };
 

@@ -1,4 +1,5 @@
-// What one warp does in attention of many queries: 16 or 32 rows against 32 keys at a time.
+// What one warp does in attention of many queries: 16 or 32 rows against 32 keys at a time. Scores are kept times log2 e, except where operands change them:
+// a bias near the largest float32 would overflow.
 #pragma once
 
 #include "kernel/cuda/device/attention/exact.cuh"
@@ -17,7 +18,7 @@ struct PrefillConfig {
   int warp_rows, keys;                      ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32
 };
 
-template <PrefillConfig C>
+template <PrefillConfig C, class Operands>
 struct PrefillWarp {
   using T = Element<C.kv>;
   using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
@@ -26,16 +27,19 @@ struct PrefillWarp {
   static constexpr int keys = 32, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
   static constexpr bool split_queries = C.q != C.kv;
   using Scores = float[m_tiles][keys / 8][4];
+  using Terms = typename Operands::Pair[m_tiles][2][keys / 8];
 
   int first_row;                               ///< of this warp, in the rows of the sequence
   int all_rows;                                ///< of the sequence
   int position;                                ///< of row 0 of the sequence
   int keys_end;                                ///< keys of the sequence
   Visible some, all;                           ///< keys that some row of the warp sees; that all see
-  float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the maximum times log2 e, the sum of this lane's weights
+  float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the sum of this lane's weights
   float output[m_tiles][2 * v_steps][4];
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static __device__ __forceinline__ float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
+  static __device__ __forceinline__ float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
   __device__ __forceinline__ int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
   __device__ __forceinline__ Visible seen_by(const Params& p, int row) const {
     return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
@@ -62,6 +66,21 @@ struct PrefillWarp {
       for (int n = 0; n < 2 * v_steps; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e) output[m][n][e] = 0.0f;
+    }
+  }
+
+  /// Starts reading what operands do to the scores of 32 keys from `first` on.
+  __device__ __forceinline__ void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
+    if constexpr (Operands::changes) {
+#pragma unroll
+      for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const int row = min_of(row_of(m, h), all_rows - 1);
+#pragma unroll
+          for (int n = 0; n < keys / 8; ++n)
+            terms[m][h][n] = operands.load(kv_head * C.group + row % C.group, row / C.group, first + 8 * n + 2 * (lane() % 4), keys_end);
+        }
     }
   }
 
@@ -105,9 +124,10 @@ struct PrefillWarp {
     }
   }
 
-  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: the first key.
-  __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, int kv_head, int first, Scores& scores) const {
-    constexpr bool plain = C.plain;
+  /// Dot products become scores; -infinity where a row does not see the key. `first`: the first key.
+  __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
+                                                Scores& scores) const {
+    constexpr bool plain = C.plain && !Operands::changes;
     const bool whole = first >= all.first && first + keys <= all.last;
     if (plain) {
 #pragma unroll
@@ -124,14 +144,16 @@ struct PrefillWarp {
       for (int h = 0; h < 2; ++h) {
         const int row = row_of(m, h);
         const Visible seen = seen_by(p, row);
-        const float slope = !plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
+        const float slope = !C.plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
 #pragma unroll
         for (int n = 0; n < keys / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const int key = first + 8 * n + 2 * (lane() % 4) + e;
             float& score = scores[m][n][2 * h + e];
-            if (!plain) score = score_of(p, score, slope, position + row / C.group - key) * log2_e;
+            if (!C.plain) score = score_of(p, score, slope, position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
+            else if (Operands::changes) score *= p.scale;
+            score = operands.change(score, terms[m][h][n], e);
             if (key < seen.first || key >= seen.last) score = -infinity();
           }
       }
@@ -150,14 +172,14 @@ struct PrefillWarp {
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
         const float base = top == -infinity() ? 0.0f : top;
-        shrink[h] = maximum[m][h] == top ? 1.0f : exp2_approximate(maximum[m][h] - base);
+        shrink[h] = maximum[m][h] == top ? 1.0f : exp2_approximate(log2_of(maximum[m][h] - base));
         maximum[m][h] = top;
         float added = 0.0f;
 #pragma unroll
         for (int n = 0; n < keys / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            scores[m][n][2 * h + e] = exp2_approximate(scores[m][n][2 * h + e] - base);
+            scores[m][n][2 * h + e] = exp2_approximate(log2_of(scores[m][n][2 * h + e] - base));
             added += scores[m][n][2 * h + e];
           }
         sum[m][h] = fmaf(sum[m][h], shrink[h], added);
@@ -203,7 +225,7 @@ struct PrefillWarp {
     }
   }
 
-  __device__ __forceinline__ void store(const Params& p, const Sequence& s, int kv_head, bool broken) const {
+  __device__ __forceinline__ void store(const Params& p, const Operands& operands, const Sequence& s, int kv_head, bool broken) const {
     using Out = Element<C.out>;
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m)
@@ -214,7 +236,7 @@ struct PrefillWarp {
         const int row = row_of(m, h), token = s.begin + row / C.group, head = kv_head * C.group + row % C.group;
         if (row >= all_rows) continue;
         const Visible seen = seen_by(p, row);
-        const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, maximum[m][h] * ln_2, broken ? quiet_nan() : total);
+        const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, natural_of(maximum[m][h]), broken ? quiet_nan() : total);
         Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
         const int first = 2 * (lane() % 4);
         float any = 0.0f;
@@ -227,10 +249,11 @@ struct PrefillWarp {
           else to[8 * d + first] = pair[0], to[8 * d + first + 1] = pair[1];
         }
         if (p.lse && lane() % 4 == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
-        if (any == 0.0f || finish.factor != finish.factor) continue;
-        const ExactRow exact{s.index, token, head, kv_head, position + row / C.group, s.key_begin, s.keys, maximum[m][h] * ln_2, finish.factor};
+        if (any == 0.0f || finish.factor - finish.factor != 0.0f) continue;  // nothing is wrong, or everything is NaN
+        const ExactRow exact{s.index, token, head, kv_head, position + row / C.group, s.key_begin, s.keys, natural_of(maximum[m][h]), finish.factor};
 #pragma unroll 1
-        for (int i = 0; i < C.value_size / 4; ++i) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2);
+        for (int i = 0; i < C.value_size / 4; ++i)
+          repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2, operands);
       }
   }
 };
