@@ -7,14 +7,15 @@
 namespace cermet::cuda {
 namespace {
 
-/// Rows of a warp, and keys of a tile in shared memory.
+/// Warps of a block with rows of each; tiles of keys in shared memory.
 struct Tile {
-  int warp_rows, keys;
-  std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
+  int warps, warp_rows, keys, stages;
+  std::int64_t rows() const { return std::int64_t{warps} * warp_rows; }
 };
 
 std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
-  return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile.warp_rows, tile.keys, 1);
+  return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), static_cast<int>(tile.rows()), tile.keys, tile.stages,
+                                         1);
 }
 
 /// Blocks on an SM whose registers are capped; 1 where the cap would spill.
@@ -22,18 +23,24 @@ int min_blocks(const Problem& p, const Tile& tile) {
   const BatchedProblem a(p);
   const bool narrow_bias = !p.has(BatchedAttention::bias) || p.input(BatchedAttention::bias).dtype != DType::f32;
   const bool fits = tile.warp_rows == 16 && a.head_size == 64 && a.value_size == 64 && a.plain && narrow_bias && !p.has(BatchedAttention::mask);
-  return fits && p.target->compute_capability >= 90 && 4 * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes ? 4 : 1;
+  const int blocks = 16 / tile.warps;  // of 128 registers
+  return fits && p.target->compute_capability >= 90 && blocks * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes + 1024 ? blocks : 1;
 }
 
 /// Tiles that registers and shared memory hold.
 std::vector<Tile> tiles(const Problem& p) {
   const BatchedProblem a(p);
+  const bool plain = !p.has(BatchedAttention::bias) && !p.has(BatchedAttention::mask);
+  const std::int64_t row_groups = div_up(a.queries * a.group(), 16);
+  const int even = static_cast<int>(std::max<std::int64_t>(4, div_up(row_groups, div_up(row_groups, 8))));  // warps of tiles of up to 128 rows
   std::vector<Tile> list;
-  for (const int rows : {16, 32})
-    for (const int keys : {64, 32})
-      if ((rows == 16 || (std::max(a.head_size, a.value_size) <= 64 && !p.has(BatchedAttention::bias) && !p.has(BatchedAttention::mask))) &&
-          shared_bytes(a, {rows, keys}) <= p.target->shared_bytes)
-        list.push_back({rows, keys});
+  const auto add = [&](const Tile& tile) {
+    if (shared_bytes(a, tile) <= p.target->shared_bytes) list.push_back(tile);
+  };
+  for (const int warps : plain&& even > 4 ? std::vector{4, even} : std::vector{4})
+    for (const auto& [keys, stages] : {std::pair(32, 4), std::pair(64, 2), std::pair(32, 2)}) add({warps, 16, keys, stages});
+  if (plain && std::max(a.head_size, a.value_size) <= 64)
+    for (const auto& [keys, stages] : {std::pair(64, 2), std::pair(32, 4)}) add({4, 32, keys, stages});
   return list;
 }
 
@@ -49,18 +56,22 @@ Decline declines(const Problem& p) {
   return attention_batched_general.declines(p);
 }
 
-/// Tiles of 128 rows read keys half as often, where every SM has one of them.
+/// Tiles of up to 128 rows read keys half as often, where every SM has one of them.
 Tile tile_of(const Problem& p, const Config& config) {
-  if (!config.empty()) return {static_cast<int>(config.at("warp_rows")), static_cast<int>(config.at("keys"))};
+  if (!config.empty()) {
+    const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
+    return {field("warps"), field("warp_rows"), field("keys"), field("stages")};
+  }
   const std::vector<Tile> list = tiles(p);
   const BatchedProblem a(p);
-  if (list.back().warp_rows == 16 || a.sequences * a.kv_heads * div_up(a.queries * a.group(), 128) < p.target->multiprocessors) return list.front();
-  return *std::ranges::find(list, 32, &Tile::warp_rows);
+  const auto wide = std::ranges::find_if(list, [](const Tile& tile) { return tile.warps > 4; });
+  const bool fills = wide != list.end() && a.sequences * a.kv_heads * div_up(a.queries * a.group(), wide->rows()) >= p.target->multiprocessors;
+  return fills ? *wide : list.front();
 }
 
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
-  for (const Tile& tile : tiles(p)) list.push_back({{"warp_rows", tile.warp_rows}, {"keys", tile.keys}});
+  for (const Tile& tile : tiles(p)) list.push_back({{"warps", tile.warps}, {"warp_rows", tile.warp_rows}, {"keys", tile.keys}, {"stages", tile.stages}});
   return list;
 }
 
@@ -82,10 +93,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       {.header = "kernel/cuda/device/attention/prefill_batched.cuh",
        .task =
            fmt::format("cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = 0, "
-                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}}}, {}>",
-                       a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), device_name(a.plain), tile.warp_rows,
-                       tile.keys, score_config(p)),
-       .threads = 32 * attention::prefill_warps,
+                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warps = {}, .warp_rows = {}, .keys = {}, .stages = {}}}, {}>",
+                       a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), device_name(a.plain), tile.warps,
+                       tile.warp_rows, tile.keys, tile.stages, score_config(p)),
+       .threads = 32 * tile.warps,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = min_blocks(p, tile)}};
   for (Program& other : as_fallbacks(attention_batched_general.programs(p))) list.push_back(std::move(other));

@@ -16,7 +16,7 @@ struct PrefillTask {
   using Q = typename Warp::Q;
   using K = typename Warp::K;
   using V = typename Warp::V;
-  static constexpr int threads = 32 * prefill_warps, rows = prefill_warps * C.warp_rows, keys = C.keys, stage_bytes = K::bytes + V::bytes;
+  static constexpr int threads = 32 * C.warps, rows = C.warps * C.warp_rows, keys = C.keys, stage_bytes = K::bytes + V::bytes;
   static constexpr bool paged = C.block != 0;
 
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
@@ -32,7 +32,6 @@ struct PrefillTask {
                                                     bool& broken) {
     copy_keys<K, C.head_size, keys, Team, C.block>(p, p.k, s, head, first, seen, stage, broken);
     copy_keys<V, C.value_size, keys, Team, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
-    ptx::cp_async_commit();
   }
 
   template <class Team>
@@ -53,7 +52,7 @@ struct PrefillTask {
     team.sync();  // an earlier item may still be reading
     clear_padding<Q, rows>(team, queries);
     if constexpr (Warp::split_queries) clear_padding<Q, rows>(team, queries + Q::bytes);
-    for (int i = 0; i < prefill_stages; ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
+    for (int i = 0; i < C.stages; ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
     using QueryElement = Element<C.q>;
     copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, Team>(queries, p.q, [&](int r) -> const QueryElement* {
       if (r >= used) return nullptr;
@@ -67,25 +66,34 @@ struct PrefillTask {
     own.begin(p, s, first_row + warp * C.warp_rows);
     bool broken = false;
     int first = seen.first / keys * keys;
-    copy_stage(team, p, s, kv_head, first, seen, stages, broken);
-    for (int stage = 0; first < seen.last; first += keys, stage ^= 1) {
-      ptx::cp_async_wait<0>();
+    typename Warp::Terms terms;  // of the warp's next keys
+    own.load_terms(operands, kv_head, max_of(first, own.some.first / Warp::keys * Warp::keys), terms);
+    constexpr int ahead = C.stages - 1;
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) {
+      if (first + i * keys < seen.last) copy_stage(team, p, s, kv_head, first + i * keys, seen, stages + i * stage_bytes, broken);
+      ptx::cp_async_commit();
+    }
+    for (int stage = 0; first < seen.last; first += keys, stage = stage == ahead ? 0 : stage + 1) {
+      ptx::cp_async_wait<ahead - 1>();
       team.sync();  // the tile is there, and everyone has used the one before
-      if (first + keys < seen.last) copy_stage(team, p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
+      if (first + ahead * keys < seen.last)
+        copy_stage(team, p, s, kv_head, first + ahead * keys, seen, stages + (stage == 0 ? ahead : stage - 1) * stage_bytes, broken);
+      ptx::cp_async_commit();
 #pragma unroll 1
       for (int part = 0; part < keys; part += Warp::keys) {
         const int key = first + part;
         if (key >= own.some.last || key + Warp::keys <= own.some.first) continue;
         const char *k = stages + stage * stage_bytes + part * K::row_bytes, *v = stages + stage * stage_bytes + K::bytes + part * V::row_bytes;
-        typename Warp::Terms terms;
-        own.load_terms(operands, kv_head, key, terms);
         typename Warp::Scores scores;
         Warp::multiply_keys(queries + warp * C.warp_rows * Q::row_bytes, k, scores);
-        own.finish_scores(p, scale_log2, operands, kv_head, key, terms, scores);
-        own.update(scores);
+        const float factor = own.finish_scores(p, scale_log2, operands, kv_head, key, terms, scores);
+        own.load_terms(operands, kv_head, key + Warp::keys, terms);
+        own.update(scores, factor);
         own.multiply_values(scores, v);
       }
     }
+    ptx::cp_async_wait<0>();  // queries of a block that sees no key
     own.store(p, operands, s, kv_head, team.any(broken));
   }
 };

@@ -15,13 +15,14 @@ struct PrefillConfig {
   int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
   DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
   bool plain;                               ///< neither softcap nor alibi
-  int warp_rows, keys;                      ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32
+  int warps, warp_rows;                     ///< warp_rows: 16 or 32
+  int keys, stages;                         ///< of a tile in shared memory, a multiple of 32; tiles there, 2 or more
 };
 
 template <PrefillConfig C, class Operands>
 struct PrefillWarp {
   using T = Element<C.kv>;
-  using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
+  using Q = TileRows<C.head_size, C.warps * C.warp_rows>;
   using K = TileRows<C.head_size, C.keys>;
   using V = TileRows<C.value_size, C.keys>;
   static constexpr int keys = 32, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
@@ -124,20 +125,13 @@ struct PrefillWarp {
     }
   }
 
-  /// Dot products become scores; -infinity where a row does not see the key. `first`: the first key.
-  __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
-                                                Scores& scores) const {
+  /// Dot products become scores; -infinity where a row does not see the key. Returns the factor that they still lack. `first`: the first key.
+  __device__ __forceinline__ float finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
+                                                 Scores& scores) const {
     constexpr bool plain = C.plain && !Operands::changes;
+    const float factor = plain ? scale_log2 : 1.0f;
     const bool whole = first >= all.first && first + keys <= all.last;
-    if (plain) {
-#pragma unroll
-      for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-        for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) scores[m][n][e] *= scale_log2;
-    }
-    if (plain && whole) return;
+    if (plain && whole) return factor;
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
@@ -157,20 +151,22 @@ struct PrefillWarp {
             if (key < seen.first || key >= seen.last) score = -infinity();
           }
       }
+    return factor;
   }
 
-  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
-  __device__ __forceinline__ void update(Scores& scores) {
+  /// Scores, still without `factor`, become weights relative to the new maxima; sums and outputs follow.
+  __device__ __forceinline__ void update(Scores& scores, float factor) {
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m) {
       float shrink[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float top = maximum[m][h];
+        float top = -infinity();
 #pragma unroll
         for (int n = 0; n < keys / 8; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * h], scores[m][n][2 * h + 1]));  // leaves NaN out; its weight brings it back
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+        top = fmaxf(maximum[m][h], top == -infinity() ? top : top * factor);
         const float base = top == -infinity() ? 0.0f : top;
         shrink[h] = maximum[m][h] == top ? 1.0f : exp2_approximate(log2_of(maximum[m][h] - base));
         maximum[m][h] = top;
@@ -179,8 +175,9 @@ struct PrefillWarp {
         for (int n = 0; n < keys / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            scores[m][n][2 * h + e] = exp2_approximate(log2_of(scores[m][n][2 * h + e] - base));
-            added += scores[m][n][2 * h + e];
+            float& weight = scores[m][n][2 * h + e];
+            weight = exp2_approximate(Operands::changes ? (weight - base) * log2_e : fmaf(weight, factor, -base));
+            added += weight;
           }
         sum[m][h] = fmaf(sum[m][h], shrink[h], added);
       }
