@@ -7,40 +7,35 @@
 namespace cermet::cuda {
 namespace {
 
-/// Warps of a block with rows of each; tiles of keys in shared memory.
+/// Rows of a warp; keys of a tile in shared memory, and tiles there.
 struct Tile {
-  int warps, warp_rows, keys, stages;
-  std::int64_t rows() const { return std::int64_t{warps} * warp_rows; }
+  int warp_rows, keys, stages;
+  std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
 };
 
 std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
-  return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), static_cast<int>(tile.rows()), tile.keys, tile.stages,
-                                         1);
+  return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile.warp_rows, tile.keys, tile.stages, 1);
 }
 
 /// Blocks on an SM whose registers are capped; 1 where the cap would spill.
 int min_blocks(const Problem& p, const Tile& tile) {
   const BatchedProblem a(p);
-  const bool narrow_bias = !p.has(BatchedAttention::bias) || p.input(BatchedAttention::bias).dtype != DType::f32;
-  const bool fits = tile.warp_rows == 16 && a.head_size == 64 && a.value_size == 64 && a.plain && narrow_bias && !p.has(BatchedAttention::mask);
-  const int blocks = 16 / tile.warps;  // of 128 registers
-  return fits && p.target->compute_capability >= 90 && blocks * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes + 1024 ? blocks : 1;
+  const bool has_bias = p.has(BatchedAttention::bias), narrow_bias = !has_bias || p.input(BatchedAttention::bias).dtype != DType::f32;
+  const bool fits =
+      tile.warp_rows == 16 && tile.keys == 32 && a.head_size == 64 && a.value_size == 64 && a.plain && narrow_bias && !p.has(BatchedAttention::mask);
+  const int blocks = has_bias ? 3 : 4;
+  return fits && p.target->compute_capability >= 90 && blocks * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes ? blocks : 1;
 }
 
 /// Tiles that registers and shared memory hold.
 std::vector<Tile> tiles(const Problem& p) {
   const BatchedProblem a(p);
   const bool plain = !p.has(BatchedAttention::bias) && !p.has(BatchedAttention::mask);
-  const std::int64_t row_groups = div_up(a.queries * a.group(), 16);
-  const int even = static_cast<int>(std::max<std::int64_t>(4, div_up(row_groups, div_up(row_groups, 8))));  // warps of tiles of up to 128 rows
   std::vector<Tile> list;
-  const auto add = [&](const Tile& tile) {
-    if (shared_bytes(a, tile) <= p.target->shared_bytes) list.push_back(tile);
-  };
-  for (const int warps : plain&& even > 4 ? std::vector{4, even} : std::vector{4})
-    for (const auto& [keys, stages] : {std::pair(32, 4), std::pair(64, 2), std::pair(32, 2)}) add({warps, 16, keys, stages});
-  if (plain && std::max(a.head_size, a.value_size) <= 64)
-    for (const auto& [keys, stages] : {std::pair(64, 2), std::pair(32, 4)}) add({4, 32, keys, stages});
+  for (const Tile& tile : {Tile{16, 32, 4}, Tile{16, 64, 2}, Tile{32, 64, 2}, Tile{16, 32, 2}}) {
+    const bool has_registers = tile.warp_rows == 16 || (plain && std::max(a.head_size, a.value_size) <= 64);
+    if (has_registers && shared_bytes(a, tile) <= p.target->shared_bytes) list.push_back(tile);
+  }
   return list;
 }
 
@@ -56,34 +51,29 @@ Decline declines(const Problem& p) {
   return attention_batched_general.declines(p);
 }
 
-/// Tiles of up to 128 rows read keys half as often, where every SM has one of them.
 Tile tile_of(const Problem& p, const Config& config) {
-  if (!config.empty()) {
-    const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
-    return {field("warps"), field("warp_rows"), field("keys"), field("stages")};
-  }
-  const std::vector<Tile> list = tiles(p);
-  const BatchedProblem a(p);
-  const auto wide = std::ranges::find_if(list, [](const Tile& tile) { return tile.warps > 4; });
-  const bool fills = wide != list.end() && a.sequences * a.kv_heads * div_up(a.queries * a.group(), wide->rows()) >= p.target->multiprocessors;
-  return fills ? *wide : list.front();
+  if (config.empty()) return tiles(p).front();
+  const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
+  return {field("warp_rows"), field("keys"), field("stages")};
 }
 
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
-  for (const Tile& tile : tiles(p)) list.push_back({{"warps", tile.warps}, {"warp_rows", tile.warp_rows}, {"keys", tile.keys}, {"stages", tile.stages}});
+  for (const Tile& tile : tiles(p)) list.push_back({{"warp_rows", tile.warp_rows}, {"keys", tile.keys}, {"stages", tile.stages}});
   return list;
 }
 
-/// Assumed, not measured: 0.5 cycles of an SM for a score, more for wide heads.
+/// On an H200 0.4 cycles of an SM for a score of heads of 64, half as many again where operands change it; wider heads are assumed to take longer in
+/// proportion.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const BatchedProblem a(p);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const std::int64_t rows = tile_of(p, config).rows(), items = a.sequences * a.kv_heads * div_up(a.queries * a.group(), rows);
   const double scores = std::max(1.0, number(items) / p.target->multiprocessors) * number(rows) * number(a.keys);
   const double elements = number(a.sequences) * number(a.heads * a.queries + a.kv_heads * a.keys) * number(a.head_size + a.value_size);
-  const double cycles = 0.5 * std::max(1.0, number(a.head_size + a.value_size) / 128);
-  return 3500 / limits.clock_hz + std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
+  const bool changes = p.has(BatchedAttention::bias) || p.has(BatchedAttention::mask);
+  const double cycles = (changes ? 0.6 : 0.4) * std::max(1.0, number(a.head_size + a.value_size) / 128);
+  return 8000 / limits.clock_hz + std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
 }
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
@@ -93,10 +83,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       {.header = "kernel/cuda/device/attention/prefill_batched.cuh",
        .task =
            fmt::format("cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = 0, "
-                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warps = {}, .warp_rows = {}, .keys = {}, .stages = {}}}, {}>",
-                       a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), device_name(a.plain), tile.warps,
-                       tile.warp_rows, tile.keys, tile.stages, score_config(p)),
-       .threads = 32 * tile.warps,
+                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}}}, {}>",
+                       a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), device_name(a.plain), tile.warp_rows,
+                       tile.keys, tile.stages, score_config(p)),
+       .threads = 32 * attention::prefill_warps,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = min_blocks(p, tile)}};
   for (Program& other : as_fallbacks(attention_batched_general.programs(p))) list.push_back(std::move(other));

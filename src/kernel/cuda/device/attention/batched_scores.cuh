@@ -33,6 +33,30 @@ struct ScoreConfig {
   bool has_bias, has_mask;
 };
 
+/// Unsigned integers of so many bytes.
+template <int Bytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = uint64_t;
+};
+template <int Bytes>
+using Unsigned = typename UnsignedOf<Bytes>::type;
+template <int Bytes>
+using Both = Unsigned<2 * Bytes>;  ///< two of them, in a register each where that is possible: as vectors they would be taken apart at once
+
 template <ScoreConfig C>
 struct BatchedScores {
   static constexpr bool changes = C.has_bias || C.has_mask, skips_zeros = true;
@@ -52,37 +76,49 @@ struct BatchedScores {
     return score;
   }
 
-  /// Elements for two neighbouring keys.
+  /// Elements for two neighbouring keys, the first in the lower half.
   struct Pair {
-    Vector<Bias, 2> bias;
-    Vector<uint8_t, 2> mask;
+    Both<sizeof(Bias)> bias;
+    Both<1> mask;
   };
-  __device__ __forceinline__ Pair load(int head, int token, int key, int keys) const {
-    Pair pair{};
-    if constexpr (C.has_bias) pair.bias = read<Bias>(p.bias, head, token, key, keys);
-    if constexpr (C.has_mask) pair.mask = read<uint8_t>(p.mask, head, token, key, keys);
-    return pair;
+  /// For keys first, first + 8 and so on, each with the next; zeros from `keys` on.
+  template <int Count>
+  __device__ __forceinline__ void load(int head, int token, int first, int keys, Pair (&pairs)[Count]) const {
+    if constexpr (C.has_bias)
+      read<Bias>(
+          p.bias, head, token, first, keys, [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; }, Vector<int, Count>{});
+    if constexpr (C.has_mask)
+      read<uint8_t>(
+          p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; }, Vector<int, Count>{});
   }
   __device__ __forceinline__ float change(float score, const Pair& pair, int which) const {
-    if constexpr (C.has_bias) score += to_float(pair.bias[which]);
+    if constexpr (C.has_bias) score += to_float(part<Bias>(pair.bias, which));
     if constexpr (C.has_mask)
-      if (!pair.mask[which]) score = p.masked_score;
+      if (!part<uint8_t>(pair.mask, which)) score = p.masked_score;
     return score;
   }
 
  private:
-  /// Of keys `key` and the next; zeros from `keys` on.
   template <class T>
-  __device__ __forceinline__ Vector<T, 2> read(const ScoreOperand& operand, int head, int token, int key, int keys) const {
-    Vector<T, 2> pair{};
-    const T* from = place<T>(operand, head, token, key);
+  static __device__ __forceinline__ T part(Both<sizeof(T)> both, int which) {
+    return __builtin_bit_cast(T, static_cast<Unsigned<sizeof(T)>>(both >> (8 * static_cast<int>(sizeof(T)) * which)));
+  }
+  /// One branch for all loads, none of which waits for another.
+  template <class T, int Count, class Take>
+  __device__ __forceinline__ void read(const ScoreOperand& operand, int head, int token, int first, int keys, Take&& take, Vector<int, Count>) const {
+    const T* from = place<T>(operand, head, token, first);
     if (operand.pairs) {
-      if (key < keys) pair = *reinterpret_cast<const Vector<T, 2>*>(from);
+#pragma unroll
+      for (int n = 0; n < Count; ++n) take(n, first + 8 * n < keys ? *reinterpret_cast<const Both<sizeof(T)>*>(from + 8 * n) : Both<sizeof(T)>{0});
     } else {
-      if (key < keys) pair[0] = *from;
-      if (key + 1 < keys) pair[1] = from[operand.key_stride];
+#pragma unroll
+      for (int n = 0; n < Count; ++n) {
+        const auto element = [&](int key) -> Both<sizeof(T)> {
+          return first + key < keys ? __builtin_bit_cast(Unsigned<sizeof(T)>, from[key * operand.key_stride]) : Unsigned<sizeof(T)>{0};
+        };
+        take(n, static_cast<Both<sizeof(T)>>(element(8 * n) | element(8 * n + 1) << (8 * static_cast<int>(sizeof(T)))));
+      }
     }
-    return pair;
   }
 };
 

@@ -16,7 +16,7 @@ struct PrefillTask {
   using Q = typename Warp::Q;
   using K = typename Warp::K;
   using V = typename Warp::V;
-  static constexpr int threads = 32 * C.warps, rows = C.warps * C.warp_rows, keys = C.keys, stage_bytes = K::bytes + V::bytes;
+  static constexpr int threads = 32 * prefill_warps, rows = prefill_warps * C.warp_rows, keys = C.keys, stage_bytes = K::bytes + V::bytes;
   static constexpr bool paged = C.block != 0;
 
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.

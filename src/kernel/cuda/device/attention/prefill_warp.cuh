@@ -15,14 +15,13 @@ struct PrefillConfig {
   int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
   DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
   bool plain;                               ///< neither softcap nor alibi
-  int warps, warp_rows;                     ///< warp_rows: 16 or 32
-  int keys, stages;                         ///< of a tile in shared memory, a multiple of 32; tiles there, 2 or more
+  int warp_rows, keys, stages;              ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32; tiles there, 2 or more
 };
 
 template <PrefillConfig C, class Operands>
 struct PrefillWarp {
   using T = Element<C.kv>;
-  using Q = TileRows<C.head_size, C.warps * C.warp_rows>;
+  using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
   using K = TileRows<C.head_size, C.keys>;
   using V = TileRows<C.value_size, C.keys>;
   static constexpr int keys = 32, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
@@ -78,9 +77,7 @@ struct PrefillWarp {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int row = min_of(row_of(m, h), all_rows - 1);
-#pragma unroll
-          for (int n = 0; n < keys / 8; ++n)
-            terms[m][h][n] = operands.load(kv_head * C.group + row % C.group, row / C.group, first + 8 * n + 2 * (lane() % 4), keys_end);
+          operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * (lane() % 4), keys_end, terms[m][h]);
         }
     }
   }
@@ -148,7 +145,7 @@ struct PrefillWarp {
             if (!C.plain) score = score_of(p, score, slope, position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
             else if (Operands::changes) score *= p.scale;
             score = operands.change(score, terms[m][h][n], e);
-            if (key < seen.first || key >= seen.last) score = -infinity();
+            if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
           }
       }
     return factor;
@@ -204,20 +201,22 @@ struct PrefillWarp {
           rest[m][i] = pack_rest<T>(a, b, main[m][i]);
         }
 #pragma unroll
-      for (int d = 0; d < v_steps; ++d) {
-        uint32_t v[4];
-        ptx::ldmatrix_x4_trans(v, tile + V::piece_offset(2 * d) + (8 * n + row) * V::row_bytes + (V::in_piece(2 * d) ^ swizzle));
-        const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+      for (int d = 0; d < v_steps; d += 2) {  // two at a time, so that sums do not wait for each other
+        uint32_t v[2][4];
 #pragma unroll
-        for (int m = 0; m < m_tiles; ++m) {
-          ptx::mma_m16n8k16(output[m][2 * d], main[m], even, T{});
-          ptx::mma_m16n8k16(output[m][2 * d + 1], main[m], odd, T{});
-        }
+        for (int i = 0; i < 2 && d + i < v_steps; ++i)
+          ptx::ldmatrix_x4_trans(v[i], tile + V::piece_offset(2 * (d + i)) + (8 * n + row) * V::row_bytes + (V::in_piece(2 * (d + i)) ^ swizzle));
 #pragma unroll
-        for (int m = 0; m < m_tiles; ++m) {
-          ptx::mma_m16n8k16(output[m][2 * d], rest[m], even, T{});
-          ptx::mma_m16n8k16(output[m][2 * d + 1], rest[m], odd, T{});
-        }
+        for (int part = 0; part < 2; ++part)
+#pragma unroll
+          for (int i = 0; i < 2 && d + i < v_steps; ++i) {
+            const uint32_t even[2] = {v[i][0], v[i][1]}, odd[2] = {v[i][2], v[i][3]};
+#pragma unroll
+            for (int m = 0; m < m_tiles; ++m) {
+              ptx::mma_m16n8k16(output[m][2 * (d + i)], part == 0 ? main[m] : rest[m], even, T{});
+              ptx::mma_m16n8k16(output[m][2 * (d + i) + 1], part == 0 ? main[m] : rest[m], odd, T{});
+            }
+          }
       }
     }
   }

@@ -98,7 +98,6 @@ struct PlainScores {
   static constexpr bool changes = false;      ///< whether they do anything
   static constexpr bool skips_zeros = false;  ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
   struct Pair {};                             ///< what they do to the scores of two neighbouring keys
-  static __device__ __forceinline__ Pair load(int, int, int, int) { return {}; }
   static __device__ __forceinline__ float change(float score, const Pair&, int) { return score; }
   static __device__ __forceinline__ float change(float score, int, int, int) { return score; }
 };
