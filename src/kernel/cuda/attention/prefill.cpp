@@ -98,7 +98,7 @@ Program tile_program(const Problem& p, const Config& config) {
   const AttentionProblem& a = s.a;
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
           .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
-                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}}}>",
+                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
                               a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
                               s.warp_rows, s.keys, PrefillShape::stages),
           .threads = 32 * attention::prefill_warps,

@@ -7,9 +7,9 @@
 namespace cermet::cuda {
 namespace {
 
-/// Rows of a warp; keys of a tile in shared memory, and tiles there.
+/// Rows of a warp; keys of a tile in shared memory, and tiles there; keys that a warp takes at a time.
 struct Tile {
-  int warp_rows, keys, stages;
+  int warp_rows, keys, stages, step;
   std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
 };
 
@@ -21,8 +21,8 @@ std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
 int min_blocks(const Problem& p, const Tile& tile) {
   const BatchedProblem a(p);
   const bool has_bias = p.has(BatchedAttention::bias), narrow_bias = !has_bias || p.input(BatchedAttention::bias).dtype != DType::f32;
-  const bool fits =
-      tile.warp_rows == 16 && tile.keys == 32 && a.head_size == 64 && a.value_size == 64 && a.plain && narrow_bias && !p.has(BatchedAttention::mask);
+  const bool fits = tile.warp_rows == 16 && tile.step == 32 && tile.keys == 32 && a.head_size == 64 && a.value_size == 64 && a.plain && narrow_bias &&
+                    !p.has(BatchedAttention::mask);
   const int blocks = has_bias ? 3 : 4;
   return fits && p.target->compute_capability >= 90 && blocks * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes ? blocks : 1;
 }
@@ -32,8 +32,9 @@ std::vector<Tile> tiles(const Problem& p) {
   const BatchedProblem a(p);
   const bool plain = !p.has(BatchedAttention::bias) && !p.has(BatchedAttention::mask);
   std::vector<Tile> list;
-  for (const Tile& tile : {Tile{16, 32, 4}, Tile{16, 64, 2}, Tile{32, 64, 2}, Tile{16, 32, 2}}) {
-    const bool has_registers = tile.warp_rows == 16 || (plain && std::max(a.head_size, a.value_size) <= 64);
+  const bool narrow = std::max(a.head_size, a.value_size) <= 64;
+  for (const Tile& tile : {Tile{16, 32, 4, 32}, Tile{16, 64, 2, 32}, Tile{32, 64, 2, 32}, Tile{16, 64, 2, 64}, Tile{16, 64, 3, 64}, Tile{32, 64, 2, 64}}) {
+    const bool has_registers = (tile.warp_rows == 16 || plain) && (narrow || (tile.warp_rows == 16 && tile.step == 32));
     if (has_registers && shared_bytes(a, tile) <= p.target->shared_bytes) list.push_back(tile);
   }
   return list;
@@ -54,12 +55,12 @@ Decline declines(const Problem& p) {
 Tile tile_of(const Problem& p, const Config& config) {
   if (config.empty()) return tiles(p).front();
   const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
-  return {field("warp_rows"), field("keys"), field("stages")};
+  return {field("warp_rows"), field("keys"), field("stages"), field("step")};
 }
 
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
-  for (const Tile& tile : tiles(p)) list.push_back({{"warp_rows", tile.warp_rows}, {"keys", tile.keys}, {"stages", tile.stages}});
+  for (const Tile& tile : tiles(p)) list.push_back({{"warp_rows", tile.warp_rows}, {"keys", tile.keys}, {"stages", tile.stages}, {"step", tile.step}});
   return list;
 }
 
@@ -83,9 +84,9 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       {.header = "kernel/cuda/device/attention/prefill_batched.cuh",
        .task =
            fmt::format("cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = 0, "
-                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}}}, {}>",
+                       ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = {}}}, {}>",
                        a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), device_name(a.plain), tile.warp_rows,
-                       tile.keys, tile.stages, score_config(p)),
+                       tile.keys, tile.stages, tile.step, score_config(p)),
        .threads = 32 * attention::prefill_warps,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = min_blocks(p, tile)}};

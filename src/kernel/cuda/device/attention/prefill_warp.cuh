@@ -1,5 +1,5 @@
-// What one warp does in attention of many queries: 16 or 32 rows against 32 keys at a time. Scores are kept times log2 e, except where operands change them:
-// a bias near the largest float32 would overflow.
+// What one warp does in attention of many queries: 16 or 32 rows against 32 or 64 keys at a time. Scores are kept times log2 e, except where operands change
+// them: a bias near the largest float32 would overflow.
 #pragma once
 
 #include "kernel/cuda/device/attention/exact.cuh"
@@ -15,7 +15,8 @@ struct PrefillConfig {
   int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
   DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
   bool plain;                               ///< neither softcap nor alibi
-  int warp_rows, keys, stages;              ///< warp_rows: 16 or 32; keys: of a tile in shared memory, a multiple of 32; tiles there, 2 or more
+  int warp_rows, keys, stages;              ///< warp_rows: 16 or 32; keys: of a tile in shared memory; tiles there, 2 or more
+  int step;                                 ///< keys that a warp takes at a time: 32 or 64, a divisor of `keys`
 };
 
 template <PrefillConfig C, class Operands>
@@ -24,7 +25,7 @@ struct PrefillWarp {
   using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
   using K = TileRows<C.head_size, C.keys>;
   using V = TileRows<C.value_size, C.keys>;
-  static constexpr int keys = 32, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
+  static constexpr int keys = C.step, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
   static constexpr bool split_queries = C.q != C.kv;
   using Scores = float[m_tiles][keys / 8][4];
   using Terms = typename Operands::Pair[m_tiles][2][keys / 8];
@@ -69,7 +70,7 @@ struct PrefillWarp {
     }
   }
 
-  /// Starts reading what operands do to the scores of 32 keys from `first` on.
+  /// Starts reading what operands do to the scores of the keys from `first` on.
   __device__ __forceinline__ void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
     if constexpr (Operands::changes) {
 #pragma unroll
@@ -83,7 +84,7 @@ struct PrefillWarp {
   }
 
   /// scores[m][n]: rows of m against keys 8 n + 2 (lane % 4) and the next. `queries`: this warp's rows, whose second part follows that of the block's
-  /// rows; `tile`: 32 keys.
+  /// rows; `tile`: its keys.
   static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, Scores& scores) {
     const int q_row = lane() % 16, q_swizzle = Q::swizzle(q_row) ^ lane() / 16 * 16;
     const int k_row = lane() / 16 * 8 + lane() % 8, k_swizzle = K::swizzle(k_row) ^ lane() / 8 % 2 * 16;
@@ -186,7 +187,7 @@ struct PrefillWarp {
     }
   }
 
-  /// output += weights * values of the same 32 keys.
+  /// output += weights * values of the same keys.
   __device__ __forceinline__ void multiply_values(const Scores& weights, const char* tile) {
     const int row = lane() / 8 % 2 * 8 + lane() % 8, swizzle = V::swizzle(row) ^ lane() / 16 * 16;
 #pragma unroll
