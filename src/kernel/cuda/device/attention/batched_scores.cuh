@@ -84,12 +84,8 @@ struct BatchedScores {
   /// For keys first, first + 8 and so on, each with the next; zeros from `keys` on.
   template <int Count>
   __device__ __forceinline__ void load(int head, int token, int first, int keys, Pair (&pairs)[Count]) const {
-    if constexpr (C.has_bias)
-      read<Bias>(
-          p.bias, head, token, first, keys, [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; }, Vector<int, Count>{});
-    if constexpr (C.has_mask)
-      read<uint8_t>(
-          p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; }, Vector<int, Count>{});
+    if constexpr (C.has_bias) read<Bias, Count>(p.bias, head, token, first, keys, [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; });
+    if constexpr (C.has_mask) read<uint8_t, Count>(p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; });
   }
   __device__ __forceinline__ float change(float score, const Pair& pair, int which) const {
     if constexpr (C.has_bias) score += to_float(part<Bias>(pair.bias, which));
@@ -105,7 +101,7 @@ struct BatchedScores {
   }
   /// One branch for all loads, none of which waits for another.
   template <class T, int Count, class Take>
-  __device__ __forceinline__ void read(const ScoreOperand& operand, int head, int token, int first, int keys, Take&& take, Vector<int, Count>) const {
+  __device__ __forceinline__ void read(const ScoreOperand& operand, int head, int token, int first, int keys, Take&& take) const {
     const T* from = place<T>(operand, head, token, first);
     if (operand.pairs) {
 #pragma unroll
