@@ -86,6 +86,14 @@ def prefill_attention():
                'shape': f'q=bf16[{t},32,{d}] k=bf16[{t},8,{d}] v=bf16[{t},8,{d}] cu_seqlens=i32[{b + 1}]', 'rival': f'prefill {b} {s} {d}'}
 
 
+def encoder_attention():
+    """Of BERT-base, with a mask that is added, and ViT-B/16: heads of 64 in the order of the projections."""
+    for b, s, bias in ((1, 128, 1), (32, 128, 1), (1, 197, 0), (32, 197, 0), (32, 512, 0)):
+        shape = ' '.join(f'{name}=f16[{b},{s},12,64]' for name in 'qkv') + (f' bias=f16[{b},1,{s},{s}]' if bias else '') + ' causal=false'
+        yield {'name': f'encoder attention B{b} S{s}' + (' with a bias' if bias else ''), 'group': 'encoder attention', 'sustained': b > 1, 'op': 'flash_attention',
+               'goal': {'rival': 1.0}, 'shape': shape, 'rival': f'encoder {b} {s} {bias}'}
+
+
 def decode_attention():
     """Pages of 16 tokens. Even lengths in the order of memory, scattered, and, with twice the pages, uneven lengths of the same mean."""
     goals = {(1, 4096): {'seconds': 9.0e-6}, (64, 4096): {'bytes_per_second': 4.4e12}, (1, 131072): {'bytes_per_second': 4.4e12}}
@@ -120,7 +128,7 @@ def group_norms():
 
 
 def operator_rows():
-    return [*memory_bound(), *group_norms(), *products(), *grouped(), *mixtures(), *prefill_attention(), *decode_attention(), *convolutions()]
+    return [*memory_bound(), *group_norms(), *products(), *grouped(), *mixtures(), *prefill_attention(), *encoder_attention(), *decode_attention(), *convolutions()]
 
 
 def model_rows():

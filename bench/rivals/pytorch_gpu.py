@@ -10,14 +10,14 @@ import os
 import sys
 
 import torch
-from torch_attention import decode, prefill
+from torch_attention import decode, encoder, prefill
 from torch_conv import conv
 from torch_memory import memory
 from torch_models import step
 from torch_products import grouped, mixture, product
 from torch_timer import Timer
 
-KINDS = {'memory': memory, 'product': product, 'grouped': grouped, 'mixture': mixture, 'prefill': prefill, 'decode': decode, 'step': step,
+KINDS = {'memory': memory, 'product': product, 'grouped': grouped, 'mixture': mixture, 'prefill': prefill, 'encoder': encoder, 'decode': decode, 'step': step,
          'conv': conv}
 
 

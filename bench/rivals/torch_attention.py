@@ -1,4 +1,6 @@
-"""Attention of PyTorch: "prefill B S D" (causal) and "decode B S D PAGING", 32 query and 8 KV heads, bf16. Caches here are never paged, lengths always even."""
+"""Attention of PyTorch: "prefill B S D" (causal) and "decode B S D PAGING", 32 query and 8 KV heads, bf16. Caches here are never paged, lengths always even.
+"encoder B S BIAS": 12 heads of 64, f16, in the order of the projections, with a bias [B, 1, S, S] where BIAS is 1."""
+import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch_timer import random
@@ -20,6 +22,15 @@ def prefill(timer, *sizes):
     q, k, v = random(sets, b, HEADS, s, d), random(sets, b, KV_HEADS, s, d), random(sets, b, KV_HEADS, s, d)
     call = lambda i: F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=True, enable_gqa=True)
     return timer.best([(title, with_backend(backend, call)) for title, backend in BACKENDS], sets)
+
+
+def encoder(timer, *sizes):
+    b, s, bias = (int(size) for size in sizes)
+    sets = timer.sets_for(8 * b * s * 12 * 64 + 2 * bias * b * s * s)
+    q, k, v = (random(sets, b, s, 12, 64, dtype=torch.float16).transpose(2, 3) for _ in range(3))
+    added = random(sets, b, 1, s, s, dtype=torch.float16) if bias else [None] * sets
+    call = lambda i: F.scaled_dot_product_attention(q[i], k[i], v[i], attn_mask=added[i])
+    return timer.best([(title, with_backend(backend, call)) for title, backend in (*BACKENDS, ('memory-efficient', SDPBackend.EFFICIENT_ATTENTION))], sets)
 
 
 def decode(timer, b, s, d, paging):

@@ -40,9 +40,48 @@ Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std
   return c;
 }
 
+/// 16-bit types with rows that tiled kernels take: several tiles of rows and keys, biases and masks across them.
+void add_tiles(std::vector<Case>& list) {
+  const double least = -3.4028234663852886e38;
+  for (const DType t : {DType::bf16, DType::f16}) {
+    const auto add = [&](std::string_view name, Sizes s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
+                         std::optional<CaseOperand> mask_of = {}) {
+      s.dtype = t;
+      list.push_back(make_case(fmt::format("batched_tiles_{}_{}", name, name_of(t)), s, std::move(attributes), std::move(bias_of), std::move(mask_of)));
+    };
+    const CaseOperand keys{{DType::boolean, {2, 1, 1, 133}}, values({1, 1, 0, 1, 1, 1, 0}), 0};
+    add("lse", {.tokens = 150, .keys = 197, .heads = 3, .kv_heads = 3, .d = 64, .dv = 64}, {{"return_lse", true}});
+    add("mask", {.tokens = 70, .keys = 133, .d = 64, .dv = 64, .q = "bhsd", .k = "bhsd", .v = "bhsd", .o = "bhsd"}, {}, {}, keys);
+    add("bias_odd", {.tokens = 70, .keys = 133, .d = 64, .dv = 32}, {}, CaseOperand{{t, {2, 1, 70, 133}}, normal(), 3}, keys);
+    add("bias_pairs", {.tokens = 70, .keys = 132, .d = 32, .dv = 64}, {{"return_lse", true}}, CaseOperand{{t, {4, 70, 132}}, normal(), 4},
+        CaseOperand{{DType::boolean, {70, 132}}, values({1, 1, 0, 1, 0, 1, 1}), 0});
+    add("bias_of_keys", {.tokens = 40, .keys = 128, .d = 128, .dv = 128}, {}, CaseOperand{{DType::f32, {2, 1, 1, 128}}, normal(), 0});
+    add("group", {.tokens = 70, .keys = 90, .heads = 6, .kv_heads = 2, .d = 48, .dv = 80, .o = "bhsd"}, {{"causal", true}},
+        CaseOperand{{t, {6, 1, 90}}, normal()});
+    add("window_softcap", {.tokens = 90, .keys = 120, .d = 72, .dv = 24}, {{"window", std::int64_t{20}}, {"softcap", 3.0}},
+        CaseOperand{{DType::f32, {90, 120}}, normal()});
+    add("sinks_alibi", {.tokens = 70, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64}, {{"return_lse", true}, {"causal", true}}, {},
+        CaseOperand{{DType::boolean, {70, 70}}, values({1, 1, 0, 1, 1})});
+    list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+    list.back().inputs[BatchedAttention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+    add("least_bias", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {2, 1, 20, 40}}, values({least, least, 0, least, least}), 0});
+    add("all_least", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {20, 1}}, values({least, 0, 1}), 0});
+    add("all_masked", {.tokens = 20, .keys = 40}, {}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+    for (const bool masked : {true, false}) {
+      add(masked ? "masked_nan" : "nan", {.tokens = 20, .keys = 40}, {}, {},
+          masked ? std::optional(CaseOperand{{DType::boolean, {1, 1, 1, 40}}, values({1, 1, 1, 0, 1})}) : std::nullopt);
+      std::vector<double> poisoned(static_cast<std::size_t>(40 * 4 * 16), 0.5);
+      poisoned[3 * 64 + 5] = NAN;
+      poisoned[8 * 64 + 9] = INFINITY;
+      list.back().inputs[v]->fill = values(std::move(poisoned));
+    }
+  }
+}
+
 }  // namespace
 
 void add_batched_attention_cases(std::vector<Case>& list) {
+  add_tiles(list);
   const auto add = [&](std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
                        std::optional<CaseOperand> mask_of = {}) {
     list.push_back(make_case("batched_" + name, s, std::move(attributes), std::move(bias_of), std::move(mask_of)));

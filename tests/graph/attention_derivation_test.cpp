@@ -115,6 +115,24 @@ TEST(AttentionDerivation, SaysItsSteps) {
 }
 
 /// Sequences of any number and length keep their symbols.
+TEST(AttentionDerivation, AMaskThatHidesNothingIsNoBias) {
+  for (const bool hides : {false, true}) {
+    const std::string constants = fmt::format(R"(  constant %all : bool[1, 3, 1] = tensor bool[1, 3, 1] 0x01{}01
+  constant %wide : bool[2, 3, 5] = expand(%all) {{shape = [2, 3, 5]}}
+  constant %zero : f32[] = tensor f32[] 0x00000000
+  constant %mask : f32[2, 3, 5] = where(%wide, %zero, %low)
+)",
+                                              hides ? "00" : "01");
+    const std::string nodes = " %x = add(%s, %mask) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n}\n";
+    std::string text = begin;
+    text.insert(text.find("  %s = "), constants);
+    const Graph after = rewrite(parse_graph(text + nodes), rewrite_rules()).graph;
+    const auto block = std::ranges::find(after.nodes(), OpKind::flash_attention, &Node::op);
+    ASSERT_NE(block, after.nodes().end()) << to_text(after);
+    EXPECT_EQ(block->inputs.size() > 7 && block->inputs[7], hides) << to_text(after);
+  }
+}
+
 TEST(AttentionDerivation, TakesSymbols) {
   const Graph graph = parse_graph(R"(graph g {
   input %x : f32[B, S, 24]

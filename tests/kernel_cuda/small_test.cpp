@@ -74,10 +74,28 @@ void add_attention(std::vector<SmallCase>& list) {
   list.push_back({op, "attention.general_paged", "attention/general", paged("prompt", bf16, {40, 20}, {20, 1})});
 }
 
+/// A batch of sequences: several tiles of rows, of keys and of their masks.
+void add_batched_attention(std::vector<SmallCase>& list) {
+  const auto add = [&](std::string name, std::int64_t keys, bool operands) {
+    const CaseOperand q = real(DType::f16, {2, 150, 1, 64}), k = real(DType::f16, {2, keys, 1, 64});
+    Case recipe{std::move(name), {q, k, k}, {{"causal", false}}};
+    if (operands) {
+      recipe.inputs.resize(9);
+      recipe.inputs[7] = real(DType::f16, {2, 1, 150, keys});
+      recipe.inputs[8] = CaseOperand{{DType::boolean, {150, keys}}, values({1, 1, 0, 1, 1})};
+    }
+    list.push_back({OpKind::flash_attention, "attention.prefill_batched", "attention/prefill_batched", std::move(recipe)});
+  };
+  add("plain", 197, false);
+  add("pairs", 132, true);
+  add("odd", 133, true);
+}
+
 std::vector<SmallCase> small_cases() {
   std::vector<SmallCase> list;
   add_products(list);
   add_attention(list);
+  add_batched_attention(list);
   return list;
 }
 

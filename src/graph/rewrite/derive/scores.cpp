@@ -14,6 +14,26 @@ bool flag_of(const Node& node, std::string_view name) {
   return value && std::get<bool>(*value);
 }
 
+/// The number that every element of a constant is, if that is easily seen: exporters write masks that hide nothing.
+std::optional<double> uniform_of(const GraphEditor& editor, ValueId id) {
+  const Value& value = editor.value(id);
+  if (const TensorData* data = value.data()) {
+    constexpr std::int64_t most = 1 << 16;
+    const std::int64_t count = data->type().elements().constant();
+    if (count < 1 || count > most || (!dtypes::real.contains(value.type.dtype) && value.type.dtype != DType::boolean)) return {};
+    const auto element = [&](std::int64_t i) { return format::load_element(data->bytes().data(), value.type.dtype, i); };
+    for (std::int64_t i = 1; i < count; ++i)
+      if (element(i) != element(0)) return {};
+    return element(0);
+  }
+  const ConstantExpression* e = value.expression();
+  if (!e) return {};
+  if (e->op == OpKind::expand || e->op == OpKind::reshape || e->op == OpKind::transpose) return uniform_of(editor, e->inputs[0]);
+  if (e->op != OpKind::where) return {};
+  const auto condition = uniform_of(editor, e->inputs[0]);
+  return condition ? uniform_of(editor, e->inputs[*condition != 0 ? 1 : 2]) : std::nullopt;
+}
+
 class ScoreSearch {
  public:
   ScoreSearch(const GraphEditor& editor, Axes& axes) : editor_(editor), axes_(axes) {}
@@ -81,6 +101,7 @@ class ScoreSearch {
       auto dims = axes_.broadcast(value.dims, editor_.value(node.inputs[1 - side]).type.dims);
       if (!rest || !dims) continue;
       const Scores before = scores;
+      if (uniform_of(editor_, node.inputs[1 - side]) == 0) return walk(*rest, node.op == OpKind::sub && side == 1 ? -factor : factor);
       const double of_rest = node.op == OpKind::sub && side == 1 ? -factor : factor, of_term = node.op == OpKind::sub && side == 0 ? -factor : factor;
       scores.biases.push_back({{node.inputs[1 - side], std::move(*dims)}, of_term});
       if (walk(*rest, of_rest)) return true;

@@ -10,6 +10,7 @@ namespace {
 
 /// What is compiled for a problem.
 struct PrefillShape {
+  static constexpr int stages = 2;
   AttentionProblem a;
   int warp_rows = 0, keys = 0;  ///< 0 where nothing fits
 
@@ -31,7 +32,7 @@ struct PrefillShape {
         }
   }
   std::int64_t bytes(int with_rows, int with_keys) const {
-    return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), with_rows, with_keys, a.q == a.kv ? 1 : 2);
+    return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), with_rows, with_keys, stages, a.q == a.kv ? 1 : 2);
   }
   std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
 };
@@ -97,9 +98,9 @@ Program tile_program(const Problem& p, const Config& config) {
   const AttentionProblem& a = s.a;
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
           .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
-                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}}}>",
+                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
                               a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
-                              s.warp_rows, s.keys),
+                              s.warp_rows, s.keys, PrefillShape::stages),
           .threads = 32 * attention::prefill_warps,
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }

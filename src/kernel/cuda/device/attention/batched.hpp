@@ -9,6 +9,7 @@ namespace cermet::attention {
 struct ScoreOperand {
   const void* data;  ///< null for none
   int64_t batch_stride, head_stride, token_stride, key_stride;
+  bool pairs;  ///< elements of keys 2 i and 2 i + 1 are side by side, and there are both, at a multiple of their size
 };
 
 struct BatchedParams {

@@ -22,8 +22,8 @@ struct ExactRow {
 };
 
 /// Recomputes element d, which was stored as o[d], if it is NaN.
-template <ExactConfig C>
-__device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d) {
+template <ExactConfig C, class Operands = PlainScores>
+__device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d, const Operands& operands = {}) {
   const float found = to_float(o[d]);
   if (found == found) return;
   using T = Element<C.kv>;
@@ -46,7 +46,9 @@ __device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Ele
     float dot = 0.0f;
 #pragma unroll 1
     for (int i = 0; i < C.head_size; ++i) dot = fmaf(to_float(q[i]), to_float(k[i]), dot);
-    sum = fmaf(expf(score_of(p, dot, slope, row.position - key) - base), to_float(vector(p.v)[d]), sum);
+    const float weight = expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
+    if (Operands::skips_zeros && weight == 0.0f) continue;
+    sum = fmaf(weight, to_float(vector(p.v)[d]), sum);
   }
   o[d] = from_float<Element<C.out>>(sum * row.factor);
 }

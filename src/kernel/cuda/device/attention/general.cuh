@@ -9,10 +9,9 @@
 
 namespace cermet::attention {
 
-/// What operands do to scores and where elements of a row are, for sequences one after the other: nothing, and side by side.
-struct PlainScores {
-  static constexpr bool changes = false, steps = false;
-  static __device__ __forceinline__ float change(float score, int, int, int) { return score; }
+/// Where elements of a row are, for sequences one after the other: side by side.
+struct PlainRows : PlainScores {
+  static constexpr bool steps = false;
   static __device__ __forceinline__ int64_t q_step() { return 1; }
   static __device__ __forceinline__ int64_t k_step() { return 1; }
   static __device__ __forceinline__ int64_t v_step() { return 1; }
@@ -204,7 +203,7 @@ struct GeneralTask {
     const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
-    attend(p, PlainScores(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
+    attend(p, PlainRows(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
   }
 
   /// The rows of a sequence and key-value head from `first_row` on.

@@ -8,10 +8,10 @@
 
 namespace cermet::attention {
 
-template <PrefillConfig C>
+template <PrefillConfig C, class Operands = PlainScores>
 struct PrefillTask {
   using Params = PrefillParams;
-  using Warp = PrefillWarp<C>;
+  using Warp = PrefillWarp<C, Operands>;
   using T = typename Warp::T;
   using Q = typename Warp::Q;
   using K = typename Warp::K;
@@ -32,22 +32,27 @@ struct PrefillTask {
                                                     bool& broken) {
     copy_keys<K, C.head_size, keys, Team, C.block>(p, p.k, s, head, first, seen, stage, broken);
     copy_keys<V, C.value_size, keys, Team, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
-    ptx::cp_async_commit();
   }
 
   template <class Team>
   static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
     const attention::Params& p = params.a;
-    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warp = static_cast<int>(team.warp());
+    const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, params.tiles - 1 - static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
-    const Sequence s = sequence_of(p, place.sequence, C.block);
-    const int first_row = place.index * rows, used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
+    attend(p, params.scale_log2, Operands(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
+  }
+
+  /// The rows of a sequence and key-value head from `first_row` on.
+  template <class Team>
+  static __device__ __forceinline__ void attend(const attention::Params& p, float scale_log2, const Operands& operands, const Sequence& s, int kv_head,
+                                                int first_row, Team team, char* smem) {
+    const int warp = static_cast<int>(team.warp()), used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
     char *queries = smem, *stages = smem + (Warp::split_queries ? 2 : 1) * Q::bytes;
     team.sync();  // an earlier item may still be reading
     clear_padding<Q, rows>(team, queries);
     if constexpr (Warp::split_queries) clear_padding<Q, rows>(team, queries + Q::bytes);
-    for (int i = 0; i < prefill_stages; ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
+    for (int i = 0; i < C.stages; ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
     using QueryElement = Element<C.q>;
     copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, Team>(queries, p.q, [&](int r) -> const QueryElement* {
       if (r >= used) return nullptr;
@@ -61,11 +66,20 @@ struct PrefillTask {
     own.begin(p, s, first_row + warp * C.warp_rows);
     bool broken = false;
     int first = seen.first / keys * keys;
-    copy_stage(team, p, s, kv_head, first, seen, stages, broken);
-    for (int stage = 0; first < seen.last; first += keys, stage ^= 1) {
-      ptx::cp_async_wait<0>();
+    typename Warp::Terms terms;  // of the warp's next keys
+    own.load_terms(operands, kv_head, max_of(first, own.some.first / Warp::keys * Warp::keys), terms);
+    constexpr int ahead = C.stages - 1;
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) {
+      if (first + i * keys < seen.last) copy_stage(team, p, s, kv_head, first + i * keys, seen, stages + i * stage_bytes, broken);
+      ptx::cp_async_commit();
+    }
+    for (int stage = 0; first < seen.last; first += keys, stage = stage == ahead ? 0 : stage + 1) {
+      ptx::cp_async_wait<ahead - 1>();
       team.sync();  // the tile is there, and everyone has used the one before
-      if (first + keys < seen.last) copy_stage(team, p, s, kv_head, first + keys, seen, stages + (stage ^ 1) * stage_bytes, broken);
+      if (first + ahead * keys < seen.last)
+        copy_stage(team, p, s, kv_head, first + ahead * keys, seen, stages + (stage == 0 ? ahead : stage - 1) * stage_bytes, broken);
+      ptx::cp_async_commit();
 #pragma unroll 1
       for (int part = 0; part < keys; part += Warp::keys) {
         const int key = first + part;
@@ -73,12 +87,14 @@ struct PrefillTask {
         const char *k = stages + stage * stage_bytes + part * K::row_bytes, *v = stages + stage * stage_bytes + K::bytes + part * V::row_bytes;
         typename Warp::Scores scores;
         Warp::multiply_keys(queries + warp * C.warp_rows * Q::row_bytes, k, scores);
-        own.finish_scores(p, params.scale_log2, kv_head, key, scores);
-        own.update(scores);
+        const float factor = own.finish_scores(p, scale_log2, operands, kv_head, key, terms, scores);
+        own.load_terms(operands, kv_head, key + Warp::keys, terms);
+        own.update(scores, factor);
         own.multiply_values(scores, v);
       }
     }
-    own.store(p, s, kv_head, team.any(broken));
+    ptx::cp_async_wait<0>();  // queries of a block that sees no key
+    own.store(p, operands, s, kv_head, team.any(broken));
   }
 };
 

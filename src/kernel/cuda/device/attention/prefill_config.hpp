@@ -6,11 +6,11 @@
 
 namespace cermet::attention {
 
-inline constexpr int prefill_warps = 4, prefill_stages = 2;
+inline constexpr int prefill_warps = 4;
 
-/// Queries of a thread block in `parts` parts, and two stages of `keys` keys and values.
-constexpr int prefill_shared_bytes(int head_size, int value_size, int warp_rows, int keys, int parts) {
-  return parts * tile_bytes(head_size, prefill_warps * warp_rows) + prefill_stages * (tile_bytes(head_size, keys) + tile_bytes(value_size, keys));
+/// Queries of a thread block in `parts` parts, and `stages` times `keys` keys and values.
+constexpr int prefill_shared_bytes(int head_size, int value_size, int warp_rows, int keys, int stages, int parts) {
+  return parts * tile_bytes(head_size, prefill_warps * warp_rows) + stages * (tile_bytes(head_size, keys) + tile_bytes(value_size, keys));
 }
 
 struct PrefillParams {

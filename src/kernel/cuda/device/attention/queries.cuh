@@ -93,6 +93,15 @@ __device__ __forceinline__ float score_of(const Params& p, float dot, float slop
   return score;
 }
 
+/// What operands do to scores where there are none.
+struct PlainScores {
+  static constexpr bool changes = false;      ///< whether they do anything
+  static constexpr bool skips_zeros = false;  ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
+  struct Pair {};                             ///< what they do to the scores of two neighbouring keys
+  static __device__ __forceinline__ float change(float score, const Pair&, int) { return score; }
+  static __device__ __forceinline__ float change(float score, int, int, int) { return score; }
+};
+
 /// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be multiplied with.
 struct Finish {
   float factor, lse;

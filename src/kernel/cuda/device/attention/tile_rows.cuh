@@ -37,7 +37,13 @@ __device__ __forceinline__ uint32_t pack(float first, float second, bf16) {
   return both;
 }
 __device__ __forceinline__ uint32_t pack(float first, float second, f16) {
-  return from_float<f16>(first).bits | static_cast<uint32_t>(from_float<f16>(second).bits) << 16;
+  uint32_t both;
+#if CERMET_ARCH >= 800
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+#else
+  both = from_float<f16>(first).bits | static_cast<uint32_t>(from_float<f16>(second).bits) << 16;
+#endif
+  return both;
 }
 __device__ __forceinline__ float first_of(uint32_t both, bf16) { return __uint_as_float(both << 16); }
 __device__ __forceinline__ float second_of(uint32_t both, bf16) { return __uint_as_float(both & 0xffff0000u); }

@@ -1,0 +1,105 @@
+#include <limits>
+
+#include "base/checked.hpp"
+#include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/narrow.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+using Call = BatchedAttention;
+
+attention::ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int64_t keys) {
+  if (!args.has(operand)) return {};
+  const TensorView& view = args.inputs[operand];
+  const auto stride = [&](int axis) -> std::int64_t {
+    const int own = axis - (4 - view.shape.rank());
+    return own < 0 || view.shape[own] == 1 ? 0 : view.strides[own];
+  };
+  attention::ScoreOperand list{view.data, stride(0), stride(1), stride(2), stride(3), false};
+  list.pairs = list.key_stride == 1 && (list.batch_stride | list.head_stride | list.token_stride | keys) % 2 == 0 &&
+               reinterpret_cast<std::uintptr_t>(view.data) % (2 * size_of(view.dtype)) == 0;
+  return list;
+}
+
+attention::KeyList key_list(const TensorView& view, const AttentionAxes& axes) {
+  return {view.data, 0, view.strides[axes.tokens], view.strides[axes.heads], nullptr, 0, 0, 0};
+}
+
+}  // namespace
+
+BatchedProblem::BatchedProblem(const Problem& p)
+    : call(p.attributes),
+      sequences(p.size(Call::q_operand, 0)),
+      queries(p.size(Call::q_operand, call.q.tokens)),
+      keys(p.size(Call::k_operand, call.k.tokens)),
+      heads(p.size(Call::q_operand, call.q.heads)),
+      kv_heads(p.size(Call::k_operand, call.k.heads)),
+      head_size(p.size(Call::q_operand, call.q.size)),
+      value_size(p.size(Call::v_operand, call.v.size)),
+      type(p.input(Call::q_operand).dtype),
+      out(p.outputs[0].dtype),
+      steps(call.q.size != 3 || call.k.size != 3 || call.v.size != 3),
+      plain(p.attributes.number("softcap") == 0 && !p.has(Call::alibi)) {}
+
+std::string score_config(const Problem& p) {
+  const bool has_bias = p.has(Call::bias);
+  return fmt::format("cermet::attention::ScoreConfig{{.bias = {}, .has_bias = {}, .has_mask = {}}}",
+                     device_name(has_bias ? p.input(Call::bias).dtype : DType::f32), device_name(has_bias), device_name(p.has(Call::mask)));
+}
+
+BatchedLaunch::BatchedLaunch(const Problem& p)
+    : call_(p.attributes),
+      settings_(p.attributes, p.size(Call::q_operand, call_.q.size)),
+      group_(BatchedProblem(p).group()),
+      masked_score_(static_cast<float>(p.attributes.number("masked_score"))) {}
+
+attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int64_t rows) const {
+  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand], &v = args.inputs[Call::v_operand], &o = args.outputs[0];
+  attention::BatchedParams p{};
+  p.a.q = q.data;
+  p.a.o = o.data;
+  p.a.k = key_list(k, call_.k);
+  p.a.v = key_list(v, call_.v);
+  p.a.q_token_stride = q.strides[call_.q.tokens];
+  p.a.q_head_stride = q.strides[call_.q.heads];
+  p.a.o_token_stride = o.strides[call_.o.tokens];
+  p.a.o_head_stride = o.strides[call_.o.heads];
+  if (args.outputs.size() > 1) {
+    p.a.lse = args.outputs[1].as<float>();
+    p.a.lse_head_stride = args.outputs[1].strides[1];
+    p.lse_batch_stride = args.outputs[1].strides[0];
+  }
+  if (args.has(Call::sinks)) p.a.sinks = args.inputs[Call::sinks].as<const float>();
+  if (args.has(Call::alibi)) p.a.alibi = args.inputs[Call::alibi].as<const float>();
+  p.a.tokens = narrow(q.shape[call_.q.tokens], "attention", "queries");
+  p.a.key_tokens = narrow(k.shape[call_.k.tokens], "attention", "keys");
+  p.a.kv_heads = narrow(k.shape[call_.k.heads], "attention", "heads");
+  p.a.sequences = 1;
+  p.a.most_queries = std::numeric_limits<std::int32_t>::max();
+  p.a.window = static_cast<std::int32_t>(std::min<std::int64_t>(settings_.window, std::int64_t{1} << 30));
+  p.a.scale = static_cast<float>(settings_.scale);
+  p.a.softcap = static_cast<float>(settings_.softcap);
+  p.a.causal = settings_.causal;
+  p.a.aligned = rows_aligned(q) && rows_aligned(k) && rows_aligned(v);
+  p.a.aligned_out = rows_aligned(o);
+  p.bias = score_operand(args, Call::bias, p.a.key_tokens);
+  p.mask = score_operand(args, Call::mask, p.a.key_tokens);
+  p.q_batch_stride = q.strides[0];
+  p.k_batch_stride = k.strides[0];
+  p.v_batch_stride = v.strides[0];
+  p.o_batch_stride = o.strides[0];
+  p.q_step = q.strides[call_.q.size];
+  p.k_step = k.strides[call_.k.size];
+  p.v_step = v.strides[call_.v.size];
+  p.tiles = narrow(div_up(p.a.tokens * group_, rows), "attention", "tiles");
+  p.masked_score = masked_score_;
+  return p;
+}
+
+std::int64_t BatchedLaunch::items(const LaunchArgs& args, const attention::BatchedParams& p) {
+  return args.inputs[Call::q_operand].shape[0] * p.tiles * p.a.kv_heads;
+}
+
+}  // namespace cermet::cuda
