@@ -80,6 +80,33 @@ class Planner {
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
       std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
     }
+    release_views(group, singles);
+  }
+
+  /// Leaves out reshapes with which a group begins: in front of it they share memory and cost nothing.
+  void release_views(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    for (std::size_t at = 0; at < group.nodes.size(); ++at) {
+      const std::int32_t view = group.nodes[at];
+      if (view == group.anchor() || !shares_memory(view, group)) continue;
+      std::vector<std::int32_t> nodes = group.nodes;
+      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at));
+      FusionGroup smaller = nodes.size() == 1 ? single(nodes[0]) : joined(nodes, group.anchor(), singles);
+      if (nodes.size() > 1 && !taken(smaller.region)) continue;
+      group = std::move(smaller);
+      joined_[static_cast<std::size_t>(view)] = false;
+      joined_[static_cast<std::size_t>(group.anchor())] = nodes.size() > 1;
+      at = std::size_t(-1);  // what the next one reads may have left, too
+    }
+  }
+
+  /// Whether a node is a reshape of what nodes outside of the group have stored densely. Inputs of the graph may be strided, and parts of a split are.
+  bool shares_memory(std::int32_t n, const FusionGroup& group) const {
+    while (node(n).op == OpKind::reshape) {
+      n = graph_.value(node(n).inputs[0]).producer;
+      if (n < 0 || std::ranges::binary_search(group.nodes, n)) return false;
+      if (node(n).op != OpKind::reshape) return node(n).op != OpKind::split;
+    }
+    return false;
   }
 
   /// Takes in elementwise nodes that read the result of a product. Readers join in their order, so that none is left between the region's nodes; while a value

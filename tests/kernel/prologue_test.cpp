@@ -18,6 +18,12 @@ Region with_constants(const RegionBuilder& b, const Value& anchor, std::uint64_t
   return region;
 }
 
+std::string reason(const Region& region) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
+  return {};
+}
+
 TEST(Prologue, Normalization) {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const std::int64_t rows : {1, 4, 33, 1030}) {
@@ -91,6 +97,29 @@ TEST(Prologue, RowsThatAreMoved) {
     }
 }
 
+TEST(Prologue, MeanOfImages) {
+  for (const std::int64_t images : {1, 3}) {
+    RegionBuilder b(Rounding::strict);
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {images, 7, 5, 96}))}, {{"axes", Ints{1, 2}}, {"keepdims", true}});
+    const Value rows = b.add(OpKind::reshape, {mean}, {{"shape", Ints{images, 96}}});
+    const Value product = b.add(OpKind::linear, {rows, b.operand(type(DType::f32, {40, 96})), b.operand(type(DType::f32, {40}))});
+    b.result(b.add(OpKind::relu, {product}));
+    expect_region_conforms(with_constants(b, product, 6), {normal(), normal(0.1), normal()}, 1);
+  }
+}
+
+TEST(Prologue, DeclinesMeansOfManyRowsOrReadElsewhere) {
+  for (const bool leaves : {false, true}) {
+    RegionBuilder b(Rounding::strict);
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {leaves ? 2 : 65, 3, 8}))}, {{"axes", Ints{1}}, {"keepdims", false}});
+    const Value product = b.add(OpKind::linear, {mean, b.operand(type(DType::f32, {4, 8}))});
+    b.result(product);
+    if (leaves) b.result(mean);
+    EXPECT_EQ(reason(with_constants(b, product, 2)),
+              leaves ? "reduce_mean before linear: others read it, too" : "reduce_mean before linear: its rows are many");
+  }
+}
+
 TEST(Prologue, ElementwiseChain) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     RegionBuilder b(Rounding::strict);
@@ -115,12 +144,6 @@ TEST(Prologue, ScalesOfTokens) {
       b.result(product);
       expect_region_conforms(with_constants(b, product, 2), {integers(-127, 127), uniform(0.005, 0.02), integers(-20, 20), normal(0.1)}, 1);
     }
-}
-
-std::string reason(const Region& region) {
-  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
-    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
-  return {};
 }
 
 TEST(Prologue, DeclinesScalesOfTokensThatAreAlsoColumns) {

@@ -1,12 +1,10 @@
-// linear, dual_linear and grouped_linear over packed weights, for any number of rows: a single row streams the weights once,
-// many rows work on panels that stay in the second-level cache.
+// linear, dual_linear and grouped_linear over packed weights: one row streams them once, many work on panels that stay in the second-level cache.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
 
 #include <atomic>
 #include <cstring>
-#include <optional>
 
 #include "kernel/cpu/gemm/bf16.hpp"
 #include "kernel/cpu/gemm/tiles-inl.hpp"
@@ -63,8 +61,9 @@ void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const Ro
   }
   const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
   const Rows rows(made);
+  if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
   for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    binding.prologue.run(args, first, last, made, blocks.first);
+    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, blocks.first);
     pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
   });
 }
@@ -78,7 +77,6 @@ void for_cached_product(const TensorView& w, bool pairs, const LaunchArgs& args,
                         const GroupBody& body) {
   constexpr std::int64_t most_rows = group_blocks * block_rows;
   const TensorView x = binding.prologue ? TensorView() : binding.operands(args, 0);
-  const std::optional<Rows> own = x.present ? std::optional<Rows>(x) : std::nullopt;
   const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
@@ -93,12 +91,11 @@ void for_cached_product(const TensorView& w, bool pairs, const LaunchArgs& args,
         made.shape[0] = last - first;
         binding.prologue.run(args, first, last, made, first);
       }
-      const Rows rows = own ? *own : Rows(made);
+      const Rows rows(x.present ? x : made);
+      const std::int64_t base = x.present ? 0 : first;
       product.packed_rows += thread * most_rows * product.row_bytes;
-      for (std::int64_t b = 0; b < group.count; ++b) {
-        const std::int64_t begin = group.first(b), end = group.first(b + 1), base = own ? 0 : first;
-        pack_rows(rows, own ? x.dtype : made.dtype, begin - base, end - base, pairs, product.packed(begin));
-      }
+      for (std::int64_t b = 0; b < group.count; ++b)
+        pack_rows(rows, x.present ? x.dtype : made.dtype, group.first(b) - base, group.first(b + 1) - base, pairs, product.packed(group.first(b)));
       for (std::int64_t panel = 0; panel < panels; ++panel) body(product, group, panel);
     }
   });

@@ -75,9 +75,35 @@ PartBeforeAnchor part_without_copies(const Region& region, std::vector<std::size
   return part;
 }
 
+/// Whether a mean, seen with other dimensions, is what the anchor reads.
+bool begins_with_mean(const Region& region) { return anchor_of(region) > 0 && region.nodes[0].problem.op->kind == OpKind::reduce_mean; }
+
+Decline declines_mean(const Region& region) {
+  constexpr std::int64_t most_rows = 64;
+  const Problem& mean = region.nodes[0].problem;
+  const TensorType& x = region.problem().input(0);
+  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("reduce_mean before {}: {}", region.problem().op->name, why); };
+  for (std::size_t n = 1; n <= anchor_of(region); ++n) {
+    const RegionNode& node = region.nodes[n];
+    if (n < anchor_of(region) && node.problem.op->kind != OpKind::reshape) return fails("only reshapes come in between");
+    if (node.inputs[0] != RegionInput::inside(n - 1, 0, Rounding::strict) || std::ranges::count_if(node.inputs, &RegionInput::is_inside) != 1)
+      return fails("the product reads it as more than its left operand");
+  }
+  if (std::ranges::any_of(region.results, [&](const RegionPlace& r) { return r.node < region.anchor; })) return fails("others read it, too");
+  if (mean.input(0).dtype != x.dtype || mean.outputs[0].dtype != x.dtype) return fails("it is of another type");
+  std::int64_t rows = 1;
+  for (const Dim& dim : x.dims) {
+    if (!dim.is_constant()) return fails("its size is open");
+    if (&dim != &x.dims.back()) rows *= dim.constant();
+  }
+  if (x.rank() < 2 || rows > most_rows) return fails("its rows are many");
+  return kernel_without_workspace(mean) ? std::nullopt : fails("no kernel computes it alone");
+}
+
 }  // namespace
 
 Decline Prologue::declines(const Region& region) {
+  if (begins_with_mean(region)) return declines_mean(region);
   const std::size_t count = anchor_of(region), moves = moves_of(region);
   if (count == 0) return std::nullopt;
   const RegionNode& anchor = region.nodes[count];
@@ -134,6 +160,13 @@ Prologue::Prologue(const Region& region) {
   if (anchor_of(region) == 0) return;
   dtype_ = region.problem().input(0).dtype;
   const std::size_t count = anchor_of(region), moves = moves_of(region);
+  if (begins_with_mean(region)) {
+    const Region mean(region.nodes[0].problem);
+    mean_ = kernel_without_workspace(mean)->bind(mean);
+    mean_shape_ = bind(mean.result_type(0).dims, {});
+    inputs_.push_back({region.operand_of(0, 0), false});
+    return;
+  }
   if (moves == 0) {
     PartBeforeAnchor part = part_without_copies(region, copies_);
     const Dims rows = rows_of(region);
@@ -159,6 +192,11 @@ std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
 }
 
 TensorView Prologue::rows(std::int64_t rows, std::int64_t length, std::byte* memory) const { return {memory, dtype_, {rows, length}}; }
+
+void Prologue::make_all(const LaunchArgs& args, const TensorView& made) const {
+  const TensorView y(made.data, dtype_, mean_shape_);
+  mean_({.inputs = {&args.inputs[*inputs_[0].index], 1}, .outputs = {&y, 1}, .pool = args.pool});
+}
 
 void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const {
   static ThreadPool own_thread(1);

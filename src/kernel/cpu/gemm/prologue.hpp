@@ -17,7 +17,10 @@ class Prologue {
   /// Of a region that is not declined; nothing where the product is the first node.
   explicit Prologue(const Region& region);
 
-  explicit operator bool() const { return static_cast<bool>(launch_) || static_cast<bool>(moved_); }
+  explicit operator bool() const { return static_cast<bool>(launch_) || static_cast<bool>(moved_) || makes_all(); }
+  /// Whether all rows are made before any is packed, by make_all() and not by run(): those of a mean, which are few and read much.
+  bool makes_all() const { return static_cast<bool>(mean_); }
+  void make_all(const LaunchArgs& args, const TensorView& made) const;
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
@@ -32,6 +35,8 @@ class Prologue {
   };
   void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const;
 
+  Launcher mean_;  ///< of rows that are made together
+  Shape mean_shape_;
   PieceMap moved_;   ///< what is copied first, to the place of the made rows
   Launcher launch_;  ///< what is computed of that, or of operands
   DType dtype_ = DType::f32;
