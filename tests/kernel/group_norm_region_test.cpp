@@ -24,7 +24,7 @@ TEST(GroupNormRegion, Activates) {
       }
 }
 
-std::string reason(const Region& region) { return cpu::kernels_of(OpKind::group_norm)[0]->declines(region).value_or("taken"); }
+std::string reason_beside_norm(const Region& region) { return cpu::kernels_of(OpKind::group_norm)[0]->declines(region).value_or("taken"); }
 
 TEST(GroupNormRegion, Declines) {
   const TensorType t = type(DType::f32, {2, 6, 5});
@@ -33,18 +33,18 @@ TEST(GroupNormRegion, Declines) {
   const Value summand = normed(sum);
   sum.result(sum.add(OpKind::add, {summand, sum.operand(t)}));
   sum.anchor(summand);
-  EXPECT_EQ(reason(sum.build()), "add is no activation");
+  EXPECT_EQ(reason_beside_norm(sum.build()), "add is no activation");
   RegionBuilder read;
   const Value kept = normed(read);
   read.result(read.add(OpKind::relu, {kept}));
   read.result(kept);
   read.anchor(kept);
-  EXPECT_EQ(reason(read.build()), "others read what is normalized, too");
+  EXPECT_EQ(reason_beside_norm(read.build()), "others read what is normalized, too");
   RegionBuilder chain;
   const Value first = normed(chain);
   chain.result(chain.add(OpKind::neg, {chain.add(OpKind::relu, {first})}));
   chain.anchor(first);
-  EXPECT_EQ(reason(chain.build()), "one activation at most follows the normalization");
+  EXPECT_EQ(reason_beside_norm(chain.build()), "one activation at most follows the normalization");
 }
 
 }  // namespace

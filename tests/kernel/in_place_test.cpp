@@ -23,7 +23,7 @@ std::vector<OwnedTensor> separate_results(const Problem& problem) {
   return results;
 }
 
-std::vector<TensorView> views_of(const std::vector<OwnedTensor>& tensors) {
+std::vector<TensorView> whole_views(const std::vector<OwnedTensor>& tensors) {
   std::vector<TensorView> views;
   for (const OwnedTensor& tensor : tensors) views.push_back(tensor.view);
   return views;
@@ -54,8 +54,8 @@ void expect_same_bits_in_place(OpKind kind, const std::vector<Shared>& shared) {
       if (kernel->declines(data.problem)) continue;
       const CaseData overwritten = make_case_data(definition(kind), test_case);
       const std::vector<OwnedTensor> apart = separate_results(data.problem), rest = separate_results(data.problem);
-      const std::vector<TensorView> expected = views_of(apart);
-      std::vector<TensorView> found = views_of(rest);
+      const std::vector<TensorView> expected = whole_views(apart);
+      std::vector<TensorView> found = whole_views(rest);
       for (const Shared& s : shared) found[s.result] = overwritten.inputs[s.operand];
       BoundOp op(data.problem, *kernel, pool);
       op.run(data.inputs, expected);

@@ -69,7 +69,7 @@ TEST(Prologue, NormalizationThatLeaves) {
 }
 
 /// [2, 4 h, 6, 32] by windows of [4, 6], each of them rolled by one row.
-Value windows(RegionBuilder& b, const Value& image, std::int64_t h) {
+Value rolled_windows(RegionBuilder& b, const Value& image, std::int64_t h) {
   const auto rows = [&](std::int64_t first, std::int64_t last) {
     return b.add(OpKind::slice, {image}, {{"axes", Ints{1}}, {"starts", Ints{first}}, {"ends", Ints{last}}});
   };
@@ -84,7 +84,7 @@ TEST(Prologue, RowsThatAreMoved) {
   for (const std::int64_t h : {1, 5, 32})
     for (const bool normalizes : {false, true}) {
       RegionBuilder b(Rounding::strict);
-      Value x = windows(b, b.operand(type(DType::f32, {2, 4 * h, 6, 32})), h);
+      Value x = rolled_windows(b, b.operand(type(DType::f32, {2, 4 * h, 6, 32})), h);
       std::vector<Fill> fills{normal()};
       if (normalizes) {
         x = b.add(OpKind::layer_norm, {x, b.operand(type(DType::f32, {32})), b.operand(type(DType::f32, {32}))});

@@ -15,7 +15,7 @@ NodeId made_for(const GraphEditor& editor, ValueId id, OpKind op) {
 }
 
 /// Attribute "shape" that gives a type from another of the same elements; nothing where two dimensions follow from others.
-std::optional<Ints> shape_from(const Dims& from, const Dims& to) {
+std::optional<Ints> shape_between(const Dims& from, const Dims& to) {
   Ints shape;
   for (std::size_t a = 0; a < to.size(); ++a) {
     const bool stays = a < from.size() && to[a] == from[a];
@@ -49,7 +49,7 @@ bool cancel_transposes(const Rule&, GraphEditor& editor, NodeId anchor) {
     value = axes.after(editor, n, *value);
     if (!value) return false;
   }
-  const auto shape = shape_from(editor.value(x).type.dims, editor.value(last.outputs[0]).type.dims);
+  const auto shape = shape_between(editor.value(x).type.dims, editor.value(last.outputs[0]).type.dims);
   if (!shape || axes.flat(own) != axes.flat(value->dims)) return false;
   const ValueId made = editor.insert_before(anchor, OpKind::reshape, {x}, {{"shape", *shape}}, last.scope)[0];
   const NodeId nodes[] = {first, reshape, anchor};
