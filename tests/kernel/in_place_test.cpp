@@ -29,7 +29,7 @@ std::vector<TensorView> whole_views(const std::vector<OwnedTensor>& tensors) {
   return views;
 }
 
-bool same_bits(const TensorView& a, const TensorView& b) {
+bool equal_bits(const TensorView& a, const TensorView& b) {
   const int trailing = std::min(1, a.shape.rank());
   const Rows left(a, trailing), right(b, trailing);
   const auto bytes = static_cast<std::size_t>(left.length()) * size_of(a.dtype);
@@ -61,7 +61,7 @@ void expect_same_bits_in_place(OpKind kind, const std::vector<Shared>& shared) {
       op.run(data.inputs, expected);
       op.run(overwritten.inputs, found);
       for (std::size_t o = 0; o < expected.size(); ++o)
-        EXPECT_TRUE(same_bits(expected[o], found[o])) << test_case.name << ", " << kernel->name << ", result " << o;
+        EXPECT_TRUE(equal_bits(expected[o], found[o])) << test_case.name << ", " << kernel->name << ", result " << o;
       ++compared;
     }
   }
