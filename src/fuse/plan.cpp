@@ -34,11 +34,12 @@ class Planner {
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
-    // Products and reductions first, so that they find what comes before and after them still alone; then elementwise chains from their ends.
+    // Products and reductions first, so that they find what comes before and after them still alone; then chains of elementwise operators, and of those that
+    // only move elements, from their ends.
     for (FusionGroup& group : groups)
-      if (!is_elementwise(group.anchor())) extend(group, groups);
+      if (!is_chained(group.anchor())) extend(group, groups);
     for (FusionGroup& group : std::views::reverse(groups))
-      if (is_elementwise(group.anchor())) extend(group, groups);
+      if (is_chained(group.anchor())) extend(group, groups);
     std::erase_if(groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]; });
     std::ranges::stable_sort(groups, {}, [](const FusionGroup& group) { return group.nodes.back(); });
     return groups;
@@ -69,8 +70,8 @@ class Planner {
       const std::int32_t maker = waiting.back();
       waiting.pop_back();
       if (std::ranges::find(tried, maker) != tried.end()) continue;
+      if (!may_join(maker, group)) continue;  // it is asked again when another of its readers has joined
       tried.push_back(maker);
-      if (!may_join(maker, group)) continue;
       std::vector<std::int32_t> nodes = group.nodes;
       nodes.insert(std::ranges::upper_bound(nodes, maker), maker);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
@@ -79,12 +80,39 @@ class Planner {
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
       std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
     }
+    release_views(group, singles);
+  }
+
+  /// Leaves out reshapes with which a group begins: in front of it they share memory and cost nothing.
+  void release_views(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    for (std::size_t at = 0; at < group.nodes.size(); ++at) {
+      const std::int32_t view = group.nodes[at];
+      if (view == group.anchor() || !shares_memory(view, group)) continue;
+      std::vector<std::int32_t> nodes = group.nodes;
+      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at));
+      FusionGroup smaller = nodes.size() == 1 ? single(nodes[0]) : joined(nodes, group.anchor(), singles);
+      if (nodes.size() > 1 && !taken(smaller.region)) continue;
+      group = std::move(smaller);
+      joined_[static_cast<std::size_t>(view)] = false;
+      joined_[static_cast<std::size_t>(group.anchor())] = nodes.size() > 1;
+      at = std::size_t(-1);  // what the next one reads may have left, too
+    }
+  }
+
+  /// Whether a node is a reshape of what nodes outside of the group have stored densely. Inputs of the graph may be strided, and parts of a split are.
+  bool shares_memory(std::int32_t n, const FusionGroup& group) const {
+    while (node(n).op == OpKind::reshape) {
+      n = graph_.value(node(n).inputs[0]).producer;
+      if (n < 0 || std::ranges::binary_search(group.nodes, n)) return false;
+      if (node(n).op != OpKind::reshape) return node(n).op != OpKind::split;
+    }
+    return false;
   }
 
   /// Takes in elementwise nodes that read the result of a product. Readers join in their order, so that none is left between the region's nodes; while a value
   /// still has readers outside beside those that joined, the next ones may bring them in.
   void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
-    if (is_elementwise(group.anchor())) return;
+    if (is_chained(group.anchor())) return;
     std::vector<std::int32_t> nodes = group.nodes;
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
@@ -92,7 +120,8 @@ class Planner {
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader) || !may_move(nodes, reader)) break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
-      if (larger.results.size() == 1 && taken(larger.region)) best = std::move(larger);
+      const auto after = std::ranges::count_if(larger.region.results, [&](const RegionPlace& result) { return result.node >= larger.region.anchor; });
+      if (after == 1 && taken(larger.region)) best = std::move(larger);
     }
     if (best.nodes.size() == group.nodes.size()) return;
     group = std::move(best);
@@ -153,6 +182,8 @@ class Planner {
     const OpDefinition& op = definition(node(n).op);
     return op.outputs.size() == 1 && std::ranges::all_of(op.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
   }
+
+  bool is_chained(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::transpose; }
 
   /// The nodes that make a node's operands, the first operand's last.
   std::vector<std::int32_t> makers_of(std::int32_t n) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 namespace cermet {
@@ -159,24 +160,22 @@ void verify(const Region& region) {
 Cost cost_of(const Region& region) {
   if (region.is_single()) return cost_of(region.problem());
   Cost cost;
-  std::set<std::int32_t> read;
-  std::set<std::pair<std::int32_t, std::int32_t>> kept;  // results of nodes that never leave
-  const auto leaves = [&](std::int32_t node, std::int32_t output) {
-    return std::ranges::find(region.results, RegionPlace{node, output}) != region.results.end();
-  };
+  std::map<std::int32_t, double> read;  // by operand; several nodes may each read a part of one
   for (const RegionNode& node : region.nodes) {
     const Cost own = cost_of(node.problem);
     cost.operations += own.operations;
-    cost.bytes += own.bytes;
+    double reads = own.bytes;
+    for (const TensorType& output : node.problem.outputs) reads -= bytes_of(output, region.maximum());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.problem.has(i)) continue;
-      const RegionInput& input = node.inputs[i];
-      const bool again = !input.is_inside() && !read.insert(input.index).second;
-      if (input.is_inside() || again) cost.bytes -= bytes_of(node.problem.input(i), region.maximum());
-      if (input.is_inside() && !leaves(input.index, input.output) && kept.emplace(input.index, input.output).second)
-        cost.bytes -= bytes_of(node.problem.input(i), region.maximum());
+      const double bytes = std::min(bytes_of(node.problem.input(i), region.maximum()), std::max(0.0, reads));
+      reads -= bytes;
+      if (!node.inputs[i].is_inside()) read[node.inputs[i].index] += bytes;
     }
+    cost.bytes += reads;
   }
+  for (const auto& [operand, bytes] : read) cost.bytes += std::min(bytes, bytes_of(region.operand_type(static_cast<std::size_t>(operand)), region.maximum()));
+  for (std::size_t r = 0; r < region.results.size(); ++r) cost.bytes += bytes_of(region.result_type(r), region.maximum());
   return cost;
 }
 

@@ -23,13 +23,13 @@ std::vector<OwnedTensor> separate_results(const Problem& problem) {
   return results;
 }
 
-std::vector<TensorView> views_of(const std::vector<OwnedTensor>& tensors) {
+std::vector<TensorView> whole_views(const std::vector<OwnedTensor>& tensors) {
   std::vector<TensorView> views;
   for (const OwnedTensor& tensor : tensors) views.push_back(tensor.view);
   return views;
 }
 
-bool same_bits(const TensorView& a, const TensorView& b) {
+bool equal_bits(const TensorView& a, const TensorView& b) {
   const int trailing = std::min(1, a.shape.rank());
   const Rows left(a, trailing), right(b, trailing);
   const auto bytes = static_cast<std::size_t>(left.length()) * size_of(a.dtype);
@@ -54,14 +54,14 @@ void expect_same_bits_in_place(OpKind kind, const std::vector<Shared>& shared) {
       if (kernel->declines(data.problem)) continue;
       const CaseData overwritten = make_case_data(definition(kind), test_case);
       const std::vector<OwnedTensor> apart = separate_results(data.problem), rest = separate_results(data.problem);
-      const std::vector<TensorView> expected = views_of(apart);
-      std::vector<TensorView> found = views_of(rest);
+      const std::vector<TensorView> expected = whole_views(apart);
+      std::vector<TensorView> found = whole_views(rest);
       for (const Shared& s : shared) found[s.result] = overwritten.inputs[s.operand];
       BoundOp op(data.problem, *kernel, pool);
       op.run(data.inputs, expected);
       op.run(overwritten.inputs, found);
       for (std::size_t o = 0; o < expected.size(); ++o)
-        EXPECT_TRUE(same_bits(expected[o], found[o])) << test_case.name << ", " << kernel->name << ", result " << o;
+        EXPECT_TRUE(equal_bits(expected[o], found[o])) << test_case.name << ", " << kernel->name << ", result " << o;
       ++compared;
     }
   }

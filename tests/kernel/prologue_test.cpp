@@ -18,6 +18,12 @@ Region with_constants(const RegionBuilder& b, const Value& anchor, std::uint64_t
   return region;
 }
 
+std::string reason(const Region& region) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
+  return {};
+}
+
 TEST(Prologue, Normalization) {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const std::int64_t rows : {1, 4, 33, 1030}) {
@@ -37,6 +43,81 @@ TEST(Prologue, NormalizationWhoseSumLeaves) {
   b.result(b.result_of(0, 1));
   b.result(b.add(OpKind::add, {product, b.operand(type(DType::bf16, {30, 50}))}));
   expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(), normal(0.1), normal()}, 1);
+}
+
+TEST(Prologue, NormalizationOfRowsInSeveralDimensions) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::int64_t rows : {1, 7, 350}) {
+      RegionBuilder b(Rounding::strict);
+      const TensorType vector = type(dtype, {96});
+      const Value normed = b.add(OpKind::layer_norm, {b.operand(type(dtype, {2, rows, 2, 96})), b.operand(vector), b.operand(vector)});
+      const Value product = b.add(OpKind::linear, {normed, b.operand(type(dtype, {40, 96}))});
+      b.result(b.add(OpKind::gelu, {product}));
+      expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(), normal(0.1)}, 1);
+    }
+}
+
+TEST(Prologue, NormalizationThatLeaves) {
+  for (const std::int64_t rows : {1, 33, 700}) {
+    RegionBuilder b(Rounding::strict);
+    const Value normed = b.add(OpKind::layer_norm, {b.operand(type(DType::f32, {2, rows, 96})), b.operand(type(DType::f32, {96}))});
+    const Value product = b.add(OpKind::linear, {normed, b.operand(type(DType::f32, {40, 96}))});
+    b.result(b.add(OpKind::relu, {product}));
+    b.result(normed);
+    expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(0.1)}, 1);
+  }
+}
+
+/// [2, 4 h, 6, 32] by windows of [4, 6], each of them rolled by one row.
+Value rolled_windows(RegionBuilder& b, const Value& image, std::int64_t h) {
+  const auto rows = [&](std::int64_t first, std::int64_t last) {
+    return b.add(OpKind::slice, {image}, {{"axes", Ints{1}}, {"starts", Ints{first}}, {"ends", Ints{last}}});
+  };
+  const Value front = rows(1, 4 * h), back = rows(0, 1);
+  const Value rolled = b.add(OpKind::concat, {front, back}, {{"axis", std::int64_t{1}}});
+  const Value parted = b.add(OpKind::reshape, {rolled}, {{"shape", Ints{2, h, 4, 2, 3, 32}}});
+  const Value turned = b.add(OpKind::transpose, {parted}, {{"permutation", Ints{0, 1, 3, 2, 4, 5}}});
+  return b.add(OpKind::reshape, {turned}, {{"shape", Ints{4 * h, 12, 32}}});
+}
+
+TEST(Prologue, RowsThatAreMoved) {
+  for (const std::int64_t h : {1, 5, 32})
+    for (const bool normalizes : {false, true}) {
+      RegionBuilder b(Rounding::strict);
+      Value x = rolled_windows(b, b.operand(type(DType::f32, {2, 4 * h, 6, 32})), h);
+      std::vector<Fill> fills{normal()};
+      if (normalizes) {
+        x = b.add(OpKind::layer_norm, {x, b.operand(type(DType::f32, {32})), b.operand(type(DType::f32, {32}))});
+        fills.insert(fills.end(), {normal(), normal()});
+      }
+      const Value product = b.add(OpKind::linear, {x, b.operand(type(DType::f32, {40, 32}))});
+      b.result(b.add(OpKind::add, {product, b.operand(type(DType::f32, {4 * h, 12, 40}))}));
+      fills.insert(fills.end(), {normal(0.1), normal()});
+      expect_region_conforms(with_constants(b, product, 2), fills, 1);
+    }
+}
+
+TEST(Prologue, MeanOfImages) {
+  for (const std::int64_t images : {1, 3}) {
+    RegionBuilder b(Rounding::strict);
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {images, 7, 5, 96}))}, {{"axes", Ints{1, 2}}, {"keepdims", true}});
+    const Value rows = b.add(OpKind::reshape, {mean}, {{"shape", Ints{images, 96}}});
+    const Value product = b.add(OpKind::linear, {rows, b.operand(type(DType::f32, {40, 96})), b.operand(type(DType::f32, {40}))});
+    b.result(b.add(OpKind::relu, {product}));
+    expect_region_conforms(with_constants(b, product, 6), {normal(), normal(0.1), normal()}, 1);
+  }
+}
+
+TEST(Prologue, DeclinesMeansOfManyRowsOrReadElsewhere) {
+  for (const bool leaves : {false, true}) {
+    RegionBuilder b(Rounding::strict);
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {leaves ? 2 : 65, 3, 8}))}, {{"axes", Ints{1}}, {"keepdims", false}});
+    const Value product = b.add(OpKind::linear, {mean, b.operand(type(DType::f32, {4, 8}))});
+    b.result(product);
+    if (leaves) b.result(mean);
+    EXPECT_EQ(reason(with_constants(b, product, 2)),
+              leaves ? "reduce_mean before linear: others read it, too" : "reduce_mean before linear: its rows are many");
+  }
 }
 
 TEST(Prologue, ElementwiseChain) {
@@ -65,12 +146,6 @@ TEST(Prologue, ScalesOfTokens) {
     }
 }
 
-std::string reason(const Region& region) {
-  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
-    if (kernel->name == "gemm.linear.packed") return kernel->declines(region).value_or("taken");
-  return {};
-}
-
 TEST(Prologue, DeclinesScalesOfTokensThatAreAlsoColumns) {
   RegionBuilder b(Rounding::strict);
   const Value scale = b.operand(type(DType::f32, {64}));
@@ -91,6 +166,21 @@ TEST(Prologue, DeclinesNormalizationOfTheWholeMatrix) {
     if (op == OpKind::add_rms_norm) b.result(b.result_of(0, 1));
     EXPECT_EQ(reason(with_constants(b, product, 2)), fmt::format("{} before linear: its weight covers several dimensions", definition(op).name));
   }
+}
+
+TEST(Prologue, DeclinesRowsThatAreMovedByElementsOrReadElsewhere) {
+  const TensorType image = type(DType::f32, {8, 64}), w = type(DType::f32, {64, 8});
+  RegionBuilder columns(Rounding::strict);
+  const Value turned = columns.add(OpKind::transpose, {columns.operand(image)}, {{"permutation", Ints{1, 0}}});
+  const Value first = columns.add(OpKind::linear, {turned, columns.operand(w)});
+  columns.result(first);
+  EXPECT_EQ(reason(with_constants(columns, first, 2)), "transpose before linear: runs of 4 bytes stay together, and 64 are worth a copy of their own");
+  RegionBuilder elsewhere(Rounding::strict);
+  const Value half = elsewhere.add(OpKind::slice, {elsewhere.operand(image)}, {{"axes", Ints{0}}, {"starts", Ints{4}}, {"ends", Ints{8}}});
+  const Value second = elsewhere.add(OpKind::linear, {half, elsewhere.operand(type(DType::f32, {8, 64}))});
+  elsewhere.result(second);
+  elsewhere.result(half);
+  EXPECT_EQ(reason(with_constants(elsewhere, second, 2)), "slice before linear: what is moved is read elsewhere");
 }
 
 TEST(Prologue, Declines) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/region.hpp"
+#include "tests/support/region_builder.hpp"
 
 namespace cermet {
 namespace {
@@ -49,6 +50,17 @@ TEST(Region, WhatStaysInsideMovesNoBytes) {
   Region shared = region;  // both summands are one operand
   shared.nodes[0].inputs[1] = RegionInput::outside(0);
   EXPECT_EQ(cost_of(shared).bytes, whole.bytes - 4 * 64 * 4);
+}
+
+TEST(Region, PartsOfAnOperandAreReadOnce) {
+  RegionBuilder b;
+  const RegionBuilder::Value x = b.operand({DType::f32, {10, 64}});
+  const auto rows = [&](std::int64_t first, std::int64_t last) {
+    return b.add(OpKind::slice, {x}, {{"axes", Ints{0}}, {"starts", Ints{first}}, {"ends", Ints{last}}});
+  };
+  const RegionBuilder::Value back = rows(3, 10), front = rows(0, 3);
+  b.result(b.add(OpKind::concat, {back, front}));
+  EXPECT_EQ(cost_of(b.build()).bytes, 2 * 10 * 64 * 4);
 }
 
 TEST(Region, OperandsKnowTheirPlaceInALaunch) {

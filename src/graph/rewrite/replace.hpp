@@ -41,6 +41,19 @@ bool part_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId ancho
 /// A quantization and its inverse behind a reshape or a transpose: before it.
 bool quantize_before_movement(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
+/// Gathers of single indices from a transposed reshape of x: columns of x.
+bool split_gathers(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
+/// Rows of a product that change their places before they are added to others: the product of rows that have changed theirs.
+bool move_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// Normalized rows that change their places before a product: rows that are normalized where they come to be.
+bool move_rows_before_norm(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
+/// Transpositions on both sides of a reshape that leave all elements where they were: a reshape.
+bool cancel_transposes(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// A product of transposed columns: that of the columns as they were, with the columns of its weight in their order.
+bool transpose_weight(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
 /// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention.hpp says. A rule of class fast takes rounded scores, too.
 bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);
 

@@ -101,6 +101,15 @@ Attributes normed_and_rotated(const Match& m) {
   return a;
 }
 
+/// Windows of one pixel each. The sum of one element loses the sign of a zero.
+bool pools_nothing(const Match& m) {
+  const Attributes pool = m.attributes(0);
+  const auto all = [&](std::string_view name, std::int64_t value) {
+    return std::ranges::all_of(pool.integers(name), [&](std::int64_t e) { return e == value; });
+  };
+  return !pool.integers("kernel").empty() && all("kernel", 1) && all("strides", 1) && all("pads", 0);
+}
+
 /// A float32 result that is rounded to a narrower floating type at once may be stored in that type.
 bool narrows(const Match& m) { return is_f32(m, "y") && dtypes::real.contains(m.type("z").dtype); }
 Attributes with_type_of_cast(const Match& m) {
@@ -132,6 +141,7 @@ std::vector<Rule> make_rules() {
       text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias, with_attributes_of_product),
       text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
                 [](const Match& m) { return m.attributes(1); }),
+      text_rule("pool-of-single-pixels", strict, "average_pool(x) -> x", pools_nothing, nullptr),
       text_rule(
           "dual-linear", strict,
           "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
@@ -177,6 +187,36 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::dequantize,
                    .stage = 1,
                    .apply = quantize_before_movement});
+  rules.push_back({.name = "split-gathers",
+                   .summary = "gather(transpose(reshape(x)), 0), gather(.., 1), .. -> transpose(reshape(split(x))), .. where the indices are of columns of x",
+                   .rounding = exact,
+                   .anchor = OpKind::gather,
+                   .stage = 1,
+                   .apply = split_gathers});
+  rules.push_back({.name = "transposes-around-reshape",
+                   .summary = "transpose(reshape(transpose(x))) -> reshape(x), where every element stays where it was",
+                   .rounding = exact,
+                   .anchor = OpKind::transpose,
+                   .stage = 1,
+                   .apply = cancel_transposes});
+  rules.push_back({.name = "transposed-columns",
+                   .summary = "linear(reshape(transpose(x)), w, b?) -> linear(reshape(x), w', b?), where w' has the columns of w in the order of x",
+                   .rounding = strict,
+                   .anchor = OpKind::linear,
+                   .stage = 1,
+                   .apply = transpose_weight});
+  rules.push_back({.name = "rows-before-linear",
+                   .summary = "add(moved(linear(x, w, b?)), r) -> add(linear(moved(x), w, b?), r), where transposes, slices and joints move whole rows",
+                   .rounding = exact,
+                   .anchor = OpKind::linear,
+                   .stage = 2,
+                   .apply = move_rows_before_linear});
+  rules.push_back({.name = "rows-before-norm",
+                   .summary = "linear(moved(layer_norm(x, ..)), w) -> linear(layer_norm(moved(x), ..), w), where transposes, slices and joints move whole rows",
+                   .rounding = exact,
+                   .anchor = OpKind::layer_norm,
+                   .stage = 2,
+                   .apply = move_rows_before_norm});
   rules.push_back(
       {.name = "attention",
        .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",

@@ -24,6 +24,7 @@ struct Compilation {
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
   std::vector<RuleCount> rules;                 ///< that were applied
+  bool moved_channels = false;                  ///< the graph keeps the channels of images last
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
 
   Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);
@@ -50,6 +51,7 @@ std::string remove_dead_code(Compilation& c);
 std::string merge_common_subexpressions(Compilation& c);
 std::string rewrite(Compilation& c);
 std::string choose_layouts(Compilation& c);
+std::string rewrite_layouts(Compilation& c);
 std::string fuse(Compilation& c);
 std::string fold_views(Compilation& c);
 std::string select_kernels(Compilation& c);

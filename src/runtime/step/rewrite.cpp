@@ -33,8 +33,15 @@ std::string step::rewrite(Compilation& c) {
   for (RuleApplication& made : trace.applied) options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});
   std::string note;
   for (const RuleCount& count : rewritten.counts) note += fmt::format("{}{} {}", note.empty() ? "" : ", ", count.name, count.times);
-  c.rules = std::move(rewritten.counts);
+  for (const RuleCount& count : rewritten.counts) {
+    const auto known = std::ranges::find(c.rules, count.name, &RuleCount::name);
+    if (known == c.rules.end()) c.rules.push_back(count);
+    else known->times += count.times;
+  }
   return note.empty() ? "no rule fits" : note;
 }
+
+/// Transpositions came only where the channels of an image were moved.
+std::string step::rewrite_layouts(Compilation& c) { return c.moved_channels ? rewrite(c) : "no channels were moved"; }
 
 }  // namespace cermet

@@ -1,5 +1,4 @@
-// linear, dual_linear and grouped_linear over packed weights, for any number of rows: a single row streams the weights once,
-// many rows work on panels that stay in the second-level cache.
+// linear, dual_linear and grouped_linear over packed weights: one row streams them once, many work on panels that stay in the second-level cache.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
@@ -62,8 +61,9 @@ void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const Ro
   }
   const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
   const Rows rows(made);
+  if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
   for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    binding.prologue.run(args, first, last, made, blocks.first);
+    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, blocks.first);
     pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
   });
 }
@@ -73,16 +73,29 @@ constexpr std::int64_t cached_weight_bytes = 640 << 10;
 
 /// Threads take a few blocks of rows each, pack them and meet all panels: what is packed stays in their cache, where all rows would not.
 template <class GroupBody>
-void for_cached_product(const TensorView& x, const TensorView& w, bool pairs, const LaunchArgs& args, const RowBlocks& blocks, const GroupBody& body) {
-  const Rows rows(x);
+void for_cached_product(const TensorView& w, bool pairs, const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks,
+                        const GroupBody& body) {
+  constexpr std::int64_t most_rows = group_blocks * block_rows;
+  const TensorView x = binding.prologue ? TensorView() : binding.operands(args, 0);
   const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
     for (std::int64_t i = next.fetch_add(1); i < groups; i = next.fetch_add(1)) {
       const BlockGroup group{blocks, i * group_blocks, std::min(group_blocks, blocks.count() - i * group_blocks)};
-      PackedProduct product = make_product(w, pairs, args.workspace, group.first(0));
-      product.packed_rows += thread * group_blocks * block_rows * product.row_bytes;
-      for (std::int64_t b = 0; b < group.count; ++b) pack_rows(rows, x.dtype, group.first(b), group.first(b + 1), pairs, product.packed(group.first(b)));
+      const std::int64_t first = group.first(0), last = group.first(group.count);
+      PackedProduct product = make_product(w, pairs, args.workspace, first);
+      TensorView made;
+      if (binding.prologue) {
+        made = binding.prologue.rows(args.pool->size() * most_rows, w.shape.back(), product.packed_rows + args.pool->size() * most_rows * product.row_bytes);
+        made.data = made.as<std::byte>() + thread * most_rows * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
+        made.shape[0] = last - first;
+        binding.prologue.run(args, first, last, made, first);
+      }
+      const Rows rows(x.present ? x : made);
+      const std::int64_t base = x.present ? 0 : first;
+      product.packed_rows += thread * most_rows * product.row_bytes;
+      for (std::int64_t b = 0; b < group.count; ++b)
+        pack_rows(rows, x.present ? x.dtype : made.dtype, group.first(b) - base, group.first(b + 1) - base, pairs, product.packed(group.first(b)));
       for (std::int64_t panel = 0; panel < panels; ++panel) body(product, group, panel);
     }
   });
@@ -93,9 +106,8 @@ template <class GroupBody>
 void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
   const std::int64_t rows = Rows(args.outputs[binding.result]).count();
   const bool cached = panel_count(w.shape[0]) * panel_bytes(w.dtype, w.shape[1]) * weights <= cached_weight_bytes;
-  if (cached && !binding.prologue && rows >= 8 * group_blocks * block_rows * args.pool->size() &&
-      group_blocks * block_rows * args.pool->size() <= packed_row_limit)
-    return for_cached_product(binding.operands(args, 0), w, pairs, args, {0, rows}, body);
+  if (cached && rows >= 8 * group_blocks * block_rows * args.pool->size() && group_blocks * block_rows * args.pool->size() <= packed_row_limit)
+    return for_cached_product(w, pairs, args, binding, {0, rows}, body);
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
     const PackedProduct product = make_product(w, pairs, args.workspace, first);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/checked.hpp"
 #include "kernel/cpu/before_anchor.hpp"
@@ -16,12 +17,23 @@ std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(re
 
 bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
 
-Dim rows_of(const Region& region) { return region.problem().input(0).dims[0]; }
+/// How many of the first nodes only move elements.
+std::size_t moves_of(const Region& region) {
+  std::size_t count = 0;
+  while (count < anchor_of(region) && PieceMap::knows(region.nodes[count].problem.op->kind)) ++count;
+  return count;
+}
 
-/// Whether an operand has a part for each row: as its first dimension of two, or as the only one of a scale of tokens.
-bool is_by_row(const Region& region, std::size_t operand, Dim rows) {
-  const TensorType& type = region.operand_type(operand);
-  return (type.rank() == 2 || (type.rank() == 1 && goes_by_token(region, operand))) && type.dims[0] == rows;
+Dims rows_of(const Region& region) {
+  const Dims& x = region.problem().input(0).dims;
+  return {x.begin(), x.end() - 1};
+}
+
+/// Whether an operand has a part for each row: as its leading dimensions, or as the only ones of a scale of tokens.
+bool is_by_row(const Region& region, std::size_t operand, const Dims& rows) {
+  const Dims& dims = region.operand_type(operand).dims;
+  const std::size_t leading = goes_by_token(region, operand) && dims.size() == 1 ? 1 : dims.size() - 1;
+  return !dims.empty() && Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(leading)) == rows;
 }
 
 /// Whether one node reads an operand as a scale of tokens and another as a value for each column.
@@ -35,43 +47,110 @@ bool is_by_row_and_column(const Region& region, std::size_t operand) {
   return false;
 }
 
-/// The part of a tensor that belongs to rows [first, last).
-TensorView slice_rows(TensorView view, std::int64_t first, std::int64_t last) {
-  view.data = view.as<std::byte>() + first * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
-  view.shape[0] = last - first;
-  return view;
+/// Whether all rows of a tensor lie at the same distance, in one dimension.
+bool is_matrix(const TensorView& view) {
+  for (int axis = 0; axis + 2 < view.shape.rank(); ++axis)
+    if (view.shape[axis] != 1 && view.strides[axis] != view.strides[axis + 1] * view.shape[axis + 1]) return false;
+  return true;
+}
+
+/// The part of a tensor that belongs to rows [first, last): of one that is no matrix, a single row.
+TensorView slice_rows(const TensorView& view, std::int64_t first, std::int64_t last) {
+  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  if (view.shape.rank() == 1) return {view.as<std::byte>() + first * view.strides[0] * bytes, view.dtype, {last - first}, view.strides};
+  const Rows rows(view);
+  return {rows.row(first), view.dtype, {last - first, rows.length()}, {view.strides[view.shape.rank() - 2], 1}};
+}
+
+/// What comes before the anchor; results of the region that are what the anchor reads are taken out, and noted.
+PartBeforeAnchor part_without_copies(const Region& region, std::vector<std::size_t>& copies) {
+  PartBeforeAnchor part = part_before_anchor(region);
+  for (std::size_t r = part.results.size(); r-- > 0;) {
+    const auto place = part.region.results.begin() + static_cast<std::ptrdiff_t>(r) + 1;
+    if (*place != part.region.results.front()) continue;
+    copies.push_back(part.results[r]);
+    part.region.results.erase(place);
+    part.results.erase(part.results.begin() + static_cast<std::ptrdiff_t>(r));
+  }
+  return part;
+}
+
+/// Whether a mean, seen with other dimensions, is what the anchor reads.
+bool begins_with_mean(const Region& region) { return anchor_of(region) > 0 && region.nodes[0].problem.op->kind == OpKind::reduce_mean; }
+
+Decline declines_mean(const Region& region) {
+  constexpr std::int64_t most_rows = 64;
+  const Problem& mean = region.nodes[0].problem;
+  const TensorType& x = region.problem().input(0);
+  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("reduce_mean before {}: {}", region.problem().op->name, why); };
+  for (std::size_t n = 1; n <= anchor_of(region); ++n) {
+    const RegionNode& node = region.nodes[n];
+    if (n < anchor_of(region) && node.problem.op->kind != OpKind::reshape) return fails("only reshapes come in between");
+    if (node.inputs[0] != RegionInput::inside(n - 1, 0, Rounding::strict) || std::ranges::count_if(node.inputs, &RegionInput::is_inside) != 1)
+      return fails("the product reads it as more than its left operand");
+  }
+  if (std::ranges::any_of(region.results, [&](const RegionPlace& r) { return r.node < region.anchor; })) return fails("others read it, too");
+  if (mean.input(0).dtype != x.dtype || mean.outputs[0].dtype != x.dtype) return fails("it is of another type");
+  std::int64_t rows = 1;
+  for (const Dim& dim : x.dims) {
+    if (!dim.is_constant()) return fails("its size is open");
+    if (&dim != &x.dims.back()) rows *= dim.constant();
+  }
+  if (x.rank() < 2 || rows > most_rows) return fails("its rows are many");
+  return kernel_without_workspace(mean) ? std::nullopt : fails("no kernel computes it alone");
 }
 
 }  // namespace
 
 Decline Prologue::declines(const Region& region) {
-  const std::size_t count = anchor_of(region);
+  if (begins_with_mean(region)) return declines_mean(region);
+  const std::size_t count = anchor_of(region), moves = moves_of(region);
   if (count == 0) return std::nullopt;
   const RegionNode& anchor = region.nodes[count];
   const auto fails = [&](std::string_view why) -> Decline {
     return fmt::format("{} before {}: {}", region.nodes[count - 1].problem.op->name, anchor.problem.op->name, why);
   };
+  const TensorType& x = anchor.problem.input(0);
   if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1)
     return fails("the product reads it as more than its left operand");
-  if (anchor.problem.input(0).rank() != 2) return fails("its rows have more dimensions than one");
-  if (anchor.inputs[0].rounding != Rounding::strict && anchor.problem.input(0).dtype != DType::f32) return fails("float32 is packed as the operand's type");
+  if (x.rank() < 2) return fails("it has no rows");
+  if (anchor.inputs[0].rounding != Rounding::strict && x.dtype != DType::f32) return fails("float32 is packed as the operand's type");
+  const Problem& last = region.nodes[count - 1].problem;
+  const bool is_normed = is_norm(last.op->kind);
+  if (moves > 0) {
+    if (!x.dims.back().is_constant()) return fails("the length of rows is open");
+    const RegionInput& read = moves == count ? anchor.inputs[0] : region.nodes[moves].inputs[0];
+    const RegionPlace place{read.index, read.output};
+    if (moves + 1 < count || (moves < count && !is_normed)) return fails("one normalization at most comes between what is moved and the product");
+    if (moves < count && (last.op->kind == OpKind::add_rms_norm || last.input(0).dtype != last.outputs[0].dtype || last.input(0).dims != x.dims))
+      return fails("it does not replace what was moved");
+    if (moves < count && (!read.is_inside() || std::ranges::count_if(region.nodes[moves].inputs, &RegionInput::is_inside) != 1))
+      return fails("it reads what was moved as more than x");
+    if (std::ranges::any_of(region.results, [&](const RegionPlace& r) { return r.node < static_cast<std::int32_t>(moves); }))
+      return fails("what is moved is read elsewhere");
+    if (Decline reason = PieceMap::declines(region, moves, place, x.dims.back().constant())) return fails(*reason);
+  }
+  if (moves == count) return std::nullopt;
   const bool elementwise = std::ranges::all_of(region.nodes.begin(), region.nodes.begin() + region.anchor,
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
-  const Problem& first = region.nodes[0].problem;
-  if (!elementwise && (count > 1 || !is_norm(first.op->kind))) return fails("only elementwise operators or one normalization can precede");
-  const std::size_t weight = first.op->kind == OpKind::add_rms_norm ? 2 : 1;
-  for (std::size_t i = weight; !elementwise && i < first.inputs.size(); ++i)
-    if (first.has(i) && first.input(i).rank() > 1) return fails("its weight covers several dimensions");
-  const PartBeforeAnchor part = part_before_anchor(region);
+  if (!elementwise && (count > moves + 1 || !is_normed)) return fails("only elementwise operators or one normalization can precede");
+  if (elementwise && x.rank() != 2) return fails("its rows have more dimensions than one");
+  const std::size_t weight = last.op->kind == OpKind::add_rms_norm ? 2 : 1;
+  for (std::size_t i = weight; !elementwise && i < last.inputs.size(); ++i)
+    if (last.has(i) && last.input(i).rank() > 1) return fails("its weight covers several dimensions");
+  if (moves > 0) return kernel_without_workspace(last) ? std::nullopt : fails("no kernel computes it by rows");
+  std::vector<std::size_t> copies;
+  const PartBeforeAnchor part = part_without_copies(region, copies);
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
   for (std::size_t i = 0; i < part.region.operands.size(); ++i)
     if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
   if (std::ranges::any_of(part.region.results, [&](const RegionPlace& place) {
-        return region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[static_cast<std::size_t>(place.index)].rank() != 2;
+        const TensorType& type = region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[static_cast<std::size_t>(place.index)];
+        return type.rank() != x.rank() || !std::equal(type.dims.begin(), type.dims.end() - 1, x.dims.begin());
       }))
-    return fails("a result is no matrix");
+    return fails("a result has other rows");
   const auto in_order = [&](const RegionPlace& place) { return place == RegionPlace{0, static_cast<std::int32_t>(&place - part.region.results.data())}; };
-  if (count == 1 && (part.region.results.size() != first.outputs.size() || !std::ranges::all_of(part.region.results, in_order)))
+  if (count == 1 && (part.region.results.size() != last.outputs.size() || !std::ranges::all_of(part.region.results, in_order)))
     return fails("it stores other results than the region does");
   if (!kernel_without_workspace(part.region)) return fails("no kernel computes it by rows");
   return std::nullopt;
@@ -79,12 +158,31 @@ Decline Prologue::declines(const Region& region) {
 
 Prologue::Prologue(const Region& region) {
   if (anchor_of(region) == 0) return;
-  const PartBeforeAnchor part = part_before_anchor(region);
-  const Dim rows = rows_of(region);
-  launch_ = kernel_without_workspace(part.region)->bind(part.region);
   dtype_ = region.problem().input(0).dtype;
-  for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part.region.has(i) && is_by_row(part.region, i, rows)});
-  for (const std::size_t result : part.results) outputs_.push_back({result, true});
+  const std::size_t count = anchor_of(region), moves = moves_of(region);
+  if (begins_with_mean(region)) {
+    const Region mean(region.nodes[0].problem);
+    mean_ = kernel_without_workspace(mean)->bind(mean);
+    mean_shape_ = bind(mean.result_type(0).dims, {});
+    inputs_.push_back({region.operand_of(0, 0), false});
+    return;
+  }
+  if (moves == 0) {
+    PartBeforeAnchor part = part_without_copies(region, copies_);
+    const Dims rows = rows_of(region);
+    launch_ = kernel_without_workspace(part.region)->bind(part.region);
+    for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part.region.has(i) && is_by_row(part.region, i, rows)});
+    outputs_ = std::move(part.results);
+    return;
+  }
+  const RegionInput& read = region.nodes[moves].inputs[0];
+  moved_ = PieceMap(region, moves, {read.index, read.output}, region.problem().input(0).dims.back().constant());
+  if (moves == count) return;
+  const Region norm(region.nodes[moves].problem);
+  launch_ = kernel_without_workspace(norm)->bind(norm);
+  for (std::size_t i = 0; i < norm.operands.size(); ++i) inputs_.push_back({region.operand_of(moves, i), false});
+  for (std::size_t r = 0; r < region.results.size(); ++r)
+    if (region.results[r].node == static_cast<std::int32_t>(moves)) copies_.push_back(r);
 }
 
 std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
@@ -95,7 +193,12 @@ std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
 
 TensorView Prologue::rows(std::int64_t rows, std::int64_t length, std::byte* memory) const { return {memory, dtype_, {rows, length}}; }
 
-void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, std::int64_t base) const {
+void Prologue::make_all(const LaunchArgs& args, const TensorView& made) const {
+  const TensorView y(made.data, dtype_, mean_shape_);
+  mean_({.inputs = {&args.inputs[*inputs_[0].index], 1}, .outputs = {&y, 1}, .pool = args.pool});
+}
+
+void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const {
   static ThreadPool own_thread(1);
   std::array<TensorView, most_tensors> inputs, outputs;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -103,9 +206,26 @@ void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last
     const TensorView& whole = args.inputs[*inputs_[i].index];
     inputs[i] = inputs_[i].by_row ? slice_rows(whole, first, last) : whole;
   }
-  outputs[0] = slice_rows(made, first - base, last - base);
-  for (std::size_t o = 0; o < outputs_.size(); ++o) outputs[o + 1] = slice_rows(args.outputs[*outputs_[o].index], first, last);
+  if (moved_) inputs[0] = made;
+  outputs[0] = made;
+  for (std::size_t o = 0; o < outputs_.size(); ++o) outputs[o + 1] = slice_rows(args.outputs[outputs_[o]], first, last);
   launch_({.inputs = {inputs.data(), inputs_.size()}, .outputs = {outputs.data(), outputs_.size() + 1}, .pool = &own_thread});
+}
+
+void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base) const {
+  const TensorView made = slice_rows(all, first - base, last - base);
+  const std::int64_t length = made.shape.back(), bytes = length * static_cast<std::int64_t>(size_of(dtype_));
+  if (moved_) moved_.copy(args, first * length, last * length, made.as<std::byte>());
+  const auto lies_apart = [&](const Place& place) { return place.index && place.by_row && args.has(*place.index) && !is_matrix(args.inputs[*place.index]); };
+  const bool by_single_rows =
+      std::ranges::any_of(inputs_, lies_apart) || std::ranges::any_of(outputs_, [&](std::size_t o) { return !is_matrix(args.outputs[o]); });
+  if (launch_ && !by_single_rows) launch(args, first, last, made);
+  else if (launch_)
+    for (std::int64_t row = first; row < last; ++row) launch(args, row, row + 1, slice_rows(all, row - base, row + 1 - base));
+  for (const std::size_t copy : copies_) {
+    const Rows to(args.outputs[copy]);
+    for (std::int64_t row = first; row < last; ++row) std::memcpy(to.row(row), made.as<std::byte>() + (row - first) * bytes, static_cast<std::size_t>(bytes));
+  }
 }
 
 }  // namespace cermet::cpu

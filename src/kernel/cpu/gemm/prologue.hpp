@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernel/kernel.hpp"
+#include "kernel/cpu/movement/piece_map.hpp"
 
 namespace cermet::cpu {
 
@@ -17,7 +17,10 @@ class Prologue {
   /// Of a region that is not declined; nothing where the product is the first node.
   explicit Prologue(const Region& region);
 
-  explicit operator bool() const { return static_cast<bool>(launch_); }
+  explicit operator bool() const { return static_cast<bool>(launch_) || static_cast<bool>(moved_) || makes_all(); }
+  /// Whether all rows are made before any is packed, by make_all() and not by run(): those of a mean, which are few and read much.
+  bool makes_all() const { return static_cast<bool>(mean_); }
+  void make_all(const LaunchArgs& args, const TensorView& made) const;
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
@@ -25,14 +28,21 @@ class Prologue {
   void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, std::int64_t base) const;
 
  private:
-  /// An operand or a result of the region; absent where the nodes are given none.
+  /// An operand of the region; absent where the nodes are given none.
   struct Place {
     std::optional<std::size_t> index;
     bool by_row = false;
   };
-  Launcher launch_;
+  void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const;
+
+  Launcher mean_;  ///< of rows that are made together
+  Shape mean_shape_;
+  PieceMap moved_;   ///< what is copied first, to the place of the made rows
+  Launcher launch_;  ///< what is computed of that, or of operands
   DType dtype_ = DType::f32;
-  std::vector<Place> inputs_, outputs_;
+  std::vector<Place> inputs_;
+  std::vector<std::size_t> outputs_;  ///< results of the region that the launcher writes beside the made rows
+  std::vector<std::size_t> copies_;   ///< results of the region that are the made rows
 };
 
 }  // namespace cermet::cpu

@@ -1,6 +1,10 @@
 // Operators that are one strided copy, or one for each piece.
+#include <memory>
+
+#include "base/checked.hpp"
+#include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/copy.hpp"
-#include "kernel/kernel.hpp"
+#include "kernel/cpu/movement/piece_map.hpp"
 #include "op/axes.hpp"
 #include "op/slice_range.hpp"
 
@@ -69,30 +73,57 @@ void expand(const LaunchArgs& args) {
 
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
 
+Decline declines_moves(const Region& region) {
+  if (region.results.size() != 1 || region.results[0].node != region.anchor) return "what is moved on the way is read elsewhere";
+  return PieceMap::declines(region, region.nodes.size(), region.results[0]);
+}
+
+void copy_pieces(const LaunchArgs& args, const PieceMap& map) {
+  const TensorView& y = args.outputs[0];
+  // Dense memory is taken a piece at a time, other memory by rows.
+  const Rows rows(y.is_dense() ? TensorView(y.data, y.dtype, {map.pieces(), map.piece()}) : y);
+  const std::int64_t length = rows.length();
+  args.pool->parallel_for(rows.count(), rows_per_thread(length * static_cast<std::int64_t>(size_of(y.dtype))), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) map.copy(args, row * length, (row + 1) * length, rows.row(row));
+  });
+}
+
+/// A kernel of one operator that moves elements, which also takes chains of them that end there.
+Kernel with_chains(Kernel kernel) {
+  kernel.fuses = true;
+  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines_moves(region); };
+  kernel.bind = [single = kernel.bind](const Region& region) -> Launcher {
+    if (region.is_single()) return single(region);
+    const auto map = std::make_shared<const PieceMap>(region, region.nodes.size(), region.results[0]);
+    return [map](const LaunchArgs& args) { copy_pieces(args, *map); };
+  };
+  return kernel;
+}
+
 }  // namespace
 
-extern const Kernel movement_transpose{
+extern const Kernel movement_transpose = with_chains({
     .name = "movement.transpose",
     .op = OpKind::transpose,
     .summary = "a strided copy through tiles that stay in L1; rows where the last axis keeps its place",
     .bind = [](const Problem& p) -> Launcher { return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); }; },
-};
+});
 
-extern const Kernel movement_slice{
+extern const Kernel movement_slice = with_chains({
     .name = "movement.slice",
     .op = OpKind::slice,
     .summary = "a strided copy from the first position on",
     .bind = [](const Problem& p) -> Launcher {
       return [bounds = slice_bounds(p.attributes, p.input(0).rank())](const LaunchArgs& args) { slice(args, bounds); };
     },
-};
+});
 
-extern const Kernel movement_concat{
+extern const Kernel movement_concat = with_chains({
     .name = "movement.concat",
     .op = OpKind::concat,
     .summary = "a strided copy for each operand",
     .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); }; },
-};
+});
 
 extern const Kernel movement_split{
     .name = "movement.split",

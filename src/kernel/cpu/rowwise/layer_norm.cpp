@@ -5,8 +5,9 @@
 
 #include <cmath>
 
+#include "kernel/cpu/before_anchor.hpp"
 #include "kernel/cpu/tile-inl.hpp"
-#include "kernel/kernel.hpp"
+#include "kernel/step_builder.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -79,8 +80,9 @@ void scale_channel(RowIn x, RowOut y, std::size_t begin, std::size_t length, flo
   });
 }
 
-/// `groups` 0 means one for each channel.
-void group_norm(const LaunchArgs& args, std::int64_t groups, float eps) {
+/// `groups` 0 means one for each channel; `after`, if there is one, runs in place over what a channel has just become.
+void group_norm(const LaunchArgs& args, std::int64_t groups, float eps, const Launcher& after) {
+  static ThreadPool own_thread(1);
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.elements() == 0) return;
   const std::int64_t channels = x.shape[1], count = groups == 0 ? channels : groups, per_group = channels / count;
@@ -100,6 +102,9 @@ void group_norm(const LaunchArgs& args, std::int64_t groups, float eps) {
         const float factor = row.scale * parameter(1, g % count * per_group + c, 1);
         const float added = parameter(2, g % count * per_group + c, 0) - row.mean * factor;
         scale_channel(group, result, static_cast<std::size_t>(c * positions), static_cast<std::size_t>(positions), factor, added);
+        if (!after) continue;
+        const TensorView made(result.data + c * positions * static_cast<std::int64_t>(size_of(y.dtype)), y.dtype, {positions});
+        after({.inputs = {&made, 1}, .outputs = {&made, 1}, .pool = &own_thread});
       }
     }
   });
@@ -116,9 +121,27 @@ HWY_EXPORT(group_norm);
 
 namespace {
 
-Launcher bind_group_norm(const Problem& p) {
+/// The node behind a norm of channels.
+const Problem& behind(const Region& region) { return region.nodes[1].problem; }
+
+Decline group_norm_declines(const Region& region) {
+  if (region.is_single()) return std::nullopt;
+  if (region.anchor != 0 || region.nodes.size() != 2) return "one activation at most follows the normalization";
+  const Problem& p = behind(region);
+  if (!is_elementwise(p.op->kind) || p.inputs.size() != 1) return fmt::format("{} is no activation", p.op->name);
+  if (region.results.size() != 1 || region.results[0].node != 1) return "others read what is normalized, too";
+  if (region.nodes[1].inputs[0].rounding != Rounding::strict || p.input(0).dtype != p.outputs[0].dtype) return "it works in place, on what was stored";
+  return kernel_without_workspace(p) ? std::nullopt : Decline("no kernel computes it");
+}
+
+Launcher bind_group_norm(const Region& region) {
+  const Problem& p = region.problem();
   const std::int64_t groups = p.op->kind == OpKind::group_norm ? p.attributes.integer("groups") : 0;
-  return [groups, eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(group_norm)(args, groups, eps); };
+  Launcher after;
+  if (!region.is_single()) after = kernel_without_workspace(behind(region))->bind(behind(region));
+  return [groups, eps = static_cast<float>(p.attributes.number("eps")), after = std::move(after)](const LaunchArgs& args) {
+    HWY_DYNAMIC_DISPATCH(group_norm)(args, groups, eps, after);
+  };
 }
 
 }  // namespace
@@ -136,6 +159,8 @@ extern const Kernel rowwise_group_norm{
     .name = "rowwise.group_norm",
     .op = OpKind::group_norm,
     .summary = "a pass for the mean, one for the variance, one to scale channel by channel; groups spread over threads",
+    .fuses = true,
+    .declines = group_norm_declines,
     .bind = bind_group_norm,
 };
 
@@ -143,6 +168,8 @@ extern const Kernel rowwise_instance_norm{
     .name = "rowwise.instance_norm",
     .op = OpKind::instance_norm,
     .summary = "a pass for the mean, one for the variance, one to scale; channels spread over threads",
+    .fuses = true,
+    .declines = group_norm_declines,
     .bind = bind_group_norm,
 };
 
