@@ -15,6 +15,7 @@ constexpr Pass<Compilation> list[] = {
     {"common-subexpressions", "computes once what several nodes compute", true, step::merge_common_subexpressions},
     {"rewrite", "puts one operator in the place of several where a rule fits", true, step::rewrite},
     {"layouts", "keeps images with their channels last where convolutions are near", true, step::choose_layouts},
+    {"split-gates", "lets the product before a gated activation that quantizes compute the activation, where a kernel does", true, step::split_gates},
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
