@@ -105,7 +105,7 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue.source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > 512 || held > 56 ? 1
+                       .min_blocks = shape.threads() > 512 || held > (normed_ >= 0 ? 24 : 56) ? 1
                                      : !stream_ && held <= 8            ? 3
                                                                         : 2,
                        .alternates = stream_});
