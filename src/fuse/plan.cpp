@@ -81,8 +81,8 @@ class Planner {
     }
   }
 
-  /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is left between the region's nodes; while a value
-  /// still has readers outside beside those that joined, the next ones may bring them in.
+  /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is left between the region's nodes; while a
+  /// value still has readers outside beside those that joined, the next ones may bring them in.
   void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     if (is_elementwise(group.anchor())) return;
     std::vector<std::int32_t> nodes = group.nodes;

@@ -22,13 +22,11 @@ Attributes activation_of(const Node& node) {
   return attributes;
 }
 
-bool is_product(OpKind op) { return op == OpKind::linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear; }
-
 /// The product before a gate and the activation alone.
 bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
   const ValueId x = gate.inputs[0];
   const std::int32_t producer = graph.value(x).producer;
-  if (producer < 0 || graph.uses(x).size() != 1 || !is_product(graph.nodes()[static_cast<std::size_t>(producer)].op)) return false;
+  if (producer < 0 || graph.uses(x).size() != 1 || graph.nodes()[static_cast<std::size_t>(producer)].op != OpKind::grouped_linear) return false;
   if (graph.value(x).type.dtype != DType::f32) return false;
   for (const GraphOutput& output : graph.outputs())
     if (output.value == x) return false;

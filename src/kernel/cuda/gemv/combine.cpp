@@ -1,6 +1,6 @@
 // Host half of the second product of a mixture's experts for one token: grouped_linear and moe_unpermute (device/gemv/combine.cuh).
-#include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/gemm/product.hpp"
 #include "kernel/cuda/gemv/front.hpp"
@@ -23,7 +23,8 @@ gemv::CombineShape shape_of(const Region& region) {
 
 Decline declines(const Region& region) {
   const Problem &p = region.problem(), &last = region.nodes.back().problem;
-  if (last.op->kind != OpKind::moe_unpermute || region.nodes.size() != static_cast<std::size_t>(region.anchor) + 2) return "expects moe_unpermute after the product";
+  if (last.op->kind != OpKind::moe_unpermute || region.nodes.size() != static_cast<std::size_t>(region.anchor) + 2)
+    return "expects moe_unpermute after the product";
   if (p.target->compute_capability < 90) return "weights cannot stream through shared memory before compute capability 9.0";
   if (max_rows(last, row_of) != 1) return "adds the rows of one token";
   const RegionInput& added = region.nodes.back().inputs[rows];
@@ -101,15 +102,14 @@ double cost(const Region& region, const Config&, const DeviceLimits& limits) {
 }  // namespace
 
 extern const Kernel gemv_combine;
-const Kernel gemv_combine{.name = "gemv.combine",
-                          .op = OpKind::grouped_linear,
-                          .summary = "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream side by side",
-                          .fuses = true,
-                          .declines = declines,
-                          .bind = [](const Region& region, const Config&) -> Launcher {
-                            return [combined = Combined(region)](const LaunchArgs& args) { combined.launch(args); };
-                          },
-                          .programs = [](const Region& region, const Config&) { return Combined(region).programs; },
-                          .cost = cost};
+const Kernel gemv_combine{
+    .name = "gemv.combine",
+    .op = OpKind::grouped_linear,
+    .summary = "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream side by side",
+    .fuses = true,
+    .declines = declines,
+    .bind = [](const Region& region, const Config&) -> Launcher { return [combined = Combined(region)](const LaunchArgs& args) { combined.launch(args); }; },
+    .programs = [](const Region& region, const Config&) { return Combined(region).programs; },
+    .cost = cost};
 
 }  // namespace cermet::cuda

@@ -84,7 +84,7 @@ FewRows::FewRows(const Region& region, const Config& config)
       delta_ = static_cast<int>(*region.operand_of(0, 0));
       sum_ = result_of(region, front.norm_node, 1);
     }
-    if (!front.quantize) normed_ = result_of(region, front.norm_node, 0);
+    normed_ = result_of(region, front.norm_node, 0);
     epsilon_ = static_cast<float>(norm.attributes.number("eps"));
     norm_offset_ = static_cast<float>(norm.attributes.number("weight_offset"));
   }
@@ -106,8 +106,8 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
                        .min_blocks = shape.threads() > 512 || held > (normed_ >= 0 ? 24 : 56) ? 1
-                                     : !stream_ && held <= 8            ? 3
-                                                                        : 2,
+                                     : !stream_ && held <= 8                                  ? 3
+                                                                                              : 2,
                        .alternates = stream_});
 }
 
@@ -139,10 +139,10 @@ std::string FewRows::prologue(const Region& region) const {
   const Front front(region);
   std::string text;
   if (front.norm)
-    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}{}", device_name(front.norm->input(0).dtype),
-                       device_name(front.norm->input(front.norm_weight()).dtype),
-                       device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32), device_name(normed_ >= 0), front.quantize ? ", " : "");
-  if (front.quantize) text += fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide()));
+    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}", device_name(front.norm->input(0).dtype),
+                       device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32),
+                       device_name(normed_ >= 0));
+  if (front.quantize) text = fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide()));
   return text;
 }
 
@@ -258,7 +258,10 @@ void FewRows::launch(const LaunchArgs& args) const {
     p.sum = at(sum, SUM);
     p.normed = at(normed, NORMED);
     p.x_scale = reinterpret_cast<const float*>(at(scale, SCALE));
-    for (std::size_t i = 0; i < extras; ++i) p.extra[i].data = at(&product_.extra(args, i), EXTRA + i);
+    for (std::size_t i = 0; i < extras; ++i) {
+      const TensorView& view = product_.extra(args, i);
+      p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
+    }
     args.queue->run(0, p.shares, p);
   }
 }

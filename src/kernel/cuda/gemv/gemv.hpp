@@ -11,7 +11,8 @@
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves after it.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves after
+/// it.
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
@@ -34,9 +35,9 @@ class FewRows {
   std::string row_task(const Region& region) const;
 
   Product product_;
-  bool gated_;                                       ///< the second half of the weight's rows is multiplied together with the first
-  int norm_weight_ = -1, delta_ = -1;                ///< of the normalization before the product, which reads x; the second operand of its sum
-  int sum_ = -1, normed_ = -1;                       ///< the results that hold the sum and the normalized row
+  bool gated_;                                        ///< the second half of the weight's rows is multiplied together with the first
+  int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum
+  int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
   float epsilon_ = 0, norm_offset_ = 0;
   DType offsets_ = DType::i32;

@@ -33,9 +33,9 @@ struct CombineBody {
   };
   struct Place {
     char* ring;
-    S32* partial;     ///< [2][batch][most_choices]
-    Choice* choice;   ///< [choices]
-    float* largest;   ///< [warps]
+    S32* partial;    ///< [2][batch][most_choices]
+    Choice* choice;  ///< [choices]
+    float* largest;  ///< [warps]
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
         : ring(smem),
@@ -130,7 +130,7 @@ struct CombineBody {
 #pragma unroll
         for (int i = 0; i < S.along; ++i) largest = Magnitude::combine(largest, place.largest[warp / S.along * S.along + i]);
       }
-      return quantize<codes, true, S.held>(numbers, largest, held.v);
+      return quantize<codes, S.held>(numbers, largest, held.v);
     } else if constexpr (integer<C>) {
 #pragma unroll
       for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(reinterpret_cast<const char*>(x), first_of(j), C.k);
@@ -143,7 +143,8 @@ struct CombineBody {
   }
 
   /// Adds up the choices of `rows` columns from `column` on and stores them.
-  static __device__ __forceinline__ void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place, Factors& factors) {
+  static __device__ __forceinline__ void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place,
+                                                      Factors& factors) {
     Team::sync_part(0, 32 * S.warps());
     const int thread = static_cast<int>(Team::rank()), r = thread / most_choices, q = thread % most_choices;
     if (thread >= batch * most_choices) return;

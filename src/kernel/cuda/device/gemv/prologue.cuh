@@ -16,8 +16,6 @@ struct RowLoader {
 
   static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
 
-  static constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
-
   /// The reduction over the warps that hold a row between them. `scratch`: a float for each warp of the block.
   template <class Reduction>
   static __device__ __forceinline__ float reduce_along(float x, float* scratch) {
@@ -89,40 +87,20 @@ struct RowLoader {
     }
   }
 
-  /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
-  /// that both statistics take one barrier.
-  static __device__ __forceinline__ float quantize_row(const Params& p, int a, float (&v)[S.held][count], Held& held, float* scratch) {
-    constexpr int second = RowShape::scratch_bytes / 8;
-    float squares = 0;
-    if constexpr (C.prologue.norm) {
-      squares = warp_reduce<cermet::Sum>(square_sum(v));
-      scale(p, a, 1.0f, v);
-    }
-    float largest = lanes_reduce<Magnitude, 32>(magnitude<S.held>(v));
-    const int warp = static_cast<int>(Team::warp()), first = warp / S.along * S.along;
-    if (lane_index() == 0) {
-      scratch[warp] = largest;
-      if constexpr (C.prologue.norm) scratch[second + warp] = squares;
-    }
-    Team::sync_part(0, 32 * S.warps);
-    largest = squares = 0;
-#pragma unroll
-    for (int i = 0; i < S.along; ++i) {
-      largest = Magnitude::combine(largest, scratch[first + i]);
-      if constexpr (C.prologue.norm) squares += scratch[second + first + i];
-    }
-    const float row_scale = quantize<codes, !C.prologue.norm, S.held>(v, largest, held.v);
-    if constexpr (C.prologue.norm) return row_scale * rsqrtf(squares / static_cast<float>(C.k) + p.epsilon);
-    return row_scale;
+  /// Quantizes what load_numbers() gives; returns the scale.
+  static __device__ __forceinline__ float quantize_row(const float (&v)[S.held][count], Held& held, float* scratch) {
+    constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
+    const float largest = reduce_along<Magnitude>(magnitude<S.held>(v), scratch);
+    return quantize<codes, S.held>(v, largest, held.v);
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row that is quantized here.
+  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them. Returns the scale of a row that is quantized here.
   static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     if constexpr (C.prologue.quantize) {
-      static_assert(integer<C>);
+      static_assert(integer<C> && !C.prologue.norm);
       float numbers[S.held][count];
       load_numbers(p, row, a, store_sum, numbers);
-      return quantize_row(p, a, numbers, held, scratch);
+      return quantize_row(numbers, held, scratch);
     } else if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
       const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
