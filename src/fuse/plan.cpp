@@ -109,8 +109,8 @@ class Planner {
     return false;
   }
 
-  /// Takes in elementwise nodes that read the result of a product. Readers join in their order, so that none is left between the region's nodes; while a value
-  /// still has readers outside beside those that joined, the next ones may bring them in.
+  /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is left between the region's nodes; while a
+  /// value still has readers outside beside those that joined, the next ones may bring them in.
   void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     if (is_chained(group.anchor())) return;
     std::vector<std::int32_t> nodes = group.nodes;
@@ -128,8 +128,11 @@ class Planner {
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
 
-  /// Operators of one place each, and the pool that ends some convolutions.
-  bool may_follow(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::max_pool; }
+  /// Operators of one place each, and those that end some products: a gated activation, the sum of a token's experts, the pool behind a convolution.
+  bool may_follow(std::int32_t n) const {
+    const OpKind op = node(n).op;
+    return is_elementwise(n) || op == OpKind::silu_and_mul || op == OpKind::moe_unpermute || op == OpKind::max_pool;
+  }
 
   /// Whether a kernel takes the region, if need be with strict contracts, which it then has.
   bool taken(Region& region) const {

@@ -32,8 +32,9 @@ struct ProductOperands {
 /// A program under construction for a region.
 class Builder {
  public:
-  explicit Builder(const Region& region)
+  Builder(const Region& region, ProductLoops loops)
       : region_(region),
+        loops_(loops),
         anchor_(static_cast<std::size_t>(region.anchor)),
         p_(region.problem()),
         at_(p_.op->kind),
@@ -41,9 +42,11 @@ class Builder {
             region, [this](const Dims& dims) { return extent_of(dims, p_.outputs[0].dims); }, fmt::format(" after {}", p_.op->name)) {}
 
   TileProgramOrReason build() {
-    steps_.set(anchor_, 0, product());
+    if (gate_node() != none) steps_.set(gate_node(), 0, gated_halves());
+    else steps_.set(anchor_, 0, product());
     for (std::size_t n = anchor_ + 1; n < region_.nodes.size(); ++n)
       if (steps_.reads_values(n)) follow(n);
+    if (row_scale_) name_row_scale();
     for (std::size_t i = 0; i < region_.results.size(); ++i) {
       const RegionPlace& place = region_.results[i];
       const std::optional<Source> value = steps_.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
@@ -56,8 +59,41 @@ class Builder {
   bool has(std::size_t operand) const { return operand != none && p_.has(operand); }
 
   Source add(OpKind function, Source a, Source b = {}, bool integer = false) { return steps_.add(function, a, b, integer); }
-  Source anchor_extra(std::size_t input, Extent extent) { return steps_.extra(anchor_, input, extent); }
+  Source anchor_extra(std::size_t input, Extent extent) { return steps_.extra(anchor_, input, extent, extent == Extent::column ? shift_ : 0); }
   Source input(DType dtype) { return steps_.input(dtype); }
+
+  /// The activation whose gates and linear halves are the columns of the product; none where there is none, or the loops do not give both.
+  std::size_t gate_node() const {
+    if (!loops_.gated || region_.nodes.size() != anchor_ + 2) return none;
+    const Problem& p = region_.nodes.back().problem;
+    const bool halves = p.op->kind == OpKind::silu_and_mul && p.attributes.text("gate") == "first" && !p.attributes.flag("interleaved");
+    return halves && p_.op->kind != OpKind::dual_linear ? anchor_ + 1 : none;
+  }
+
+  Source gated_halves() {
+    const std::size_t node = gate_node();
+    const RegionInput& edge = region_.nodes[node].inputs[0];
+    if (has(at_.zero_point) || has(at_.residual)) steps_.fail(node, "the product has a zero point or a residual");
+    const Source gate = steps_.rounded(product(), p_.outputs[0].dtype, edge.rounding);
+    shift_ = p_.outputs[0].dims.back().constant() / 2;
+    const Source up = steps_.rounded(product(), p_.outputs[0].dtype, edge.rounding);
+    return add(OpKind::mul, add(OpKind::silu, gate), up);
+  }
+
+  /// The row's scale: an operand, or what is computed before the product.
+  Source row_scale(Extent extent) {
+    if (!region_.nodes[anchor_].inputs[at_.row_scale].is_inside()) return anchor_extra(at_.row_scale, extent);
+    if (!loops_.row_scale) steps_.fail(anchor_, "the row is quantized inside");
+    row_scale_ = true;
+    return {Source::From::input, unnamed, 0};
+  }
+  /// The last input, whose place is known when all others are there.
+  void name_row_scale() {
+    const Source last = input(DType::f32);
+    for (TileProgram::Step& step : steps_.program().steps)
+      for (Source* source : {&step.a, &step.b})
+        if (source->from == Source::From::input && source->index == unnamed) *source = last;
+  }
 
   /// The anchor's own result, before it is rounded.
   Source product() {
@@ -84,7 +120,7 @@ class Builder {
     if (integers) v = add(OpKind::cast, v);
     if (has(at_.column_scale) && !blocked)
       v = add(OpKind::mul, anchor_extra(at_.column_scale, right.group == 0 && p_.op->kind != OpKind::grouped_linear ? Extent::scalar : Extent::column), v);
-    if (has(at_.row_scale) && !blocked) v = add(OpKind::mul, anchor_extra(at_.row_scale, left.group == 0 ? Extent::scalar : Extent::row), v);
+    if (has(at_.row_scale) && !blocked) v = add(OpKind::mul, row_scale(left.group == 0 ? Extent::scalar : Extent::row), v);
     if (has(at_.bias) && !integer_bias) v = add(OpKind::add, v, anchor_extra(at_.bias, Extent::column));
     if (has(at_.residual)) v = add(OpKind::add, v, anchor_extra(at_.residual, Extent::element));
     if (has(at_.out_scale)) v = add(OpKind::div, v, anchor_extra(at_.out_scale, Extent::scalar));
@@ -105,6 +141,8 @@ class Builder {
 
   void follow(std::size_t n) {
     const Problem& p = region_.nodes[n].problem;
+    if (n == gate_node()) return;
+    if (loops_.combines && p.op->kind == OpKind::moe_unpermute && n + 1 == region_.nodes.size()) return steps_.set(n, 0, steps_.operand(n, 0));
     // CUDA kernels store what follows a product as real numbers only.
     const bool quantizes = !p_.target && (p.op->kind == OpKind::quantize || p.op->kind == OpKind::dequantize);
     if (!quantizes && !is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
@@ -112,15 +150,21 @@ class Builder {
     steps_.follow(n);
   }
 
+  static constexpr std::int32_t unnamed = -1;
+
   const Region& region_;
+  ProductLoops loops_;
   std::size_t anchor_;
   const Problem& p_;
   ProductOperands at_;
   StepBuilder steps_;
+  std::int64_t shift_ = 0;  ///< of the columns whose operands are read
+  bool row_scale_ = false;  ///< whether the row's scale is an input
 };
 
 }  // namespace
 
-TileProgramOrReason product_epilogue(const Region& region) { return Builder(region).build(); }
+TileProgramOrReason product_epilogue(const Region& region) { return product_epilogue(region, {}); }
+TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops) { return Builder(region, loops).build(); }
 
 }  // namespace cermet

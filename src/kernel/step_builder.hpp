@@ -27,7 +27,7 @@ class StepBuilder {
   Source input(DType dtype);
   Source add(OpKind function, Source a, Source b = {}, bool integer = false);
   /// Operand `input` of a node, which comes from outside.
-  Source extra(std::size_t node, std::size_t input, Extent extent);
+  Source extra(std::size_t node, std::size_t input, Extent extent, std::int64_t shift = 0);
   static Source number(float value) { return {Source::From::number, 0, value}; }
 
   /// What result `output` of a node is.

@@ -26,6 +26,7 @@ struct TileProgram {
     std::size_t operand = 0;
     DType dtype = DType::f32;
     Extent extent = Extent::element;
+    std::int64_t shift = 0;  ///< of Extent::column: column c reads value c + shift
     friend bool operator==(const Extra&, const Extra&) = default;
   };
   struct Source {
@@ -84,6 +85,14 @@ struct TileProgramOrReason {
 /// weight of a dual product, and where a zero point is given the sums over the reduction of the weight's columns, i32. Order of rounding: semantics of
 /// scaled_mm and dual_linear.
 TileProgramOrReason product_epilogue(const Region& region);
+
+/// What the loops of a kernel give an epilogue beside that; others decline regions that need it.
+struct ProductLoops {
+  bool gated = false;      ///< the sums of columns c and c + N / 2 together, so that silu_and_mul can follow: a second input like the first
+  bool row_scale = false;  ///< the scale of a row that is quantized before the product: the last input, f32
+  bool combines = false;   ///< a token's rows are weighted and added after the epilogue, as moe_unpermute does
+};
+TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops);
 
 /// A region of elementwise nodes alone (rows of pointwise.inc, cast, quantize, dequantize), whose results have the same dimensions. No inputs; an operand that
 /// is broadcast among rows has the extent that it has within one.

@@ -16,6 +16,7 @@ constexpr Pass<Compilation> list[] = {
     {"rewrite", "puts one operator in the place of several where a rule fits", true, step::rewrite},
     {"layouts", "keeps images with their channels last where convolutions are near", true, step::choose_layouts},
     {"rewrite-layouts", "cancels transpositions that channels in their new place leave", true, step::rewrite_layouts},
+    {"split-gates", "lets the product before a gated activation that quantizes compute the activation, where a kernel does", true, step::split_gates},
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},

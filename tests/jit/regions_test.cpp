@@ -2,6 +2,7 @@
 #include "base/function_ref.hpp"
 #include "kernel/decline.hpp"
 #include "tests/jit/architectures.hpp"
+#include "tests/support/decode_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {
@@ -48,6 +49,26 @@ TEST_P(Regions, OfElementwiseOperators) {
 
 TEST_P(Regions, OfRowReductions) {
   expect_of_row_reductions(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
+}
+
+/// Of the architecture that they are for: weights stream through shared memory.
+TEST(Regions, OfDecodeSteps) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  std::size_t index = 0;
+  std::vector<CaseProgram> list;
+  for (const auto& [name, region] : decode_regions(device->target())) {
+    const Kernel* taken = nullptr;
+    for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))
+      if (!decline_of(*kernel, region)) {
+        EXPECT_EQ(taken, nullptr) << name << ": " << kernel->name;
+        taken = kernel;
+      }
+    ASSERT_NE(taken, nullptr) << name;
+    EXPECT_TRUE(taken->name.starts_with("gemv.")) << name;
+    if (index++ % 3 == 0)
+      for (cuda::Program& program : taken->programs(region)) list.push_back({std::move(program), name});
+  }
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
 
 TEST_P(LongRegions, OfElementwiseOperators) {

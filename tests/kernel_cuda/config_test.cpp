@@ -71,7 +71,7 @@ TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
   EXPECT_EQ(error("cublaslt.linear", "tile=64"), "--config: cublaslt.linear: expected default, because it runs in one way here, found \"tile\"");
   EXPECT_NE(error("gemm.linear.hopper", "tile_m=64,stages=4,tile_n=192").find("--config: gemm.linear.hopper: expected one of default; "), std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);
-  EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects a normalization before it"), std::string::npos);
+  EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects something before the product"), std::string::npos);
 }
 
 TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
@@ -139,10 +139,10 @@ TEST(Configs, ForcedOnesAreParsedOnce) {
   EXPECT_EQ(error("stream=0"), "--config: expected `kernel: field=1 ...` between semicolons, found \"stream=0\"");
   EXPECT_EQ(error("gemv.linear: stream"), "--config: gemv.linear: configuration: expected words like tile_m=128, found \"stream\"");
   EXPECT_EQ(error("gemv.linear: stream=0; gemv.linear: stream=1"), "--config: expected gemv.linear once, found it again in \"gemv.linear: stream=1\"");
-  EXPECT_EQ(
-      error("gemv.liner: stream=0"),
-      "--config: expected one of the kernels gemv.dual_linear, gemv.grouped_linear, gemv.linear, gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
-      "found \"gemv.liner\"");
+  EXPECT_EQ(error("gemv.liner: stream=0"),
+            "--config: expected one of the kernels gemv.combine, gemv.dual_linear, gemv.front_grouped_linear, gemv.grouped_linear, gemv.linear, "
+            "gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
+            "found \"gemv.liner\"");
   EXPECT_NE(error("gemw.linear: stream=0").find("expected a kernel of a family like attention, "), std::string::npos) << error("gemw.linear: stream=0");
 }
 

@@ -1,6 +1,7 @@
 // Regions of several operators in one launch, against the operators one after another.
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
+#include "tests/support/decode_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {
@@ -58,8 +59,25 @@ struct RegionData {
   Fill fill_of(std::size_t operand) const {
     const RegionPlace& place = region.operands[operand];
     const OpKind reader = region.nodes[static_cast<std::size_t>(place.node)].problem.op->kind;
+    const Problem& p = region.nodes[static_cast<std::size_t>(place.node)].problem;
+    const DType dtype = region.operand_type(operand).dtype;
+    if (reader == OpKind::moe_permute && place.index == 1) return integers(0, p.attributes.integer("experts") - 1);
+    if (reader == OpKind::moe_unpermute && place.index == 1) {  // the last row first
+      std::vector<double> rows;
+      for (std::int64_t row = p.size(0, 0); row-- > 0;) rows.push_back(static_cast<double>(row));
+      return values(rows);
+    }
+    if (reader == OpKind::grouped_linear && place.index == 2) {  // some experts have no row, some several
+      std::vector<double> offsets;
+      const std::int64_t experts = p.size(1, 0), rows = p.size(0, 0);
+      for (std::int64_t e = 0; e <= experts; ++e) offsets.push_back(static_cast<double>(std::min(rows, e / 5 * 2)));
+      offsets.back() = static_cast<double>(rows);
+      return values(offsets);
+    }
+    if (dtype == DType::i8) return integers(-127, 127);
+    if ((reader == OpKind::scaled_mm || reader == OpKind::grouped_linear) && dtype == DType::f32 && place.index > 1) return uniform(0.001, 0.02);
     if ((reader == OpKind::quantize || reader == OpKind::dequantize) && place.index > 0) return uniform(0.02, 0.04);
-    return region.operand_type(operand).dtype == DType::i32 ? integers(-50, 50) : normal();
+    return dtype == DType::i32 ? integers(-50, 50) : normal();
   }
 };
 
@@ -91,6 +109,7 @@ double unit_of(DType t) {
     case DType::bf16: return 0x1p-8;
     case DType::f16: return 0x1p-11;
     case DType::f8_e4m3: return 0x1p-4;
+    case DType::i8: return 0x1p-12;  // one quantized value of a row that another rounding moves
     default: return 0x1p-20;
   }
 }
@@ -143,6 +162,12 @@ TEST(RowRegion, GivesWhatTheOperatorsGive) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   expect_right(row_regions(gpu.device->target()), gpu);
+}
+
+TEST(DecodeRegion, GivesWhatTheOperatorsGive) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  expect_right(decode_regions(gpu.device->target()), gpu);
 }
 
 /// Strict edges give the bits of the unfused kernels.

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "fuse/plan.hpp"
+#include "fuse/split_gates.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "model/decoder.hpp"
 #include "select/select.hpp"
@@ -12,9 +13,10 @@
 namespace cermet {
 namespace {
 
-std::string launches_of(const Graph& graph, std::int64_t tokens, const Target* target) {
+std::string launches_of(const Graph& whole, std::int64_t tokens, const Target* target) {
   SymbolValues maximum;
   for (const char* symbol : {"T", "B", "R"}) maximum.set(Symbol(symbol), tokens);
+  const Graph graph = split_gates(whole, maximum, target, [](const Region& region) { return is_taken(region); }).graph;
   const auto groups =
       plan_fusion(graph, maximum, target, {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }});
   std::string text;

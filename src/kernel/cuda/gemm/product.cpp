@@ -24,8 +24,8 @@ SchemaPlaces schema_of(OpKind op) {
 
 }  // namespace
 
-Decline Product::declines_after(const Region& region) {
-  const TileProgramOrReason made = product_epilogue(region);
+Decline Product::declines_after(const Region& region, ProductLoops loops) {
+  const TileProgramOrReason made = product_epilogue(region, loops);
   if (made.reason) return made.reason;
   const auto anchor = static_cast<std::size_t>(region.anchor);
   for (std::size_t n = anchor + 1; n < region.nodes.size(); ++n) {
@@ -45,7 +45,7 @@ Decline Product::declines(const Region& region) {
   return declines_after(region);
 }
 
-Product::Product(const Region& region) : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
+Product::Product(const Region& region, ProductLoops loops) : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
   const Problem& p = region.problem();
   const SchemaPlaces schema = schema_of(p.op->kind);
   const auto has = [&](int i) { return i >= 0 && p.has(static_cast<std::size_t>(i)); };
@@ -68,7 +68,7 @@ Product::Product(const Region& region) : grouped_(region.problem().op->kind == O
         blocked ? place_of(schema.w_scale) : -1};
   const int w_scale = place_of(schema.w_scale), bias = place_of(schema.bias);
 
-  const TileProgram program = product_epilogue(region).program;
+  const TileProgram program = product_epilogue(region, loops).program;
   y = program.results.front().result;
   out = program.results.front().dtype;
   for (const TileProgram::Extra& extra : program.extras) {
@@ -78,7 +78,7 @@ Product::Product(const Region& region) : grouped_(region.problem().op->kind == O
     if (is_scale && right.group == 0) own.extent = Extent::scalar;
     else if (is_scale) own.columns = static_cast<int>(right.group);
     extras_.push_back(own);
-    operands_.push_back({extra.operand, is_scale, of_groups});
+    operands_.push_back({extra.operand, is_scale, of_groups, extra.shift});
   }
   epilogue = epilogue_type(program, extras_, column_sums);
 }
@@ -104,6 +104,7 @@ epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const 
   epilogue::Operand operand{view.data, 0, 0, 0};
   if (extras_[i].extent == Extent::column) operand.column = view.shape[axis] > 1 ? view.strides[axis] : 1;
   if (operands_[i].grouped) operand.group = view.strides[0];
+  operand.data = static_cast<const std::byte*>(operand.data) + operands_[i].shift * operand.column * static_cast<std::int64_t>(size_of(view.dtype));
   return operand;
 }
 

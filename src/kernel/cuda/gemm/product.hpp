@@ -15,9 +15,9 @@ namespace cermet::cuda {
 
 class Product {
  public:
-  explicit Product(const Region& region);
-  /// Why no family takes what follows the anchor; nothing where nothing does.
-  static Decline declines_after(const Region& region);
+  explicit Product(const Region& region, ProductLoops loops = {});
+  /// Why no family with such loops takes what follows the anchor; nothing where nothing does.
+  static Decline declines_after(const Region& region, ProductLoops loops = {});
   /// The same, also where something comes before the anchor.
   static Decline declines(const Region& region);
 
@@ -46,6 +46,7 @@ class Product {
   struct Operand {
     std::size_t place;
     bool is_scale, grouped;  ///< a column's scale; with the groups of a grouped product in front
+    std::int64_t shift;      ///< columns
   };
   std::vector<EpilogueExtra> extras_;
   std::vector<Operand> operands_;

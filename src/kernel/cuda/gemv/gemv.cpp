@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
@@ -22,12 +23,13 @@ bool constant_shape(const Problem& p, std::size_t operand) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_constant(); });
 }
 
-bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm; }
-bool adds(const Problem& norm) { return norm.op->kind == OpKind::add_rms_norm; }
-std::size_t weight_of(const Problem& norm) { return adds(norm) ? 2 : 1; }
+/// The activation of the product's halves that ends the region, if it has one.
+bool is_gated(const Region& region) { return region.nodes.back().problem.op->kind == OpKind::silu_and_mul; }
 
-/// The normalization of a region that begins with one; null for a product alone.
-const Problem* norm_of(const Region& region) { return region.anchor == 0 ? nullptr : &region.nodes.front().problem; }
+ProductLoops loops_of(const Region& region) {
+  const bool grouped = region.problem().op->kind == OpKind::grouped_linear;
+  return {.gated = grouped || max_rows(region.problem(), 0) <= most_rows, .row_scale = true};
+}
 
 Decline declines_sizes(const Problem& p) {
   const std::int64_t limit = p.op->kind == OpKind::grouped_linear ? most_grouped_rows : most_rows;
@@ -39,63 +41,73 @@ Decline declines_sizes(const Problem& p) {
   return std::nullopt;
 }
 
+/// Of what follows the product.
+Decline declines_behind(const Region& region) {
+  if (Decline reason = Product::declines_after(region, loops_of(region))) return reason;
+  const Product product(region, loops_of(region));
+  if (is_gated(region) && product.blocked) return "scales cover blocks of the reduction";
+  if (product.blocked && Front(region).quantize != nullptr) return "the weight's scales cover blocks of the reduction";
+  const auto own = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node >= region.anchor; });
+  if (own != 1) return "more than one result leaves after the product";
+  return std::nullopt;
+}
+
 }  // namespace
 
 Decline FewRows::declines(const Region& region) {
   if (Decline reason = declines_sizes(region.problem())) return reason;
-  return Product::declines(region);
+  if (region.anchor != 0) return "computes nothing before the product";
+  return declines_behind(region);
 }
 
-Decline FewRows::declines_norm(const Region& region) {
-  if (region.anchor == 0) return "expects a normalization before it";
-  if (region.anchor != 1 || !is_norm(region.nodes[0].problem.op->kind)) return "computes one normalization before the product";
-  const Problem& norm = region.nodes[0].problem;
-  const RegionInput& row = region.nodes[1].inputs[0];
-  std::int64_t readers = 0;
-  for (const RegionNode& node : region.nodes) readers += std::ranges::count_if(node.inputs, [](const RegionInput& i) { return i.is_inside() && i.index == 0; });
-  if (!row.is_inside() || row.output != 0 || readers != 1) return "the product reads the normalization as more than its left operand";
-  if (std::ranges::find(region.results, RegionPlace{0, 0}) != region.results.end()) return "the normalized row is read elsewhere";
-  if (adds(norm) != (std::ranges::find(region.results, RegionPlace{0, 1}) != region.results.end())) return "the sum stays inside";
-  if (norm.outputs[0].dtype != DType::f32) return "the normalized row is rounded";
-  if (!norm.has(weight_of(norm)) || norm.input(weight_of(norm)).rank() != 1) return "the normalization has no weight of a row";
-  if (adds(norm) && norm.attributes.flag("round_sum")) return "the sum is rounded before it is normalized";
+Decline FewRows::declines_front(const Region& region) {
+  if (region.anchor == 0) return "expects something before the product";
+  if (Decline reason = Front::declines(region)) return reason;
   if (Decline reason = declines_sizes(region.problem())) return reason;
-  return Product::declines_after(region);
+  return declines_behind(region);
 }
 
 FewRows::FewRows(const Region& region, const Config& config)
-    : product_(region),
+    : product_(region, loops_of(region)),
+      gated_(is_gated(region)),
       row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0) {
   const Problem& p = region.problem();
-  const Problem* const norm = norm_of(region);
-  if (norm != nullptr) {
-    product_.at.x = static_cast<int>(*region.operand_of(0, adds(*norm) ? 1 : 0));
-    norm_weight_ = static_cast<int>(*region.operand_of(0, weight_of(*norm)));
-    if (adds(*norm)) {
+  const Front front(region);
+  if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));
+  if (front.norm) {
+    const Problem& norm = *front.norm;
+    norm_weight_ = static_cast<int>(*region.operand_of(0, front.norm_weight()));
+    if (front.adds()) {
       delta_ = static_cast<int>(*region.operand_of(0, 0));
-      sum_ = static_cast<int>(std::ranges::find(region.results, RegionPlace{0, 1}) - region.results.begin());
+      sum_ = result_of(region, front.norm_node, 1);
     }
-    epsilon_ = static_cast<float>(norm->attributes.number("eps"));
-    norm_offset_ = static_cast<float>(norm->attributes.number("weight_offset"));
+    normed_ = result_of(region, front.norm_node, 0);
+    epsilon_ = static_cast<float>(norm.attributes.number("eps"));
+    norm_offset_ = static_cast<float>(norm.attributes.number("weight_offset"));
+  }
+  if (front.permute) {
+    ids_ = static_cast<int>(*region.operand_of(front.permute_node, 1));
+    sorted_offsets_ = result_of(region, front.permute_node, 1);
+    row_of_ = result_of(region, front.permute_node, 2);
   }
   if (product_.at.offsets >= 0) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
   const DType w = p.input(1).dtype;
   const bool integer = w == DType::i8;
   const int element = static_cast<int>(size_of(w)), k = static_cast<int>(p.size(1, -1));
-  const int sums = (product_.at.w_up >= 0 ? 2 : 1) + (product_.column_sums ? 1 : 0);
+  const int sums = (product_.at.w_up >= 0 || gated_ ? 2 : 1) + (product_.column_sums ? 1 : 0);
   const gemv::RowShape shape = gemv::row_shape(k, element, stream_, integer && product_.blocked, sums);
   const int held = shape.held * (integer ? 4 : 16 / element);  // registers of a row
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
-                       .task = row_task(p, norm),
+                       .task = row_task(region),
                        .prelude = product_.epilogue.source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > 512 || held > 56 ? 1
-                                     : !stream_ && held <= 8            ? 3
-                                                                        : 2,
+                       .min_blocks = shape.threads() > 512 || held > (normed_ >= 0 ? 24 : 56) ? 1
+                                     : !stream_ && held <= 8                                  ? 3
+                                                                                              : 2,
                        .alternates = stream_});
 }
 
@@ -111,18 +123,27 @@ double FewRows::seconds(const Region& region, const DeviceLimits& limits) const 
   return start + roofline_seconds(region, limits.f32_operations_per_second, limits);
 }
 
-std::string FewRows::row_task(const Problem& p, const Problem* norm) const {
+std::string FewRows::row_task(const Region& region) const {
+  const Problem& p = region.problem();
+  const Front front(region);
+  const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
   return fmt::format(
-      "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .stream = {}, .prologue = "
-      "{{{}}}}}, {}>",
-      p.size(1, -1), device_name(norm ? norm->input(adds(*norm) ? 1 : 0).dtype : p.input(0).dtype), device_name(p.input(1).dtype), device_name(offsets_),
-      device_name(product_.blocked), device_name(product_.at.w_up >= 0), device_name(product_.at.offsets >= 0), device_name(stream_),
-      norm ? norm_config(*norm) : "", product_.epilogue.name);
+      "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
+      ".stream = {}, .prologue = {{{}}}}}, {}>",
+      p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
+      device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
+      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), product_.epilogue.name);
 }
 
-std::string FewRows::norm_config(const Problem& norm) {
-  return fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(norm.input(0).dtype), device_name(norm.input(weight_of(norm)).dtype),
-                     device_name(norm.outputs.back().dtype));
+std::string FewRows::prologue(const Region& region) const {
+  const Front front(region);
+  std::string text;
+  if (front.norm)
+    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}", device_name(front.norm->input(0).dtype),
+                       device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32),
+                       device_name(normed_ >= 0));
+  if (front.quantize) text = fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide()));
+  return text;
 }
 
 void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
@@ -132,19 +153,36 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   if (const TensorView* up = product_.given(args, product_.at.w_up)) {
     p.w_up = up->data;
     p.w_up_stride = up->strides[0];
+  } else if (gated_) {
+    p.w_up = w.as<const std::byte>() + w.shape[w.shape.rank() - 2] / 2 * p.w_stride * static_cast<std::int64_t>(size_of(w.dtype));
+    p.w_up_stride = p.w_stride;
   }
-  if (const TensorView* offsets = product_.given(args, product_.at.offsets)) {
+  if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
+  if (w.shape.rank() == 3) {
     p.w_group_stride = w.strides[0];
-    p.offsets = offsets->data;
     p.groups = narrow(w.shape[0], "product", "groups");
   }
   p.constant = constant_ ? 1 : 0;
 }
 
+void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
+  const TensorView* const ids = product_.given(args, ids_);
+  if (ids == nullptr) return;
+  p.ids = ids->data;
+  p.ids_stride = ids->strides[0];
+  p.choices = narrow(ids->shape[1], "product", "choices");
+  if (sorted_offsets_ >= 0) p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
+  if (row_of_ >= 0) {
+    const TensorView& row_of = args.outputs[static_cast<std::size_t>(row_of_)];
+    p.row_of = row_of.as<std::int32_t>();
+    p.row_of_stride = row_of.strides[0];
+  }
+}
+
 void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.w_scale_columns = 1;
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
-    const int first = product_.at.offsets >= 0 ? 1 : 0;
+    const int first = p.groups > 0 ? 1 : 0;
     p.w_scale = scale->as<const float>();
     if (first == 1) p.w_scale_group_stride = scale->strides[0];
     if (product_.right.group != 0) {
@@ -159,11 +197,12 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
 void FewRows::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr;
+  const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
+                   *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { X, Y, SCALE, DELTA, SUM, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
@@ -172,12 +211,14 @@ void FewRows::launch(const LaunchArgs& args) const {
     steps[DELTA] = steps_along(*delta, leads, 1);
     steps[SUM] = steps_along(*sum, leads, 1);
   }
+  if (normed != nullptr) steps[NORMED] = steps_along(*normed, leads, 1);
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
 
   gemv::Params p{};
   set_weights(args, p);
   set_scales(args, p);
+  set_route(args, p);
   p.rows = narrow(axes.m(), "product", "rows");
   p.columns = narrow(y.shape.back(), "product", "columns");
   const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
@@ -190,6 +231,7 @@ void FewRows::launch(const LaunchArgs& args) const {
     p.norm_offset = norm_offset_;
     p.delta_stride = along(DELTA);
     p.sum_stride = along(SUM);
+    p.normed_stride = along(NORMED);
   }
   for (std::size_t i = 0; i < extras; ++i) {
     p.extra[i] = product_.operand(args, i);
@@ -214,8 +256,12 @@ void FewRows::launch(const LaunchArgs& args) const {
     p.y = at(&y, Y);
     p.delta = at(delta, DELTA);
     p.sum = at(sum, SUM);
+    p.normed = at(normed, NORMED);
     p.x_scale = reinterpret_cast<const float*>(at(scale, SCALE));
-    for (std::size_t i = 0; i < extras; ++i) p.extra[i].data = at(&product_.extra(args, i), EXTRA + i);
+    for (std::size_t i = 0; i < extras; ++i) {
+      const TensorView& view = product_.extra(args, i);
+      p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
+    }
     args.queue->run(0, p.shares, p);
   }
 }

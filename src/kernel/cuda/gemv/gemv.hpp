@@ -11,15 +11,16 @@
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows; linear and dual_linear may have a normalization before them.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves after
+/// it.
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
   explicit FewRows(const Region& region, const Config& config = {});
 
   static Decline declines(const Region& region);
-  /// The same for regions with a normalization before the product, which alone reads it. Its result is float32, so that nothing is rounded in between.
-  static Decline declines_norm(const Region& region);
+  /// The same for regions with something before the product.
+  static Decline declines_front(const Region& region);
   static std::vector<Config> configs(const Region& region);
   /// Modelled seconds at the symbols' maximum.
   double seconds(const Region& region, const DeviceLimits& limits) const;
@@ -27,14 +28,17 @@ class FewRows {
   void launch(const LaunchArgs& args) const;
 
  private:
-  static std::string norm_config(const Problem& norm);
+  std::string prologue(const Region& region) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
-  std::string row_task(const Problem& problem, const Problem* norm) const;
+  void set_route(const LaunchArgs& args, gemv::Params& p) const;
+  std::string row_task(const Region& region) const;
 
   Product product_;
-  int norm_weight_ = -1, delta_ = -1;  ///< of the normalization before the product, which reads x; the second operand of its sum
-  int sum_ = -1;                       ///< the result that holds the sum
+  bool gated_;                                        ///< the second half of the weight's rows is multiplied together with the first
+  int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum
+  int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
+  int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
   float epsilon_ = 0, norm_offset_ = 0;
   DType offsets_ = DType::i32;
   std::int64_t row_bytes_;  ///< of a weight

@@ -21,18 +21,19 @@ Kernel plain(const char* name, OpKind op) {
           .configs = FewRows::configs,
           .cost = cost};
 }
-Kernel with_norm(const char* name, OpKind op) {
+Kernel with_front(const char* name, OpKind op) {
   Kernel kernel = plain(name, op);
-  kernel.summary = "the same, with the normalization before it: every block normalizes the row on its way into registers";
-  kernel.declines = FewRows::declines_norm;
+  kernel.summary = "the same, with what makes the row before it: every block normalizes, quantizes or finds the row on its way into registers";
+  kernel.declines = FewRows::declines_front;
   return kernel;
 }
 
 }  // namespace
 
-extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear;
-const Kernel gemv_norm_linear = with_norm("gemv.norm_linear", OpKind::linear);
-const Kernel gemv_norm_dual_linear = with_norm("gemv.norm_dual_linear", OpKind::dual_linear);
+extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear, gemv_front_grouped_linear;
+const Kernel gemv_norm_linear = with_front("gemv.norm_linear", OpKind::linear);
+const Kernel gemv_norm_dual_linear = with_front("gemv.norm_dual_linear", OpKind::dual_linear);
+const Kernel gemv_front_grouped_linear = with_front("gemv.front_grouped_linear", OpKind::grouped_linear);
 const Kernel gemv_linear = plain("gemv.linear", OpKind::linear);
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
 const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm);

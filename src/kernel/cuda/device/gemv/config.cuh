@@ -7,10 +7,13 @@
 
 namespace cermet::gemv {
 
-/// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum`.
+/// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum` and `normed`.
 struct Prologue {
   bool norm = false;  ///< rms_norm(x + delta) * (norm_weight + norm_offset)
   DType delta = DType::f32, weight = DType::f32, sum = DType::f32;
+  bool normed = false;    ///< the normalized row leaves
+  bool quantize = false;  ///< to int8, with one scale for the row: what the weight is then
+  bool wide = false;      ///< that is absmax / 127.5
 };
 
 struct Config {
@@ -20,6 +23,9 @@ struct Config {
   bool blocked = false;  ///< scales of 128 reduction steps
   bool dual = false;     ///< a second weight
   bool grouped = false;
+  bool routed = false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
+  DType ids = DType::i32;
+  int choices = 0;      ///< experts of a token whose rows are weighted and added: see combine.cuh
   bool stream = false;  ///< weights come through stages in shared memory (sm_90 on)
   Prologue prologue = {};
 };

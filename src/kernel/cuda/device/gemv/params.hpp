@@ -28,8 +28,18 @@ struct Params {
   const void* delta;        ///< [rows, K], added to x
   const void* norm_weight;  ///< [K]
   void* sum;                ///< [rows, K]: x + delta, for later operators
-  int64_t delta_stride, sum_stride;
+  void* normed;             ///< [rows, K]: what is multiplied, for later operators
+  int64_t delta_stride, sum_stride, normed_stride;
   float epsilon, norm_offset;
+
+  /// Of a mixture's rows.
+  const void* ids;            ///< [tokens, choices]: experts, where the rows are sorted here
+  int32_t* sorted_offsets;    ///< [groups + 1]: what sorting gives beside the rows
+  int32_t* row_of;            ///< [tokens, choices]
+  const void* row_of_choice;  ///< [choices]: which rows are added, and with what weights
+  const float* weights;       ///< [choices]
+  int64_t ids_stride, row_of_stride;
+  int32_t choices;
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
 };

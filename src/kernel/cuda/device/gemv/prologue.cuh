@@ -1,6 +1,7 @@
 // A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that meet the lane's 16 bytes of weight.
 #pragma once
 
+#include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
@@ -51,27 +52,56 @@ struct RowLoader {
     }
   }
 
-  static __device__ __forceinline__ void normalize(const Params& p, int a, float (&v)[S.held][count], float* scratch) {
+  static __device__ __forceinline__ float square_sum(const float (&v)[S.held][count]) {
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < S.held; ++j)
 #pragma unroll
       for (int i = 0; i < count; ++i) squares = fmaf(v[j][i], v[j][i], squares);
-    const float mean = reduce_along<cermet::Sum>(squares, scratch) / static_cast<float>(C.k);
-    const float inverse = 1.0f / sqrtf(mean + p.epsilon);
+    return squares;
+  }
+
+  /// v * factor * (weight + offset), in this order.
+  static __device__ __forceinline__ void scale(const Params& p, int a, float factor, float (&v)[S.held][count]) {
     using Weight = Element<C.prologue.weight>;
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       float w[count];
       load_floats(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
 #pragma unroll
-      for (int i = 0; i < count; ++i) v[j][i] = v[j][i] * inverse * (w[i] + p.norm_offset);
+      for (int i = 0; i < count; ++i) v[j][i] = v[j][i] * factor * (w[i] + p.norm_offset);
     }
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them.
-  static __device__ __forceinline__ void load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
-    if constexpr (integer<C>) {
+  static __device__ __forceinline__ void normalize(const Params& p, int row, int a, bool store_row, float (&v)[S.held][count], float* scratch) {
+    const float mean = reduce_along<cermet::Sum>(square_sum(v), scratch) / static_cast<float>(C.k);
+    scale(p, a, 1.0f / sqrtf(mean + p.epsilon), v);
+    if constexpr (C.prologue.normed) {
+      if (!store_row) return;
+      float* const normed = static_cast<float*>(p.normed) + row * p.normed_stride;
+#pragma unroll
+      for (int j = 0; j < S.held; ++j)
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+          if (first_of(j, a) + i < C.k) normed[first_of(j, a) + i] = v[j][i];
+    }
+  }
+
+  /// Quantizes what load_numbers() gives; returns the scale.
+  static __device__ __forceinline__ float quantize_row(const float (&v)[S.held][count], Held& held, float* scratch) {
+    constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
+    const float largest = reduce_along<Magnitude>(magnitude<S.held>(v), scratch);
+    return quantize<codes, S.held>(v, largest, held.v);
+  }
+
+  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them. Returns the scale of a row that is quantized here.
+  static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+    if constexpr (C.prologue.quantize) {
+      static_assert(integer<C> && !C.prologue.norm);
+      float numbers[S.held][count];
+      load_numbers(p, row, a, store_sum, numbers);
+      return quantize_row(numbers, held, scratch);
+    } else if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
       const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
 #pragma unroll
@@ -79,12 +109,13 @@ struct RowLoader {
     } else {
       float numbers[S.held][count];
       load_numbers(p, row, a, store_sum, numbers);
-      if constexpr (C.prologue.norm) normalize(p, a, numbers, scratch);
+      if constexpr (C.prologue.norm) normalize(p, row, a, store_sum, numbers, scratch);
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll
         for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
     }
+    return 1.0f;
   }
 };
 

@@ -62,7 +62,7 @@ struct RowBody : RowSums<C, E> {
     }
     if (q == 0 && r < rows) {
       const int column = pass.s.first + row + r;
-      store(pass.p, pass.s.row, column, value, factors);
+      store(pass, column, value, factors);
       if (column + batch < pass.s.end) epilogue::load_place<E>(pass.p.extra, pass.s.row, column + batch, pass.s.group, factors);
     }
   }
@@ -82,10 +82,12 @@ struct RowBody : RowSums<C, E> {
   }
 
   template <class Value>
-  static __device__ __forceinline__ void store(const Params& p, int row, int column, const Value (&value)[sums], const Factors& factors) {
+  static __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
     using Out = Element<E::out>;
-    Out& y = static_cast<Out*>(p.y)[row * p.y_stride + column];
-    if constexpr (sums == 2) y = epilogue::rounded<Out>(E::value(value[0], value[1], factors));
+    Out& y = static_cast<Out*>(pass.p.y)[pass.s.row * pass.p.y_stride + column];
+    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], value[1], pass.row_scale, factors));
+    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], pass.row_scale, factors));
+    else if constexpr (sums == 2) y = epilogue::rounded<Out>(E::value(value[0], value[1], factors));
     else y = epilogue::rounded<Out>(E::value(value[0], factors));
   }
 
@@ -93,8 +95,8 @@ struct RowBody : RowSums<C, E> {
   static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, Source&& source) {
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index());
     Held x;
-    Loader::load(p, s.row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
-    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, {}};
+    const float row_scale = Loader::load(p, s.x_row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
+    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, row_scale, {}};
     if constexpr (C.blocked && !integer<C>)
 #pragma unroll
       for (int j = 0; j < S.held; ++j) {
@@ -127,10 +129,12 @@ struct RowBody : RowSums<C, E> {
 
   /// Weights straight from memory.
   static __device__ __forceinline__ void run_direct(const Params& p, uint32_t item, const Place& place, int& buffer) {
+    if constexpr (C.routed)
+      if (item == 0 && Team::warp() == 0) Route<C>(p).store(p);
     Work::for_segments(p, item, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
-        const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up);
+        const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, 0, S.held, sums, partial, [&](int r, int j) {
           const int column = min_of(s.first + row + r * S.side + pass.warp_n, s.end - 1);
@@ -194,6 +198,8 @@ struct RowBody : RowSums<C, E> {
       for (int i = started; i < steps; ++i) pipeline.fill(w, i, policy);
       started = 0;
     });
+    if constexpr (C.routed)  // by the warp that has time
+      if (item == 0) Route<C>(p).store(p);
     at = pipeline.state();
   }
 #endif

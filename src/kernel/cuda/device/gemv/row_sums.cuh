@@ -28,7 +28,7 @@ struct RowSums {
   static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
-  static_assert(!(C.dual && C.blocked) && !(C.dual && C.grouped) && !(E::column_sums && (C.dual || C.blocked)));
+  static_assert(!(C.dual && C.blocked) && !(E::column_sums && (C.dual || C.blocked)));
 
   /// One piece of a lane times what the lane holds of x.
   static __device__ __forceinline__ void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
@@ -83,6 +83,7 @@ struct RowSums {
     const Held& x;
     S32* partial;
     int a, warp_n, lane;  ///< of the warp: place along the row, and among those that take rows in turn
+    float row_scale;      ///< of a row that was quantized here
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 

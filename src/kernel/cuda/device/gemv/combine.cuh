@@ -1,0 +1,262 @@
+// The second product of a mixture's experts for one token, whose rows are weighted and added as they are computed: grouped_linear and moe_unpermute (sm_90 on).
+// Every expert has warps of its own; a stage of shared memory has the same rows of each expert's weight.
+#pragma once
+
+#include "kernel/cuda/device/gemv/combine_shape.hpp"
+#include "kernel/cuda/device/gemv/quantize.cuh"
+#include "kernel/cuda/device/gemv/row_sums.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
+
+namespace cermet::gemv {
+
+#if CERMET_ARCH >= 900
+
+template <Config C, class E, class Team>
+struct CombineBody {
+  using Params = gemv::Params;
+  using S32 = Sum<C>;
+  using Arithmetic = RowSums<C, E>;
+  using Factors = epilogue::ValuesOf<E>;
+  static constexpr int element = static_cast<int>(sizeof(Element<C.w>)), count = lane_elements<C.w>;
+  static constexpr CombineShape S = combine_shape(C.k, element, C.choices);
+  using Held = HeldRow<C, S.held>;
+  static constexpr PipelineShape pipeline_shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
+  using WeightPipeline = Pipeline<pipeline_shape>;
+  static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
+  static_assert(Team::size == S.threads() && S.row_bytes % 16 == 0 && !C.dual && !C.blocked && !E::column_sums);
+  static_assert(batch * most_choices <= 32 * S.warps());
+
+  /// What the warps tell each other about a choice.
+  struct Choice {
+    int row, group;
+    float weight, row_scale;
+  };
+  struct Place {
+    char* ring;
+    S32* partial;    ///< [2][batch][most_choices]
+    Choice* choice;  ///< [choices]
+    float* largest;  ///< [warps]
+    uint64_t* barriers;
+    __device__ explicit Place(char* smem)
+        : ring(smem),
+          partial(reinterpret_cast<S32*>(smem + partial_at)),
+          choice(reinterpret_cast<Choice*>(smem + scratch_at)),
+          largest(reinterpret_cast<float*>(smem + scratch_at + most_choices * sizeof(Choice))),
+          barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
+  };
+  static_assert(most_choices * (sizeof(Choice) + 4) <= S.scratch_bytes);
+
+  static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) {
+    return static_cast<int>(static_cast<int64_t>(p.columns) * item / static_cast<uint32_t>(p.shares));
+  }
+  static __device__ __forceinline__ int row_of(const Params& p, int choice) {
+    const int64_t row = static_cast<const Element<C.ids>*>(p.row_of_choice)[choice];
+    return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
+  }
+  /// The experts of `Count` rows, -1 where there is none. All lanes of a warp call.
+  template <int Count>
+  static __device__ __forceinline__ void find_groups(const Params& p, const int (&row)[Count], int (&group)[Count]) {
+    const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
+#pragma unroll
+    for (int j = 0; j < Count; ++j) group[j] = -1;
+#pragma unroll 4
+    for (int e = static_cast<int>(lane_index()); e < p.groups; e += 32) {
+      const int64_t begin = offsets[e], end = offsets[e + 1];
+#pragma unroll
+      for (int j = 0; j < Count; ++j)
+        if (row[j] >= begin && row[j] < end) group[j] = e;
+    }
+#pragma unroll
+    for (int j = 0; j < Count; ++j) group[j] = __reduce_max_sync(0xffffffffu, group[j]);
+  }
+
+  /// By the filling warp: rows [first, end) of every choice's weight. A choice that does not exist is given the first expert's.
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
+    const int begin = begin_of(p, item), end = begin_of(p, item + 1);
+    int row[C.choices], group[C.choices];
+#pragma unroll
+    for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
+    find_groups(p, row, group);
+    const uint64_t policy = ptx::evict_first_policy();
+    const int64_t stride = p.w_stride * element;
+    const bool aligned = ((reinterpret_cast<uintptr_t>(p.w) | static_cast<uintptr_t>(stride) | static_cast<uintptr_t>(p.w_group_stride * element)) & 15) == 0;
+#pragma unroll 1
+    for (int first = begin; first < end; first += S.rows) {
+      const int rows = min_of(S.rows, end - first);
+      char* const stage = place.ring + pipeline.stage * S.stage_bytes();
+      uint64_t* const full = &pipeline.full[pipeline.stage];
+      ptx::mbarrier_wait(&pipeline.empty[pipeline.stage], pipeline.parity ^ 1);
+      if (aligned && ptx::elect_one()) ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(C.choices * rows * S.row_bytes));
+#pragma unroll
+      for (int j = 0; j < C.choices; ++j) {
+        const char* const from = static_cast<const char*>(p.w) + max_of(group[j], 0) * p.w_group_stride * element + first * stride;
+        char* const to = stage + j * S.rows * S.row_bytes;
+        if (!aligned) {
+          WeightPipeline::fill_elements(to, from, stride, rows, S.row_bytes);
+        } else if (ptx::elect_one()) {
+          if (stride == S.row_bytes) {
+            ptx::bulk_copy(to, from, rows * S.row_bytes, full, policy);
+          } else {
+#pragma unroll 1
+            for (int r = 0; r < rows; ++r) ptx::bulk_copy(to + r * S.row_bytes, from + r * stride, S.row_bytes, full, policy);
+          }
+        }
+      }
+      if (!aligned) {
+        __syncwarp();
+        if (lane_index() == 0) ptx::mbarrier_arrive(full);
+      }
+      pipeline.advance();
+    }
+    at = pipeline.state();
+  }
+
+  /// The part of row `row` of x that meets this lane's pieces of the weight; returns the scale of a row that is quantized here.
+  static __device__ __forceinline__ float load(const Params& p, int row, int a, Held& held, const Place& place) {
+    using X = Element<C.x>;
+    const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
+    const auto first_of = [a](int j) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; };
+    if constexpr (C.prologue.quantize) {
+      constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
+      float numbers[S.held][count];
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) load_floats(x, first_of(j), C.k, numbers[j]);
+      float largest = lanes_reduce<Magnitude, 32>(magnitude<S.held>(numbers));
+      if constexpr (S.along > 1) {
+        const int warp = static_cast<int>(Team::warp());
+        if (lane_index() == 0) place.largest[warp] = largest;
+        Team::sync_part(0, 32 * S.warps());
+#pragma unroll
+        for (int i = 0; i < S.along; ++i) largest = Magnitude::combine(largest, place.largest[warp / S.along * S.along + i]);
+      }
+      return quantize<codes, S.held>(numbers, largest, held.v);
+    } else if constexpr (integer<C>) {
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(reinterpret_cast<const char*>(x), first_of(j), C.k);
+      return 1.0f;
+    } else {
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) load_floats(x, first_of(j), C.k, held.v[j]);
+      return 1.0f;
+    }
+  }
+
+  /// Adds up the choices of `rows` columns from `column` on and stores them.
+  static __device__ __forceinline__ void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place,
+                                                      Factors& factors) {
+    Team::sync_part(0, 32 * S.warps());
+    const int thread = static_cast<int>(Team::rank()), r = thread / most_choices, q = thread % most_choices;
+    if (thread >= batch * most_choices) return;
+    const int choice = min_of(q / S.along, C.choices - 1);
+    S32 sum = q < S.warps() ? partial[r * most_choices + q] : S32{};
+#pragma unroll
+    for (int width = S.along / 2; width > 0; width /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, width);
+    float value;
+    if constexpr (C.prologue.quantize) value = static_cast<float>(E::value(sum, place.choice[choice].row_scale, factors));
+    else value = static_cast<float>(E::value(sum, factors));
+    float total = 0;
+    const int first = static_cast<int>(lane_index()) / most_choices * most_choices;
+#pragma unroll
+    for (int j = 0; j < C.choices; ++j) total = fmaf(place.choice[j].weight, __shfl_sync(0xffffffffu, value, first + j * S.along), total);
+    using Out = Element<E::out>;
+    if (q == 0 && r < rows) static_cast<Out*>(p.y)[column + r] = epilogue::rounded<Out>(total);
+    if (column + batch + r < end) epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, place.choice[choice].group, factors);
+  }
+
+  static __device__ __forceinline__ void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
+    const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along, a = warp % S.along;
+    const int begin = begin_of(p, item), end = begin_of(p, item + 1), columns = end - begin;
+    const int row[1] = {row_of(p, own)};
+    int group[1];
+    const float weight = p.weights[own];
+    find_groups(p, row, group);
+    Held x;
+    const float row_scale = load(p, max_of(row[0], 0), a, x, place);
+    if (lane == 0 && a == 0) place.choice[own] = {max_of(row[0], 0), max_of(group[0], 0), group[0] < 0 ? quiet_nan() : weight, row_scale};
+    Team::sync_part(0, 32 * S.warps());
+    Factors factors;
+    const int thread = static_cast<int>(Team::rank());
+    if (thread < batch * most_choices) {
+      const Choice& choice = place.choice[min_of(thread % most_choices / S.along, C.choices - 1)];
+      epilogue::load_row<E>(p.extra, choice.row, choice.group, factors);
+      epilogue::load_place<E>(p.extra, choice.row, min_of(begin + thread / most_choices, p.columns - 1), choice.group, factors);
+    }
+#pragma unroll 1
+    for (int first = 0; first < columns; first += S.rows) {
+      S32* const partial = place.partial + buffer * batch * most_choices;
+      S32 value[S.rows], other[S.rows];
+#pragma unroll
+      for (int r = 0; r < S.rows; ++r) value[r] = other[r] = 0;
+      const char* const stage = pipeline.wait() + own * S.rows * S.row_bytes + (a * 32 + lane) * 16;
+#pragma unroll
+      for (int j = 0; j < S.held; ++j) {
+        if (S.row_bytes % (piece_bytes * S.along) != 0 && ((j * S.along + a) * 32 + lane) * 16 >= S.row_bytes) continue;
+#pragma unroll
+        for (int r = 0; r < S.rows; ++r)
+          Arithmetic::multiply(*reinterpret_cast<const Piece*>(stage + r * S.row_bytes + j * S.along * piece_bytes), x.v[j], value[r], other[r]);
+      }
+      pipeline.release();
+      if constexpr (!integer<C>)
+#pragma unroll
+        for (int r = 0; r < S.rows; ++r) value[r] += other[r];
+      const S32 sum = Arithmetic::fold(value);
+      if (lane % (32 / S.rows) == 0) partial[(first + lane / (32 / S.rows)) % batch * most_choices + warp] = sum;
+      const int batch_first = first / batch * batch;
+      if (first + S.rows == batch_first + batch || first + S.rows >= columns) {
+        finish_batch(p, begin + batch_first, min_of(batch, columns - batch_first), end, partial, place, factors);
+        buffer ^= 1;
+      }
+    }
+    at = pipeline.state();
+    Team::sync_part(0, 32 * S.warps());  // the next item overwrites what the warps tell each other
+  }
+};
+
+#endif
+
+template <Config C, class E>
+struct Combine {
+  using Params = gemv::Params;
+
+  struct Ring {
+    int buffer = 0;
+    PipelineState at;
+    bool is_open = false;
+
+    template <class Team>
+    __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
+#if CERMET_ARCH >= 900
+      using Body = CombineBody<C, E, Team>;
+      if (team.warp() != Body::S.warps()) return;
+      const typename Body::Place place(smem);
+      if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
+      __syncwarp();
+#endif
+    }
+    template <class Team>
+    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+  };
+
+  /// Which weights are read is not known before earlier tasks end.
+  template <class Team>
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*, Ring& ring) {
+    constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+    if (!ring.is_open) touch_parameters<0, sizeof(Params) - unused>(p);
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+#if CERMET_ARCH >= 900
+    using Body = CombineBody<C, E, Team>;
+    const typename Body::Place place(smem);
+    if (!ring.is_open) team.sync();
+    ring.is_open = true;
+    if (team.warp() == Body::S.warps()) Body::feed(p, item, place, ring.at);
+    else Body::run(p, item, place, ring.buffer, ring.at);
+#endif
+  }
+};
+
+}  // namespace cermet::gemv

@@ -1,0 +1,57 @@
+// Up to 32 pairs of a token and a chosen expert, sorted by expert: moe_permute, each warp for itself.
+#pragma once
+
+#include "kernel/cuda/device/gemv/config.cuh"
+#include "kernel/cuda/device/team.cuh"
+
+namespace cermet::gemv {
+
+/// Lane i has pair i. A pair whose expert does not exist goes nowhere.
+template <Config C>
+struct Route {
+  int expert = -1;  ///< -1: of no pair
+  int place = -1;   ///< among the sorted rows
+
+  __device__ __forceinline__ explicit Route(const Params& p) {
+    if constexpr (C.routed) {
+      const int lane = static_cast<int>(lane_index());
+      if (lane < p.rows) {
+        const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
+        if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
+      }
+      int before = 0;
+      for (int i = 0; i < p.rows; ++i) {
+        const int other = __shfl_sync(0xffffffffu, expert, i);
+        before += other >= 0 && (other < expert || (other == expert && i < lane)) ? 1 : 0;
+      }
+      if (expert >= 0) place = before;
+    }
+  }
+
+  /// The expert and the token of sorted row `row`; false where there is none. All lanes call.
+  __device__ __forceinline__ bool find(int row, int choices, int& group, int& token) const {
+    const uint32_t owner = __ballot_sync(0xffffffffu, place == row);
+    if (owner == 0) return false;
+    const int pair = __ffs(static_cast<int>(owner)) - 1;
+    group = __shfl_sync(0xffffffffu, expert, pair);
+    token = pair / choices;
+    return true;
+  }
+
+  /// By one warp: what sorting gives beside the rows.
+  __device__ __forceinline__ void store(const Params& p) const {
+    const int lane = static_cast<int>(lane_index());
+    if (p.row_of != nullptr && lane < p.rows) p.row_of[lane / p.choices * p.row_of_stride + lane % p.choices] = place;
+    if (p.sorted_offsets == nullptr) return;
+    for (int first = 0; first <= p.groups; first += 32) {
+      int before = 0;  // pairs of the experts before this lane's
+      for (int i = 0; i < p.rows; ++i) {
+        const int other = __shfl_sync(0xffffffffu, expert, i);
+        before += other >= 0 && other < first + lane ? 1 : 0;
+      }
+      if (first + lane <= p.groups) p.sorted_offsets[first + lane] = before;
+    }
+  }
+};
+
+}  // namespace cermet::gemv

@@ -1,0 +1,115 @@
+// Host half of the second product of a mixture's experts for one token: grouped_linear and moe_unpermute (device/gemv/combine.cuh).
+#include "base/checked.hpp"
+#include "kernel/cuda/device/gemv/combine_shape.hpp"
+#include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/gemm/product.hpp"
+#include "kernel/cuda/gemv/front.hpp"
+#include "kernel/cuda/narrow.hpp"
+#include "kernel/cuda/task.hpp"
+#include "kernel/roofline.hpp"
+#include "op/products.hpp"
+
+namespace cermet::cuda::gemv_combine_file {
+namespace {
+
+enum UnpermuteOperand : std::size_t { rows, row_of, weights, residual };
+constexpr ProductLoops loops{.row_scale = true, .combines = true};
+
+gemv::CombineShape shape_of(const Region& region) {
+  const Problem& p = region.problem();
+  return gemv::combine_shape(static_cast<int>(p.size(1, -1)), static_cast<int>(size_of(p.input(1).dtype)),
+                             static_cast<int>(region.nodes.back().problem.size(row_of, 1)));
+}
+
+Decline declines(const Region& region) {
+  const Problem &p = region.problem(), &last = region.nodes.back().problem;
+  if (last.op->kind != OpKind::moe_unpermute || region.nodes.size() != static_cast<std::size_t>(region.anchor) + 2)
+    return "expects moe_unpermute after the product";
+  if (p.target->compute_capability < 90) return "weights cannot stream through shared memory before compute capability 9.0";
+  if (max_rows(last, row_of) != 1) return "adds the rows of one token";
+  const RegionInput& added = region.nodes.back().inputs[rows];
+  if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding)) return "the rows are not the product's";
+  if (last.has(residual)) return "adds no residual";
+  const std::int64_t k = p.size(1, -1), choices = last.size(row_of, 1);
+  if (choices < 1 || choices > gemv::most_choices) return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
+  if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0) return "rows of the weight are not whole 16 bytes";
+  if (k > gemv::longest_row || !shape_of(region).fits()) return "a row of each expert does not fit into a stage";
+  if (Decline reason = Front::declines(region)) return reason;
+  if (Front(region).permute != nullptr) return "the rows are not sorted here";
+  if (Decline reason = Product::declines_after(region, loops)) return reason;
+  const Product product(region, loops);
+  if (product.blocked || product.column_sums) return "scales cover blocks of the reduction";
+  if (region.results.size() != 1) return "more than the token leaves";
+  return std::nullopt;
+}
+
+struct Combined {
+  Product product;
+  int row_of, weights;  ///< operands
+  std::vector<Program> programs;
+
+  explicit Combined(const Region& region)
+      : product(region, loops),
+        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, cuda::row_of))),
+        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, cuda::weights))) {
+    const Problem& p = region.problem();
+    const Front front(region);
+    if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
+    const gemv::CombineShape shape = shape_of(region);
+    const std::string prologue = front.quantize ? fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide())) : "";
+    programs.push_back({.header = "kernel/cuda/device/gemv/combine.cuh",
+                        .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true, .ids = {}, "
+                                            ".choices = {}, .stream = true, .prologue = {{{}}}}}, {}>",
+                                            p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
+                                            device_name(p.input(2).dtype), device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype),
+                                            shape.choices, prologue, product.epilogue.name),
+                        .prelude = product.epilogue.source,
+                        .threads = shape.threads(),
+                        .shared_bytes = shape.shared_bytes(),
+                        .min_blocks = shape.held > 8 ? 1 : 2,
+                        .alternates = true});
+  }
+
+  void launch(const LaunchArgs& args) const {
+    const TensorView &x = *product.given(args, product.at.x), &w = *product.given(args, product.at.w), &y = args.outputs[product.y];
+    if (y.elements() == 0) return;
+    gemv::Params p{};
+    p.x = x.data;
+    p.x_stride = x.strides[0];
+    p.w = w.data;
+    p.w_stride = w.strides[1];
+    p.w_group_stride = w.strides[0];
+    p.groups = narrow(w.shape[0], "product", "groups");
+    p.offsets = product.given(args, product.at.offsets)->data;
+    p.y = y.data;
+    p.rows = narrow(x.shape[0], "product", "rows");
+    p.columns = narrow(y.shape.back(), "product", "columns");
+    p.row_of_choice = args.inputs[static_cast<std::size_t>(row_of)].data;
+    p.weights = args.inputs[static_cast<std::size_t>(weights)].as<const float>();
+    for (std::size_t i = 0; i < product.extras().size(); ++i) {
+      p.extra[i] = product.operand(args, i);
+      p.extra[i].row = product.extra_steps(args, i, 1)[0];
+    }
+    p.shares = static_cast<std::int32_t>(std::min<std::int64_t>(args.queue->target().multiprocessors, p.columns));
+    args.queue->run(0, p.shares, p);
+  }
+};
+
+double cost(const Region& region, const Config&, const DeviceLimits& limits) {
+  return 3500 / limits.clock_hz + limits.launch_seconds + roofline_seconds(region, limits.f32_operations_per_second, limits);
+}
+
+}  // namespace
+
+extern const Kernel gemv_combine;
+const Kernel gemv_combine{
+    .name = "gemv.combine",
+    .op = OpKind::grouped_linear,
+    .summary = "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream side by side",
+    .fuses = true,
+    .declines = declines,
+    .bind = [](const Region& region, const Config&) -> Launcher { return [combined = Combined(region)](const LaunchArgs& args) { combined.launch(args); }; },
+    .programs = [](const Region& region, const Config&) { return Combined(region).programs; },
+    .cost = cost};
+
+}  // namespace cermet::cuda::gemv_combine_file

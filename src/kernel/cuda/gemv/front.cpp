@@ -1,0 +1,105 @@
+#include "kernel/cuda/gemv/front.hpp"
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "op/products.hpp"
+#include "op/quantization.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm; }
+/// Readers inside the region of a node's result.
+std::int64_t readers(const Region& region, std::size_t node, std::size_t output) {
+  std::int64_t count = 0;
+  for (const RegionNode& each : region.nodes)
+    count += std::ranges::count_if(each.inputs, [&](const RegionInput& i) {
+      return i.is_inside() && i.index == static_cast<std::int32_t>(node) && i.output == static_cast<std::int32_t>(output);
+    });
+  return count;
+}
+
+/// Whether operand `input` of a node is that result of the node before it, which nothing else reads.
+bool reads_alone(const Region& region, std::size_t node, std::size_t input, std::size_t maker, std::size_t output, bool may_leave = false) {
+  const RegionInput& from = region.nodes[node].inputs[input];
+  return from == RegionInput::inside(maker, output, from.rounding) && readers(region, maker, output) == 1 &&
+         (may_leave || result_of(region, maker, output) < 0);
+}
+
+Decline declines_norm(const Region& region, std::size_t n) {
+  const Problem& p = region.nodes[n].problem;
+  const bool adds = p.op->kind == OpKind::add_rms_norm;
+  const std::size_t weight = adds ? 2 : 1;
+  if (region.problem().op->kind == OpKind::grouped_linear) return "a normalization before experts' rows is not computed";
+  if (!p.has(weight) || p.input(weight).rank() != 1) return "the normalization has no weight of a row";
+  if (adds && result_of(region, n, 1) < 0) return "the sum stays inside";
+  if (p.outputs[0].dtype != DType::f32) return "the normalized row is rounded";
+  if (adds && p.attributes.flag("round_sum")) return "the sum is rounded before it is normalized";
+  return std::nullopt;
+}
+
+/// Experts' rows only: before other products of one row, which every block would quantize, a kernel of its own was faster (docs/notes/gemv.md).
+Decline declines_quantize(const Region& region, std::size_t n) {
+  constexpr std::size_t scale = 4;
+  const Problem &p = region.nodes[n].problem, &product = region.problem();
+  if (product.op->kind != OpKind::grouped_linear) return "quantizes rows of experts only";
+  const CodeFormat format = code_format(p.attributes);
+  if (format.dtype != DType::i8 || format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized to int8 with a scale each";
+  for (std::size_t i = 1; i < p.inputs.size(); ++i)
+    if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
+  if (product.input(1).dtype != DType::i8) return "the weight is not int8";
+  if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, 1)) return "the row's scale is not the product's";
+  return std::nullopt;
+}
+
+Decline declines_permute(const Region& region, std::size_t n) {
+  if (region.problem().op->kind != OpKind::grouped_linear || !reads_alone(region, static_cast<std::size_t>(region.anchor), 2, n, 1, true))
+    return "the product does not read the sorted rows' offsets";
+  if (region.nodes[n].problem.attributes.integer("experts") != region.problem().size(1, 0)) return "the product has other experts";
+  return std::nullopt;
+}
+
+}  // namespace
+
+int result_of(const Region& region, std::size_t node, std::size_t output) {
+  const auto found = std::ranges::find(region.results, RegionPlace{static_cast<std::int32_t>(node), static_cast<std::int32_t>(output)});
+  return found == region.results.end() ? -1 : static_cast<int>(found - region.results.begin());
+}
+
+Front::Front(const Region& region) {
+  for (std::size_t n = 0; n < static_cast<std::size_t>(region.anchor); ++n) {
+    const Problem& p = region.nodes[n].problem;
+    const OpKind op = p.op->kind;
+    if (is_norm(op)) norm = &p, norm_node = n;
+    if (op == OpKind::dynamic_quant) quantize = &p;
+    if (op == OpKind::moe_permute) permute = &p, permute_node = n;
+  }
+}
+
+Decline Front::declines(const Region& region) {
+  const auto anchor = static_cast<std::size_t>(region.anchor);
+  for (std::size_t n = 0; n < anchor; ++n) {
+    const OpKind op = region.nodes[n].problem.op->kind;
+    const bool permutes = op == OpKind::moe_permute, quantizes = op == OpKind::dynamic_quant;
+    if (!permutes && !quantizes && !is_norm(op)) return fmt::format("{} before the product is not computed", region.nodes[n].problem.op->name);
+    const bool in_order = anchor == 1 || (anchor == 2 && n == 0 && permutes) || (anchor == 2 && n == 1 && quantizes);
+    if (!in_order) return "more is before the product than is computed";
+    // The row that a normalization gives may be stored, too.
+    const bool may_leave = is_norm(op) && max_rows(region.problem(), 0) == 1;
+    if (!reads_alone(region, n + 1, 0, n, 0, may_leave)) return fmt::format("{}'s rows are read elsewhere", region.nodes[n].problem.op->name);
+    if (is_norm(op))
+      if (Decline reason = declines_norm(region, n)) return reason;
+    if (quantizes)
+      if (Decline reason = declines_quantize(region, n)) return reason;
+    if (permutes)
+      if (Decline reason = declines_permute(region, n)) return reason;
+  }
+  return std::nullopt;
+}
+
+std::size_t Front::x(const Region& region) const { return *region.operand_of(0, adds() ? 1 : 0); }
+DType Front::x_type() const { return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype; }
+bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
+
+}  // namespace cermet::cuda

@@ -1,0 +1,33 @@
+// What a GEMV computes before its product: nodes of a region whose last makes the rows of x.
+#pragma once
+
+#include "kernel/decline.hpp"
+#include "kernel/kernel.hpp"
+#include "op/region.hpp"
+
+namespace cermet::cuda {
+
+/// A normalization, the quantization of a mixture's rows, their sorting, or that and a quantization.
+struct Front {
+  explicit Front(const Region& region);
+  /// Why the nodes before the anchor are none of those, or what they give is read elsewhere.
+  static Decline declines(const Region& region);
+
+  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr;
+  std::size_t norm_node = 0, permute_node = 0;
+
+  bool is_empty() const { return norm == nullptr && quantize == nullptr && permute == nullptr; }
+  bool adds() const { return norm != nullptr && norm->op->kind == OpKind::add_rms_norm; }
+  std::size_t norm_weight() const { return adds() ? 2 : 1; }
+  /// Operand of the region that the rows are made of.
+  std::size_t x(const Region& region) const;
+  /// Its element type.
+  DType x_type() const;
+  /// int8 with the scale absmax / 127.5.
+  bool is_wide() const;
+};
+
+/// Result of the region that `output` of a node is; -1 where it does not leave.
+int result_of(const Region& region, std::size_t node, std::size_t output);
+
+}  // namespace cermet::cuda

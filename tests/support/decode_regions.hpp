@@ -1,0 +1,97 @@
+// Regions of a decode step's products of one token, with what comes before and after them.
+#pragma once
+
+#include "tests/support/pointwise_regions.hpp"
+
+namespace cermet {
+
+/// What a test wants of such a region.
+struct DecodeCase {
+  DType w = DType::i8;
+  std::int64_t k = 2048, n = 90;
+  std::string front;   ///< norm, add_norm; of experts: permute, permute_quant, quant
+  bool gated = false;  ///< silu_and_mul ends it
+  std::int64_t experts = 0, choices = 0;
+  bool combined = false;  ///< moe_unpermute ends it
+};
+
+inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
+  const std::int64_t rows = c.experts == 0 || c.front.starts_with("permute") ? 1 : c.choices;
+  const bool quantizes = c.front.ends_with("quant"), is_quantized = c.w == DType::i8 && !quantizes;
+  const auto x = b.operand({is_quantized ? DType::i8 : DType::f32, {rows, c.k}});
+  if (is_quantized) scale = b.operand({DType::f32, {rows}});
+  if (c.front.empty()) return x;
+  if (c.front.ends_with("norm")) {
+    const bool adds = c.front == "add_norm";
+    std::vector<RegionBuilder::Value> operands{x};
+    if (adds) operands.push_back(b.operand({DType::f32, {rows, c.k}}));
+    operands.push_back(b.operand({DType::bf16, {c.k}}));
+    const auto y = b.add(adds ? OpKind::add_rms_norm : OpKind::rms_norm, operands, {{"eps", 1e-5}});
+    if (adds) b.result(b.result_of(y.node, 1));
+    b.result(y);
+    return y;
+  }
+  auto y = x;
+  if (c.front.starts_with("permute")) {
+    y = b.add(OpKind::moe_permute, {x, b.operand({DType::i32, {1, c.choices}})}, {{"experts", c.experts}});
+    offsets = b.result_of(y.node, 1);
+    b.result(offsets);
+    b.result(b.result_of(y.node, 2));
+  }
+  if (quantizes) {
+    y = b.add(OpKind::dynamic_quant, {y});
+    scale = b.result_of(y.node, 1);
+  }
+  return y;
+}
+
+inline Region decode_region(const DecodeCase& c, const Target* target) {
+  RegionBuilder b(Rounding::strict, target);
+  RegionBuilder::Value scale, offsets;
+  const auto x = front_of(b, c, scale, offsets);
+  const bool integer = c.w == DType::i8;
+  RegionBuilder::Value product;
+  if (c.experts > 0) {
+    if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + 1}});
+    std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.experts, c.n, c.k}}), offsets};
+    if (integer) operands.insert(operands.end(), {{}, scale, b.operand({DType::f32, {c.experts, c.n}})});
+    product = b.add(OpKind::grouped_linear, operands);
+  } else if (integer) {
+    product = b.add(OpKind::scaled_mm, {x, b.operand({c.w, {c.n, c.k}}), scale, b.operand({DType::f32, {c.n}})}, {{"out_dtype", "f32"}});
+  } else {
+    product = b.add(OpKind::linear, {x, b.operand({c.w, {c.n, c.k}})}, {{"out_dtype", "f32"}});
+  }
+  auto y = product;
+  if (c.gated) y = b.add(OpKind::silu_and_mul, {y});
+  if (c.combined) y = b.add(OpKind::moe_unpermute, {y, b.operand({DType::i32, {1, c.choices}}), b.operand({DType::f32, {1, c.choices}})});
+  b.result(y);
+  b.anchor(product);
+  Region region = b.build();
+  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = 2;
+  return region;
+}
+
+inline std::vector<NamedRegion> decode_regions(const Target* target) {
+  std::vector<NamedRegion> list;
+  const auto add = [&](const std::string& name, const DecodeCase& c) { list.push_back({name, decode_region(c, target)}); };
+  for (const std::int64_t k : {264, 2048, 4096, 8192}) {
+    add(fmt::format("gated_i8_{}", k), {.k = k, .front = "", .gated = true});
+    add(fmt::format("gated_bf16_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .gated = true});
+    add(fmt::format("router_{}", k), {.w = DType::bf16, .k = k, .front = "add_norm"});
+  }
+  for (const DType w : {DType::bf16, DType::i8})
+    for (const std::int64_t choices : {1, 2, 3, 6, 8}) {
+      const bool integer = w == DType::i8;
+      const std::string name = fmt::format("{}_of_{}", name_of(w), choices);
+      DecodeCase first{.w = w, .k = 2048, .n = 96, .front = integer ? "permute_quant" : "permute", .gated = true, .experts = 40, .choices = choices};
+      add("experts_" + name, first);
+      first.gated = false, first.k = 264;
+      add("experts_ungated_" + name, first);
+      for (const std::int64_t k : {48, 768, 1408})
+        add(fmt::format("combined_{}_{}", name, k),
+            {.w = w, .k = k, .n = 300, .front = integer ? "quant" : "", .experts = 40, .choices = choices, .combined = true});
+    }
+  return list;
+}
+
+}  // namespace cermet
