@@ -42,7 +42,8 @@ std::string TileProgram::to_string() const {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < inputs.size(); ++i) parts.push_back(fmt::format("in{}: {}", i, cermet::name_of(inputs[i])));
   for (std::size_t i = 0; i < extras.size(); ++i)
-    parts.push_back(fmt::format("x{}: ${} {} {}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent)));
+    parts.push_back(fmt::format("x{}: ${} {} {}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
+                                extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : ""));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
     std::string operands = text_of(s.a);
