@@ -19,6 +19,12 @@ float load_value(const std::byte* at, DType dtype, RunConverter convert) {
   return value;
 }
 
+/// With a constant step the loop becomes shuffles.
+template <std::int64_t step>
+void take_every(const float* from, float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+
 /// The rows of an operand that go with those of the results: it may have fewer dimensions, and repeat along some.
 Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape& result) {
   const int lead = result.rank() - 1;
@@ -121,7 +127,10 @@ TileOperand TileRun::expand_apart(std::size_t extra, const TilePlace& place, flo
       const std::int64_t count = std::min(most, place.columns - c);
       const std::byte* const from = e.rows->row(place.row + r) + (what.first + (place.column + c) * what.step) * e.element_bytes;
       program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(run), (count - 1) * what.step + 1);
-      for (std::int64_t i = 0; i < count; ++i) to[r * place.columns + c + i] = run[i * what.step];
+      float* const row = to + r * place.columns + c;
+      if (what.step == 2) take_every<2>(run, row, count);
+      else
+        for (std::int64_t i = 0; i < count; ++i) row[i] = run[i * what.step];
     }
   return {to, static_cast<std::size_t>(place.columns), 1};
 }
