@@ -17,10 +17,11 @@ struct RowProgram {
     TileProgram::Source value;  ///< may read what earlier reductions gave
     float eps = 0;
   };
-  /// The operator that quantizes rows with scales of their own, the last of the region, and what it quantizes.
+  /// What quantizes rows with scales of their own: dynamic_quant at the end of the region, or an operator of which it is a part.
   struct Quantization {
-    std::size_t node = 0;
+    std::size_t node = 0;  ///< whose attributes give the format
     TileProgram::Source value;
+    std::vector<std::size_t> results;  ///< of the region: values, scales, and zero points where there are
   };
 
   Dims dims;         ///< [.., columns]
@@ -45,7 +46,8 @@ struct RowProgramOrReason {
   std::optional<std::string> reason;
 };
 
-/// A region of norms, softmax, reductions of the last dimension and elementwise operators, in any order, perhaps with dynamic_quant at its end.
+/// A region of norms, softmax, reductions of the last dimension and elementwise operators, in any order, perhaps with dynamic_quant at its end; or one of the
+/// operators that are a norm or a gate with its quantization.
 RowProgramOrReason row_program(const Region& region);
 
 }  // namespace cermet

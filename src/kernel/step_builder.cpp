@@ -53,7 +53,7 @@ Source StepBuilder::add(OpKind function, Source a, Source b, bool integer) {
   return {Source::From::step, static_cast<std::int32_t>(program_.steps.size() - 1)};
 }
 
-Source StepBuilder::extra(std::size_t node, std::size_t input, Extent extent, std::int64_t shift) {
+Source StepBuilder::extra(std::size_t node, std::size_t input, Extent extent, std::int64_t first, std::int64_t step) {
   const DType dtype = region_.nodes[node].problem.input(input).dtype;
   if (dtype != DType::i32 && !small_types.contains(dtype))
     fail(node, fmt::format("operand {} is {}, which neither float32 nor a 32-bit integer holds", input, cermet::name_of(dtype)));
@@ -62,7 +62,7 @@ Source StepBuilder::extra(std::size_t node, std::size_t input, Extent extent, st
     fail(node, fmt::format("operand {} comes from inside the region", input));
     return {};
   }
-  const TileProgram::Extra wanted{*operand, dtype, extent, shift};
+  const TileProgram::Extra wanted{*operand, dtype, extent, first, step};
   const auto found = std::ranges::find(program_.extras, wanted);
   const auto index = static_cast<std::int32_t>(found - program_.extras.begin());
   if (found == program_.extras.end()) program_.extras.push_back(wanted);

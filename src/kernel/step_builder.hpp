@@ -26,8 +26,8 @@ class StepBuilder {
 
   Source input(DType dtype);
   Source add(OpKind function, Source a, Source b = {}, bool integer = false);
-  /// Operand `input` of a node, which comes from outside.
-  Source extra(std::size_t node, std::size_t input, Extent extent, std::int64_t shift = 0);
+  /// Operand `input` of a node, which comes from outside, from element `first` of its rows on.
+  Source extra(std::size_t node, std::size_t input, Extent extent, std::int64_t first = 0, std::int64_t step = 1);
   static Source number(float value) { return {Source::From::number, 0, value}; }
 
   /// What result `output` of a node is.

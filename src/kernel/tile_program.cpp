@@ -43,7 +43,7 @@ std::string TileProgram::to_string() const {
   for (std::size_t i = 0; i < inputs.size(); ++i) parts.push_back(fmt::format("in{}: {}", i, cermet::name_of(inputs[i])));
   for (std::size_t i = 0; i < extras.size(); ++i)
     parts.push_back(fmt::format("x{}: ${} {} {}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
-                                extras[i].shift == 0 ? std::string() : fmt::format(" + {}", extras[i].shift)));
+                                extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : ""));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
     std::string operands = text_of(s.a);

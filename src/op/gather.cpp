@@ -1,6 +1,5 @@
 #include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/gathering.hpp"
 #include "op/reference.hpp"
 
 namespace cermet::gather_op {
@@ -57,25 +56,20 @@ std::vector<Case> cases() {
 }  // namespace
 
 OpSpec define() {
-  return {
-      .category = "Data movement",
+  return define_gathering({
       .summary = "Slices along one axis, picked by index",
       .semantics =
           "y[a.., i.., b..] = x[a.., indices[i..], b..], where a.. are the dimensions before the axis and b.. those after it; bit for bit. A negative index "
           "counts "
           "from the end; one outside [-D, D) is an error that names it.",
-      .inputs = {{"x", dtypes::any, "[.., D, ..]", "slices along the axis", Mapping::one_to_many},
-                 {"indices", dtypes::index, "[..]", "which slices; any number of dimensions", Mapping::one_to_many}},
-      .outputs = {{"y", dtypes::any, "[..]", "dimensions of x with those of indices in place of the axis"}},
-      .attributes = {{"axis", 0, "axis of x that is indexed; negative counts from the end"}},
+      .x = {"x", dtypes::any, "[.., D, ..]", "slices along the axis", Mapping::one_to_many},
+      .indices = {"indices", dtypes::index, "[..]", "which slices; any number of dimensions", Mapping::one_to_many},
+      .y = {"y", dtypes::any, "[..]", "dimensions of x with those of indices in place of the axis"},
+      .attribute = {"axis", 0, "axis of x that is indexed; negative counts from the end"},
       .infer = infer,
       .reference = reference,
-      .bytes =
-          [](const Problem& p) {
-            return static_cast<double>(p.input(1).bytes().value(p.maximum)) + 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum));
-          },
       .cases = cases,
-  };
+  });
 }
 
 }  // namespace cermet::gather_op

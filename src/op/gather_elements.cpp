@@ -1,22 +1,13 @@
 #include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/gathering.hpp"
 #include "op/reference.hpp"
 
 namespace cermet::gather_elements_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
-  const TensorType& x = p.input(0);
-  const int axis = axis_attribute(p, "axis", x.rank());
-  expect_rank(p, 1, x.rank());
-  for (int a = 0; a < x.rank(); ++a) {
-    const Dim count = dim_of(p, 1, a), size = dim_of(p, 0, a);
-    const bool fits = count == size || (count.is_constant() && size.is_constant() && count.constant() <= size.constant());
-    if (a != axis && !fits) bad_operand(p, 1, fmt::format("dimension {} of at most {} (that of x)", a, size.to_string()), p.input(1).to_string());
-  }
-  return {{x.dtype, p.input(1).dims}};
+  expect_indices_of_elements(p);
+  return {{p.input(0).dtype, p.input(1).dims}};
 }
 
 void reference(const ReferenceCall& call) {
@@ -58,25 +49,20 @@ std::vector<Case> cases() {
 }  // namespace
 
 OpSpec define() {
-  return {
-      .category = "Data movement",
+  return define_gathering({
       .summary = "Elements picked by index along one axis, an index for each result",
       .semantics =
           "y at p is x at p with its axis coordinate replaced by indices[p], bit for bit. This is ONNX's GatherElements. A negative index counts from the end; "
           "one "
           "outside [-D, D) is an error that names it.",
-      .inputs = {{"x", dtypes::any, "[.., D, ..]", "elements", Mapping::one_to_many},
-                 {"indices", dtypes::index, "[.., I, ..]", "position along the axis; other dimensions at most those of x", Mapping::one_to_one}},
-      .outputs = {{"y", dtypes::any, "[.., I, ..]", "the chosen elements"}},
-      .attributes = {{"axis", 0, "axis of x that is indexed; negative counts from the end"}},
+      .x = {"x", dtypes::any, "[.., D, ..]", "elements", Mapping::one_to_many},
+      .indices = {"indices", dtypes::index, "[.., I, ..]", "position along the axis; other dimensions at most those of x", Mapping::one_to_one},
+      .y = {"y", dtypes::any, "[.., I, ..]", "the chosen elements"},
+      .attribute = {"axis", 0, "axis of x that is indexed; negative counts from the end"},
       .infer = infer,
       .reference = reference,
-      .bytes =
-          [](const Problem& p) {
-            return static_cast<double>(p.input(1).bytes().value(p.maximum)) + 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum));
-          },
       .cases = cases,
-  };
+  });
 }
 
 }  // namespace cermet::gather_elements_op

@@ -1,7 +1,6 @@
 #include "op/axes.hpp"
 #include "op/coordinates.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/gathering.hpp"
 #include "op/reference.hpp"
 
 namespace cermet::gather_nd_op {
@@ -75,8 +74,7 @@ std::vector<Case> cases() {
 }  // namespace
 
 OpSpec define() {
-  return {
-      .category = "Data movement",
+  return define_gathering({
       .summary = "Slices picked by rows of coordinates",
       .semantics =
           "The first batch_dims dimensions b.. are common to x and indices. y[b.., i..] = x[b.., c..] where c.. = indices[b.., i.., :] indexes the next n "
@@ -84,18 +82,14 @@ OpSpec define() {
           "x and the rest of x is copied, bit for bit. This is ONNX's GatherND. A negative index counts from the end; one outside the dimension is an error "
           "that names "
           "it.",
-      .inputs = {{"x", dtypes::any, "[b.., ..]", "slices", Mapping::one_to_many},
-                 {"indices", dtypes::index, "[b.., i.., n]", "coordinates along the n dimensions behind the batch", Mapping::one_to_many}},
-      .outputs = {{"y", dtypes::any, "[b.., i.., ..]", "the chosen slices"}},
-      .attributes = {{"batch_dims", 0, "leading dimensions that x and indices share"}},
+      .x = {"x", dtypes::any, "[b.., ..]", "slices", Mapping::one_to_many},
+      .indices = {"indices", dtypes::index, "[b.., i.., n]", "coordinates along the n dimensions behind the batch", Mapping::one_to_many},
+      .y = {"y", dtypes::any, "[b.., i.., ..]", "the chosen slices"},
+      .attribute = {"batch_dims", 0, "leading dimensions that x and indices share"},
       .infer = infer,
       .reference = reference,
-      .bytes =
-          [](const Problem& p) {
-            return static_cast<double>(p.input(1).bytes().value(p.maximum)) + 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum));
-          },
       .cases = cases,
-  };
+  });
 }
 
 }  // namespace cermet::gather_nd_op

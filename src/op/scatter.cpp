@@ -1,21 +1,13 @@
 #include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/gathering.hpp"
 #include "op/scatter_updates.hpp"
 
 namespace cermet::scatter_op {
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
+  expect_indices_of_elements(p);
   const TensorType& x = p.input(0);
-  const int axis = axis_attribute(p, "axis", x.rank());
-  expect_rank(p, 1, x.rank());
-  for (int a = 0; a < x.rank(); ++a) {
-    const Dim count = dim_of(p, 1, a), size = dim_of(p, 0, a);
-    const bool fits = count == size || (count.is_constant() && size.is_constant() && count.constant() <= size.constant());
-    if (a != axis && !fits) bad_operand(p, 1, fmt::format("dimension {} of at most {} (that of x)", a, size.to_string()), p.input(1).to_string());
-  }
   expect_dims(p, 2, p.input(1).dims, "those of indices");
   expect_dtype(p, 2, x.dtype, "that of x");
   expect_reducible(p);

@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/attention/attention.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
+#include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 
@@ -16,18 +17,6 @@ const Kernel& kernel_named(OpKind op, std::string_view name) {
   for (const Kernel* kernel : cuda::kernels_of(op))
     if (kernel->name == name) return *kernel;
   fail(Status::internal, "no kernel {}", name);
-}
-
-Problem problem_of(OpKind op, const Case& recipe) {
-  std::vector<std::optional<TensorType>> types;
-  std::uint64_t constants = 0;
-  for (std::size_t i = 0; i < recipe.inputs.size(); ++i) {
-    types.push_back(recipe.inputs[i] ? std::optional(recipe.inputs[i]->type) : std::nullopt);
-    if (recipe.inputs[i] && recipe.inputs[i]->constant) constants |= std::uint64_t{1} << i;
-  }
-  Problem problem = make_problem(definition(op), std::move(types), recipe.attributes);
-  problem.constant_inputs = constants;
-  return problem;
 }
 
 /// Operands with the distances between rows that a case's recipe asks for.

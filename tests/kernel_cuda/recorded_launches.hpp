@@ -101,7 +101,8 @@ class NullLaunches {
       loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
     }
     stream.emplace(*inner_, std::move(programs), loaded_);
-    workspace_ = device_->allocate(kernel.workspace(region_, config_, 1));
+    workspace_bytes_ = kernel.workspace(region_, config_, 1);
+    workspace_ = device_->allocate(workspace_bytes_);
   }
 
   std::optional<RecordingStream> stream;
@@ -132,14 +133,16 @@ class NullLaunches {
   /// Launches of one call; its fallbacks are counted in `fallbacks`.
   std::vector<RecordedLaunch> launch(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
     stream->launches.clear();
-    Plan plan;
-    const cuda::TaskQueue queue(*device_, plan, loaded_);
+    plan_.clear();
+    const cuda::TaskQueue queue(*device_, plan_, loaded_);
     kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});
-    plan.enqueue(*stream);
-    fallbacks = plan.fallbacks();
+    plan_.enqueue(*stream);
+    fallbacks = plan_.fallbacks();
     return stream->launches;
   }
   std::int64_t fallbacks = 0;
+  const Plan& plan() const { return plan_; }
+  ByteRange workspace() const { return {workspace_.data(), workspace_bytes_}; }
 
  private:
   std::unique_ptr<Device> device_;
@@ -151,6 +154,8 @@ class NullLaunches {
   std::vector<cuda::LoadedProgram> loaded_;
   std::vector<DeviceBuffer> memory_;
   DeviceBuffer workspace_;
+  std::int64_t workspace_bytes_ = 0;
+  Plan plan_;
 };
 
 }  // namespace cermet

@@ -19,6 +19,12 @@ float load_value(const std::byte* at, DType dtype, RunConverter convert) {
   return value;
 }
 
+/// With a constant step the loop becomes shuffles.
+template <std::int64_t step>
+void take_every(const float* from, float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+
 /// The rows of an operand that go with those of the results: it may have fewer dimensions, and repeat along some.
 Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape& result) {
   const int lead = result.rank() - 1;
@@ -36,10 +42,10 @@ Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape
 
 }  // namespace
 
-TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args) : program_(program) {
+TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result) : program_(program) {
   for (std::size_t e = 0; e < program.extras_.size(); ++e) {
     extras_[e].view = &args.inputs[program.extras_[e].what.operand];
-    look_at(e, args.outputs[program.stores_[0].result].shape);
+    look_at(e, result);
   }
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
   ends_in_place_ = program.ends_in_store_ && args.outputs[program.stores_[0].result].is_dense();
@@ -50,6 +56,7 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   const BoundTileProgram::Extra& e = program_.extras_[extra];
   const TensorView& view = *to.view;
   to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  to.data = view.as<const std::byte>() + e.what.first * to.element_bytes;
   if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
   if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, e.what.extent, result)));
   to.form = Form::repeated;
@@ -58,13 +65,14 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
 
 void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
   ExtraView& to = extras_[extra];
+  const BoundTileProgram::Extra& e = program_.extras_[extra];
   const TensorView& view = *to.view;
-  const bool grouped = program_.extras_[extra].grouped;
+  const bool grouped = e.grouped;
   if (grouped) to.group_step = view.strides[0] * to.element_bytes;
   for (int axis = view.shape.rank() - 1; axis >= (grouped ? 1 : 0); --axis) {
     if (view.shape[axis] == 1) continue;
-    to.column_step = view.strides[axis] * to.element_bytes;
-    to.shared = view.shape[axis] == result.back() ? 1 : scale_block;
+    to.column_step = view.strides[axis] * e.what.step * to.element_bytes;
+    to.shared = view.shape[axis] >= result.back() ? 1 : scale_block;  // more: the operand has two values for each column
     break;
   }
   if (to.column_step == to.element_bytes && to.shared == 1) to.form = to.element_bytes == float_bytes ? Form::columns_in_place : Form::columns;
@@ -74,7 +82,7 @@ void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
 TileOperand TileRun::expand_columns(std::size_t extra, const TilePlace& place, float* to) const {
   const ExtraView& e = extras_[extra];
   const RunConverter convert = program_.extras_[extra].convert;
-  const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column / e.shared * e.column_step;
+  const std::byte* const from = e.data + place.group * e.group_step + place.column / e.shared * e.column_step;
   if (e.column_step == 0 || e.shared > 1) {  // whole panels share one
     std::fill_n(to, TileOperand::repeated, load_value(from, e.view->dtype, convert));
     return {to, 0, 0};
@@ -93,7 +101,9 @@ TileOperand TileRun::expand_rows(std::size_t extra, const TilePlace& place, floa
 
 TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, float* to) const {
   const Rows& rows = *extras_[extra].rows;
-  const std::int64_t bytes = extras_[extra].element_bytes, skipped = place.column * bytes;
+  const TileProgram::Extra& what = program_.extras_[extra].what;
+  if (what.step != 1) return expand_apart(extra, place, to);
+  const std::int64_t bytes = extras_[extra].element_bytes, skipped = (what.first + place.column) * bytes;
   if (bytes == float_bytes) {  // as they lie in memory, where rows are evenly apart
     const std::byte* const first = rows.row(place.row);
     const std::int64_t step = place.rows > 1 ? rows.row(place.row + 1) - first : 0;
@@ -106,11 +116,30 @@ TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, 
   return {to, static_cast<std::size_t>(place.columns), 1};
 }
 
+/// Elements of which some are left out between.
+TileOperand TileRun::expand_apart(std::size_t extra, const TilePlace& place, float* to) const {
+  const TileProgram::Extra& what = program_.extras_[extra].what;
+  const ExtraView& e = extras_[extra];
+  alignas(64) float run[BoundTileProgram::most_values];
+  const std::int64_t most = static_cast<std::int64_t>(BoundTileProgram::most_values) / what.step;
+  for (std::int64_t r = 0; r < place.rows; ++r)
+    for (std::int64_t c = 0; c < place.columns; c += most) {
+      const std::int64_t count = std::min(most, place.columns - c);
+      const std::byte* const from = e.rows->row(place.row + r) + (what.first + (place.column + c) * what.step) * e.element_bytes;
+      program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(run), (count - 1) * what.step + 1);
+      float* const row = to + r * place.columns + c;
+      if (what.step == 2) take_every<2>(run, row, count);
+      else
+        for (std::int64_t i = 0; i < count; ++i) row[i] = run[i * what.step];
+    }
+  return {to, static_cast<std::size_t>(place.columns), 1};
+}
+
 inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
   const ExtraView& e = extras_[extra];
   if (e.form == Form::repeated) return {e.scalar.data(), 0, 0};
   if (e.form != Form::other) {
-    const std::byte* const from = e.view->as<const std::byte>() + place.group * e.group_step + place.column * e.element_bytes;
+    const std::byte* const from = e.data + place.group * e.group_step + place.column * e.element_bytes;
     if (e.form == Form::columns_in_place) return {reinterpret_cast<const float*>(from), 0, 1};
     program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(to), place.columns);
     return {to, 0, 1};
@@ -128,9 +157,17 @@ void TileRun::add_and_store(const TileOperand* inputs, const TilePlace& place) c
   program_.stores_[0].function(operands, *results_[0], place);
 }
 
-void TileRun::interpret(const TileOperand* inputs, const TilePlace& place) const {
-  alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
-  TileOperand values[BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots];
+TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget& to) const {
+  const TileOperand made = run(inputs, place, memory, &to)[*program_.value_];
+  if (made.column_step == 1) return made;
+  for (std::int64_t r = 0; r < place.rows; ++r)
+    std::fill_n(to.data + static_cast<std::size_t>(r) * to.row_step, place.columns, made.data[static_cast<std::size_t>(r) * made.row_step]);
+  return {to.data, to.row_step, 1};
+}
+
+TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const {
+  auto& slots = memory.slots;
+  Values values;
   std::size_t at = 0;
   for (; at < program_.inputs_; ++at) values[at] = inputs[at];
   for (std::size_t e = 0; e < program_.extras_.size(); ++e) values[at++] = expand(e, place, slots[program_.extras_[e].slot]);
@@ -144,14 +181,19 @@ void TileRun::interpret(const TileOperand* inputs, const TilePlace& place) const
       to.data = reinterpret_cast<float*>(results_[0]->row(place.row)) + place.column;
       to.row_step = static_cast<std::size_t>(results_[0]->length());
     }
+    if (program_.ends_in_value_ && &i == &program_.instructions_.back()) {
+      to = *value;
+      values[*program_.value_] = {to.data, to.row_step, 1};
+    }
     i.function(operands, to, i.parameters.data());
   }
-  if (ends_in_place_) return;
+  if (ends_in_place_) return values;
   for (std::size_t s = 0; s < program_.stores_.size(); ++s) {
     const BoundTileProgram::Store& store = program_.stores_[s];
     const TileOperand operands[] = {values[store.operands[0]], values[store.operands[1]]};
     store.function(operands, *results_[s], place);
   }
+  return values;
 }
 
 }  // namespace cermet::cpu

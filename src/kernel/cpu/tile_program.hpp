@@ -19,14 +19,14 @@ class BoundTileProgram {
   /// Of a tile: rows times columns, which count as `least_columns` at least.
   static constexpr std::size_t most_values = 512, least_columns = 32;
   /// Of a program.
-  static constexpr std::size_t most_inputs = 4, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4;
+  static constexpr std::size_t most_inputs = 8, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4;
 
-  /// Why a program cannot be run.
-  static Decline declines(const TileProgram& program);
+  /// Why a program cannot be run, beside its results giving a value that is not stored.
+  static Decline declines(const TileProgram& program, std::optional<TileProgram::Source> value = {});
 
   BoundTileProgram() = default;
   /// `grouped`: operands of the region whose first dimension counts the groups of a grouped product.
-  explicit BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped = {});
+  explicit BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped = {}, std::optional<TileProgram::Source> value = {});
 
  private:
   friend class TileRun;
@@ -57,21 +57,34 @@ class BoundTileProgram {
   std::vector<Number> numbers_;
   std::vector<Instruction> instructions_;
   std::vector<Store> stores_;
-  bool only_stores_ = false;    ///< one result, which is an input
-  bool only_adds_ = false;      ///< one result: the first input and an extra, as a product with a bias
-  bool ends_in_store_ = false;  ///< one result, of float32: what the last instruction makes
+  bool only_stores_ = false;           ///< one result, which is an input
+  bool only_adds_ = false;             ///< one result: the first input and an extra, as a product with a bias
+  bool ends_in_store_ = false;         ///< one result, of float32: what the last instruction makes
+  std::optional<std::uint8_t> value_;  ///< operand that is given and not stored
+  bool ends_in_value_ = false;         ///< it is what the last instruction makes, and nothing else reads it
 };
 
 /// A program with the operands and results of one launch; the results have the same dimensions. Threads share it.
 class TileRun {
  public:
-  TileRun(const BoundTileProgram& program, const LaunchArgs& args);
+  /// Tiles of `result`; by default, of the first result.
+  TileRun(const BoundTileProgram& program, const LaunchArgs& args) : TileRun(program, args, args.outputs[program.stores_[0].result].shape) {}
+  TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result);
   /// Runs the program over a tile of its inputs and stores the results.
   void operator()(const TileOperand* inputs, const TilePlace& place) const {
     if (program_.only_stores_) return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
     if (program_.only_adds_) return add_and_store(inputs, place);
-    interpret(inputs, place);
+    Memory memory;
+    run(inputs, place, memory, nullptr);
   }
+
+  /// What a program holds while it runs.
+  struct Memory {
+    alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
+  };
+  /// The same for a program with a value that is not stored: where its tile is, one column after the other. It may be what `to` says, in `memory`, or where it
+  /// was read.
+  TileOperand value(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget& to) const;
 
  private:
   /// How a tile of an extra operand is had.
@@ -82,10 +95,13 @@ class TileRun {
     std::optional<Rows> rows;                                         ///< of elements, and of one value for each row
     std::int64_t element_bytes = 0, column_step = 0, group_step = 0;  ///< bytes; steps of one value for each column
     std::int64_t shared = 1;                                          ///< columns that share a value
+    const std::byte* data = nullptr;                                  ///< of the first column
     alignas(64) std::array<float, TileOperand::repeated> scalar;
   };
 
-  void interpret(const TileOperand* inputs, const TilePlace& place) const;
+  using Values =
+      std::array<TileOperand, BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots>;
+  Values run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const;
   void add_and_store(const TileOperand* inputs, const TilePlace& place) const;
   void look_at(std::size_t extra, const Shape& result);
   void look_at_columns(std::size_t extra, const Shape& result);
@@ -93,6 +109,7 @@ class TileRun {
   TileOperand expand_columns(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_rows(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_elements(std::size_t extra, const TilePlace& place, float* to) const;
+  TileOperand expand_apart(std::size_t extra, const TilePlace& place, float* to) const;
 
   const BoundTileProgram& program_;
   std::array<ExtraView, BoundTileProgram::most_extras> extras_;

@@ -12,12 +12,14 @@ class TileProgramCompiler {
   using Source = TileProgram::Source;
   using Step = TileProgram::Step;
 
-  explicit TileProgramCompiler(const TileProgram& program) : program_(program), readers_(program.steps.size()), last_(program.steps.size()) {
+  TileProgramCompiler(const TileProgram& program, std::optional<Source> value)
+      : program_(program), value_(value), readers_(program.steps.size()), last_(program.steps.size()) {
     for (std::size_t s = 0; s < program.steps.size(); ++s) {
       note(program.steps[s].a, s);
       if (TileProgram::is_binary(program.steps[s])) note(program.steps[s].b, s);
     }
     for (const TileProgram::Result& result : program.results) note(result.value, program.steps.size());
+    if (value) note(*value, program.steps.size());
   }
 
   Decline run(BoundTileProgram& to, std::span<const std::size_t> grouped) {
@@ -36,11 +38,13 @@ class TileProgramCompiler {
     for (std::size_t r = 0; r < program_.results.size(); ++r)
       if (Decline reason = add_store(to, r)) return reason;
     to.slots_ = used_.size();
-    const bool one_store = to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
+    if (value_) to.value_ = place(*value_);
+    const bool one_store = !value_ && to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
     const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
     to.only_adds_ = one_store && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
-    to.ends_in_store_ = ends_in_store(to);
+    to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 && ends_in(to, program_.results[0].value);
+    to.ends_in_value_ = value_ && ends_in(to, *value_);
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
     if (to.numbers_.size() > BoundTileProgram::most_numbers) return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
     return std::nullopt;
@@ -94,6 +98,7 @@ class TileProgramCompiler {
       const Step& outer = program_.steps[s];
       if (plan_function_of_sum(s)) continue;
       const Step* const inner = only(outer.b, OpKind::mul, outer.integer);
+      if (!inner && plan_factors(s)) continue;
       if (!inner || fused_[static_cast<std::size_t>(outer.b.index)]) continue;
       if (outer.integer && outer.function == OpKind::sub) {
         fused_[s] = Fused{functions.subtract_product, {outer.a, inner->a, inner->b}};
@@ -117,6 +122,18 @@ class TileProgramCompiler {
     }
   }
 
+  /// A product and a factor, as after a norm's reduction.
+  bool plan_factors(std::size_t s) {
+    const Step& outer = program_.steps[s];
+    if (outer.integer || outer.function != OpKind::mul || outer.a == outer.b) return false;
+    const Step* const inner = only(outer.a, OpKind::mul);
+    if (!inner || fused_[static_cast<std::size_t>(outer.a.index)]) return false;
+    fused_[s] = Fused{tile_steps().scale, {inner->a, inner->b, outer.b}};
+    skip(outer.a);
+    for (const Source& read : fused_[s]->operands) keep_until(read, s);
+    return true;
+  }
+
   /// An activation after a bias.
   bool plan_function_of_sum(std::size_t s) {
     const Step& outer = program_.steps[s];
@@ -131,10 +148,9 @@ class TileProgramCompiler {
     return true;
   }
 
-  /// Whether the last instruction makes the only result, which is float32 and read by nothing else.
-  bool ends_in_store(const BoundTileProgram& to) const {
-    if (to.stores_.size() != 1 || to.instructions_.empty() || program_.results[0].dtype != DType::f32) return false;
-    const Source& value = program_.results[0].value;
+  /// Whether the last instruction makes a value.
+  bool ends_in(const BoundTileProgram& to, const Source& value) const {
+    if (to.instructions_.empty()) return false;
     return value.from == Source::From::step && !skipped_[static_cast<std::size_t>(value.index)] &&
            static_cast<std::size_t>(value.index) + 1 == program_.steps.size();
   }
@@ -208,6 +224,7 @@ class TileProgramCompiler {
   };
 
   const TileProgram& program_;
+  std::optional<Source> value_;    ///< given and not stored
   std::vector<int> readers_;       ///< of steps: how many read it
   std::vector<std::size_t> last_;  ///< of steps: the last that reads it; all of them for results
   std::vector<bool> skipped_;      ///< of steps: taken together with its reader
@@ -217,13 +234,13 @@ class TileProgramCompiler {
   std::vector<float> numbers_;
 };
 
-Decline BoundTileProgram::declines(const TileProgram& program) {
+Decline BoundTileProgram::declines(const TileProgram& program, std::optional<TileProgram::Source> value) {
   BoundTileProgram to;
-  return TileProgramCompiler(program).run(to, {});
+  return TileProgramCompiler(program, value).run(to, {});
 }
 
-BoundTileProgram::BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped) {
-  const Decline reason = TileProgramCompiler(program).run(*this, grouped);
+BoundTileProgram::BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped, std::optional<TileProgram::Source> value) {
+  const Decline reason = TileProgramCompiler(program, value).run(*this, grouped);
   CERMET_ASSERT(!reason);
 }
 

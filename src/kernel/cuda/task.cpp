@@ -51,6 +51,11 @@ ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_ea
   return range;
 }
 
+ByteRange rows_of_units(const TensorView& view, int dense, std::int64_t of_row, std::int64_t of_item) {
+  if (of_row % of_item == 0) return rows_of_items(view, dense, of_row / of_item);
+  return of_item % of_row == 0 ? rows_of_items(view, dense, 1, of_item / of_row) : byte_range(view);
+}
+
 std::string_view short_name(const Program& program) {
   constexpr std::string_view before = "kernel/cuda/device/", after = ".cuh";
   std::string_view name = program.header;

@@ -49,6 +49,9 @@ struct LoadedProgram {
 /// Rows that are not evenly apart are not shared out: any item may touch them.
 ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each = 1);
 
+/// The same where a row is `of_row` units and an item takes the next `of_item` of them; not shared out where neither is a multiple of the other.
+ByteRange rows_of_units(const TensorView& view, int dense, std::int64_t of_row, std::int64_t of_item);
+
 /// What a program is, for readers: "gemm/hopper".
 std::string_view short_name(const Program& program);
 /// The same programs as fallbacks.
@@ -74,6 +77,7 @@ class TaskQueue {
   /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) says which items of a later launch need
   /// which of this (device/dependency.hpp); no launch is ordered by it yet.
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
+  void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) const { plan_->declare(reads, writes); }
 
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
   TaskQueue part(std::size_t first, std::size_t count) const {

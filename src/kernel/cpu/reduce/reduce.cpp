@@ -4,11 +4,10 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/reduce/reduce.cpp"
 #include <hwy/foreach_target.h>
 
-#include <limits>
-
 #include "kernel/cpu/by_size.hpp"
-#include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/movement/axes.hpp"
+#include "kernel/cpu/reduce/lanes-inl.hpp"
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
@@ -35,36 +34,8 @@ struct ReducePlan {
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-struct Sum {
-  static constexpr double identity = 0;
-  static HWY_INLINE Real combine(Real a, Real b) { return a + b; }
-};
-struct Product {
-  static constexpr double identity = 1;
-  static HWY_INLINE Real combine(Real a, Real b) { return a * b; }
-};
-struct Maximum {
-  static constexpr double identity = -std::numeric_limits<double>::infinity();
-  static HWY_INLINE Real combine(Real a, Real b) { return maximum(a, b); }
-};
-struct Minimum {
-  static constexpr double identity = std::numeric_limits<double>::infinity();
-  static HWY_INLINE Real combine(Real a, Real b) { return minimum(a, b); }
-};
-
 HWY_INLINE RowIn row_at(const TensorView& view, std::int64_t offset) {
   return {view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)), view.dtype};
-}
-
-/// All lanes as one number, in a fixed order.
-template <class Op>
-float combine_lanes(Real v) {
-  HWY_ALIGN float lane[2 * hn::MaxLanes(FloatTag())] = {};  // the upper half feeds lanes that are not used
-  for (std::size_t width = lanes() / 2; width > 0; width /= 2) {
-    hn::Store(v.v, FloatTag(), lane);
-    v = Op::combine(v, hn::LoadU(FloatTag(), lane + width));
-  }
-  return hn::GetLane(v.v);
 }
 
 /// The last axis is reduced: one result after another, each over four vectors of lanes.
@@ -73,19 +44,12 @@ float reduce_to_one(const ReducePlan& plan, std::int64_t x_offset) {
   Real total[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
   Walk<1> walk(plan.reduced);
   TileBuffer buffer;
-  const std::size_t step = lanes();
   for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
     const RowIn row = row_at(plan.x, x_offset + walk.offset[0]);
-    for_tiles(static_cast<std::size_t>(plan.length), [&](std::size_t first, std::size_t count) HWY_ATTR {
-      const float* x = row.read(first, count, buffer);
-      std::size_t i = 0;
-      for (; i + 4 * step <= count; i += 4 * step)
-        for (std::size_t k = 0; k < 4; ++k) total[k] = Op::combine(total[k], load(x + i + k * step));
-      for_vectors(count - i,
-                  [&](std::size_t j, std::size_t n) HWY_ATTR { total[0] = Op::combine(total[0], load_n(x + i + j, n, static_cast<float>(Op::identity))); });
-    });
+    for_tiles(static_cast<std::size_t>(plan.length),
+              [&](std::size_t first, std::size_t count) HWY_ATTR { combine_tile<Op>(row.read(first, count, buffer), count, total); });
   }
-  return combine_lanes<Op>(Op::combine(Op::combine(total[0], total[1]), Op::combine(total[2], total[3])));
+  return combine_all<Op>(total);
 }
 
 /// The last axis is kept: a tile of results at a time, terms in index order.
@@ -231,11 +195,16 @@ void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, con
   }
 }
 
-extern const Kernel reduce_sum{.name = "reduce.sum", .op = OpKind::reduce_sum, .summary = summary, .bind = bind<Reduction::sum>};
-extern const Kernel reduce_mean{.name = "reduce.mean", .op = OpKind::reduce_mean, .summary = summary, .bind = bind<Reduction::mean>};
-extern const Kernel reduce_prod{.name = "reduce.prod", .op = OpKind::reduce_prod, .summary = summary, .bind = bind<Reduction::prod>};
-extern const Kernel reduce_max{.name = "reduce.max", .op = OpKind::reduce_max, .summary = summary, .bind = bind<Reduction::max>};
-extern const Kernel reduce_min{.name = "reduce.min", .op = OpKind::reduce_min, .summary = summary, .bind = bind<Reduction::min>};
+namespace {
+Kernel kernel(const char* name, OpKind op, Launcher (*bind)(const Problem&)) { return {.name = name, .op = op, .summary = summary, .bind = bind}; }
+}  // namespace
+
+extern const Kernel reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min;
+const Kernel reduce_sum = with_row_regions(kernel("reduce.sum", OpKind::reduce_sum, bind<Reduction::sum>));
+const Kernel reduce_mean = with_row_regions(kernel("reduce.mean", OpKind::reduce_mean, bind<Reduction::mean>));
+const Kernel reduce_prod = kernel("reduce.prod", OpKind::reduce_prod, bind<Reduction::prod>);
+const Kernel reduce_max = with_row_regions(kernel("reduce.max", OpKind::reduce_max, bind<Reduction::max>));
+const Kernel reduce_min = kernel("reduce.min", OpKind::reduce_min, bind<Reduction::min>);
 
 }  // namespace cermet::cpu
 #endif

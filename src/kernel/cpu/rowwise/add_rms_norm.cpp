@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
@@ -93,7 +94,8 @@ namespace cermet::cpu {
 
 HWY_EXPORT(add_rms_norm);
 
-extern const Kernel rowwise_add_rms_norm{
+extern const Kernel rowwise_add_rms_norm;
+const Kernel rowwise_add_rms_norm = with_row_regions({
     .name = "rowwise.add_rms_norm",
     .op = OpKind::add_rms_norm,
     .summary = "one pass for the sum of squares, one to add again, scale and store; rows spread over threads",
@@ -102,7 +104,7 @@ extern const Kernel rowwise_add_rms_norm{
                                   p.attributes.flag("round_sum")};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(add_rms_norm)(args, parameters); };
     },
-};
+});
 
 }  // namespace cermet::cpu
 #endif

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "kernel/cpu/before_anchor.hpp"
+#include "kernel/cpu/reduce/lanes-inl.hpp"
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/step_builder.hpp"
 
@@ -19,21 +21,19 @@ struct MeanAndScale {
 /// Two passes: the mean, then the squared deviations from it.
 MeanAndScale statistics(RowIn x, std::size_t length, float eps) {
   TileBuffer buffer;
-  const auto accumulate = [&](auto term) HWY_ATTR {
-    auto total = hn::Zero(FloatTag());
-    for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
-      const float* values = x.read(first, n, buffer);
-      for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR { total = hn::Add(total, term(values + i, count)); });
-    });
-    return sum_lanes(total) / static_cast<float>(length);
-  };
-  const float mean = accumulate([](const float* v, std::size_t count) HWY_ATTR { return load_n(v, count); });
+  Real total[4] = {0.0, 0.0, 0.0, 0.0};
+  for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR { combine_tile<Sum>(x.read(first, n, buffer), n, total); });
+  const float mean = combine_all<Sum>(total) / static_cast<float>(length);
   const auto center = hn::Set(FloatTag(), mean);
-  const float variance = accumulate([&](const float* v, std::size_t count) HWY_ATTR {
-    const auto deviation = hn::Sub(load_n(v, count, mean), center);
-    return hn::Mul(deviation, deviation);
+  auto squares = hn::Zero(FloatTag());
+  for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
+    const float* values = x.read(first, n, buffer);
+    for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+      const auto deviation = hn::Sub(load_n(values + i, count, mean), center);
+      squares = hn::MulAdd(deviation, deviation, squares);
+    });
   });
-  return {mean, 1.0f / std::sqrt(variance + eps)};
+  return {mean, 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + eps)};
 }
 
 /// y = (x - mean) * scale * weight + bias with a weight and bias per element, either of which may be missing.
@@ -146,14 +146,15 @@ Launcher bind_group_norm(const Region& region) {
 
 }  // namespace
 
-extern const Kernel rowwise_layer_norm{
+extern const Kernel rowwise_layer_norm;
+const Kernel rowwise_layer_norm = with_row_regions({
     .name = "rowwise.layer_norm",
     .op = OpKind::layer_norm,
     .summary = "a pass for the mean, one for the variance, one to scale; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       return [eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(layer_norm)(args, eps); };
     },
-};
+});
 
 extern const Kernel rowwise_group_norm{
     .name = "rowwise.group_norm",

@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernel/cpu/rowwise/quantize_row-inl.hpp"
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/kernel.hpp"
 
 #ifndef CERMET_DYNAMIC_QUANT_ONCE
@@ -102,7 +103,8 @@ namespace cermet::cpu {
 
 HWY_EXPORT(dynamic_quant);
 
-extern const Kernel rowwise_dynamic_quant{
+extern const Kernel rowwise_dynamic_quant;
+const Kernel rowwise_dynamic_quant = with_row_regions({
     .name = "rowwise.dynamic_quant",
     .op = OpKind::dynamic_quant,
     .summary = "one pass for the range, one to quantize; rows spread over threads",
@@ -116,7 +118,7 @@ extern const Kernel rowwise_dynamic_quant{
       for (int axis = 0; axis + 1 < p.input(0).rank(); ++axis) rows *= p.size(0, axis);
       return rows * static_cast<std::int64_t>(2 * sizeof(float));
     },
-};
+});
 
 }  // namespace cermet::cpu
 #endif

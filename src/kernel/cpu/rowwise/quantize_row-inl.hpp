@@ -8,6 +8,7 @@
 
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
+#include "kernel/cpu/rowwise/row_steps.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
 
@@ -55,13 +56,6 @@ template <class Body>
 HWY_INLINE void for_tiles_of(std::size_t begin, std::size_t end, Body&& body) {
   for (std::size_t first = begin; first < end; first += tile_size) body(first, HWY_MIN(tile_size, end - first));
 }
-
-/// Where the results of one row go. `zero_points` is null for symmetric formats.
-struct QuantizedRow {
-  std::byte* codes;
-  float* scales;
-  std::int32_t* zero_points;
-};
 
 /// Row `row` of the quantized values and of their scales (result `scale_output`, with zero points after it): a row of scales where there are groups, else one
 /// element.

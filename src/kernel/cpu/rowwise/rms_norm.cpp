@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 
@@ -54,7 +55,8 @@ namespace cermet::cpu {
 
 HWY_EXPORT(rms_norm);
 
-extern const Kernel rowwise_rms_norm{
+extern const Kernel rowwise_rms_norm;
+const Kernel rowwise_rms_norm = with_row_regions({
     .name = "rowwise.rms_norm",
     .op = OpKind::rms_norm,
     .summary = "one pass for the sum of squares, one to scale; rows spread over threads",
@@ -63,7 +65,7 @@ extern const Kernel rowwise_rms_norm{
         HWY_DYNAMIC_DISPATCH(rms_norm)(args, eps, offset);
       };
     },
-};
+});
 
 }  // namespace cermet::cpu
 #endif

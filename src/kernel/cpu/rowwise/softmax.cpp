@@ -5,48 +5,46 @@
 #include <cmath>
 #include <limits>
 
-#include "kernel/cpu/math-inl.hpp"
+#include "kernel/cpu/reduce/lanes-inl.hpp"
+#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Calls body(x) for the vectors of a row; lanes past the end hold -inf, which changes neither a maximum nor a sum of exponentials.
+/// Calls body(k, x) for the vectors of a row and the total that each belongs to; lanes past the end hold -inf, which changes neither a maximum nor a sum of
+/// exponentials.
 template <class Body>
 HWY_INLINE void for_row(const RowIn& row, std::size_t length, Body&& body) {
   TileBuffer buffer;
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
     const float* x = row.read(first, count, buffer);
-    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { body(Real(load_n(x + i, n, -std::numeric_limits<float>::infinity()))); });
+    for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n) HWY_ATTR { body(k, Real(load_n(x + i, n, -std::numeric_limits<float>::infinity()))); });
   });
 }
 
 /// The largest element of a row; NaN where it holds one.
 float row_max(const RowIn& x, std::size_t length) {
-  Real largest(-std::numeric_limits<double>::infinity());
-  for_row(x, length, [&](Real v) HWY_ATTR { largest = maximum(largest, v); });
-  HWY_ALIGN float lane[hn::MaxLanes(FloatTag())];
-  hn::Store(largest.v, FloatTag(), lane);
-  float result = lane[0];
-  for (std::size_t i = 1; i < lanes(); ++i) result = lane[i] > result || lane[i] != lane[i] ? lane[i] : result;
-  return result;
+  Real largest[4] = {Maximum::identity, Maximum::identity, Maximum::identity, Maximum::identity};
+  for_row(x, length, [&](std::size_t k, Real v) HWY_ATTR { largest[k] = maximum(largest[k], v); });
+  return combine_all<Maximum>(largest);
 }
 
 /// y = e^(x - largest), float32; returns the sum of y.
 float store_exponentials(const RowIn& x, const RowOut& y, std::size_t length, Real largest) {
-  Real sum(0);
+  Real sum[4] = {0.0, 0.0, 0.0, 0.0};
   TileBuffer x_buffer, none;
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
     const float* const from = x.read(first, count, x_buffer);
     float* const to = y.tile(first, none);
-    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n) HWY_ATTR {
       const Real term = exp(Real(load_n(from + i, n, -std::numeric_limits<float>::infinity())) - largest);
-      sum = sum + term;
+      sum[k] = sum[k] + term;
       store_n(term.v, to + i, n);
     });
   });
-  return sum_lanes(sum.v);
+  return combine_all<Sum>(sum);
 }
 
 /// y = y / total, by its reciprocal.
@@ -59,10 +57,10 @@ void scale_row(const RowOut& y, std::size_t length, float total) {
 void softmax_row(const RowIn& x, const RowOut& y, std::size_t length, bool logarithm) {
   const Real largest(row_max(x, length));
   if (!logarithm && y.dtype == DType::f32) return scale_row(y, length, store_exponentials(x, y, length, largest));
-  Real sum(0);
-  for_row(x, length, [&](Real v) HWY_ATTR { sum = sum + exp(v - largest); });
-  const float total = sum_lanes(sum.v);
-  const Real log_total(std::log(total)), scale(1.0f / total);
+  Real sum[4] = {0.0, 0.0, 0.0, 0.0};
+  for_row(x, length, [&](std::size_t k, Real v) HWY_ATTR { sum[k] = sum[k] + exp(v - largest); });
+  const float total = combine_all<Sum>(sum);
+  const Real log_total = logarithm ? log(Real(total)) : Real(0.0), scale(1.0f / total);
   TileBuffer x_buffer, y_buffer;
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
     const float* from = x.read(first, count, x_buffer);
@@ -113,7 +111,8 @@ void softmax_f64(const LaunchArgs& args, bool logarithm) {
 
 HWY_EXPORT(softmax);
 
-extern const Kernel rowwise_softmax{
+extern const Kernel rowwise_softmax;
+const Kernel rowwise_softmax = with_row_regions({
     .name = "rowwise.softmax",
     .op = OpKind::softmax,
     .summary = "three passes over a row: maximum, exponentials and their sum, result; rows spread over threads",
@@ -121,7 +120,7 @@ extern const Kernel rowwise_softmax{
       if (p.input(0).dtype == DType::f64) return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { softmax_f64(args, logarithm); };
       return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm); };
     },
-};
+});
 
 }  // namespace cermet::cpu
 #endif

@@ -20,8 +20,11 @@ struct Sizes {
         half(p.size(cos, 1)),
         heads(p.size(q, -2) + (p.has(k) ? p.size(k, -2) : 0)),
         pairs(rope::vector_pairs(head_size, half, std::max(size_of(p.input(q).dtype), size_of(p.outputs[0].dtype)), p.attributes.text("style") == "neox")) {}
-  /// Work items of as many tokens: a thread's work is `pairs` pairs, or elements after the rotated ones.
-  std::int64_t items(std::int64_t tokens) const { return div_up(tokens * heads * (head_size - half), threads * pairs); }
+  /// A unit is a pair, or an element after the rotated ones.
+  std::int64_t units_of_token() const { return heads * (head_size - half); }
+  std::int64_t units_of_item() const { return threads * pairs; }
+  /// Work items of as many tokens.
+  std::int64_t items(std::int64_t tokens) const { return div_up(tokens * units_of_token(), units_of_item()); }
 };
 
 /// Heads are part of the program; only tokens are counted when it is launched.
@@ -67,6 +70,11 @@ void launch(const LaunchArgs& args, const Sizes& sizes) {
     p.tokens = slabs.slab();
     p.aligned = rows_aligned(query) && rows_aligned(args.outputs[0]) && (!has_k || (rows_aligned(args.inputs[k]) && rows_aligned(args.outputs[1])));
     args.queue->run(0, sizes.items(p.tokens), p);
+    if (slabs.slab() < slabs.tokens()) continue;
+    const auto of_tokens = [&](const TensorView& view) { return rows_of_units(view, 2, sizes.units_of_token(), sizes.units_of_item()); };
+    args.queue->declare(
+        {of_tokens(query), has_k ? of_tokens(args.inputs[k]) : ByteRange{}, byte_range(args.inputs[cos]), byte_range(args.inputs[sin]), byte_range(place)},
+        {of_tokens(args.outputs[0]), has_k ? of_tokens(args.outputs[1]) : ByteRange{}});
   }
 }
 

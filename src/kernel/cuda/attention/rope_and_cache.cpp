@@ -92,6 +92,12 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
   args.queue->run(settings.aligned(args) ? aligned : unaligned, div_up(tokens * heads, settings.heads_each), p);
+  if (tokens == 0) return;
+  std::array<ByteRange, 16> reads, writes;
+  const auto of_tokens = [&](const TensorView& view) { return rows_of_units(view, 2, heads, settings.heads_each); };
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[i] = i == q || i == k || i == v ? of_tokens(args.inputs[i]) : byte_range(args.inputs[i]);
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) writes[i] = i == 0 ? of_tokens(out) : byte_range(args.outputs[i]);
+  args.queue->declare(std::span(reads.data(), args.inputs.size()), std::span(writes.data(), args.outputs.size()));
 }
 
 }  // namespace

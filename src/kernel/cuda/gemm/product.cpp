@@ -78,7 +78,7 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
     if (is_scale && right.group == 0) own.extent = Extent::scalar;
     else if (is_scale) own.columns = static_cast<int>(right.group);
     extras_.push_back(own);
-    operands_.push_back({extra.operand, is_scale, of_groups, extra.shift});
+    operands_.push_back({extra.operand, is_scale, of_groups, extra.first});
   }
   epilogue = epilogue_type(program, extras_, column_sums);
 }

@@ -44,6 +44,13 @@ gating::Params params_of(const LaunchArgs& args, float scale) {
           .vectors = vectors};
 }
 
+/// Items have neighbouring tokens.
+void declare(const LaunchArgs& args, std::int64_t tokens_each) {
+  const auto of_tokens = [&](const TensorView& view) { return rows_of_items(view, 1, 1, tokens_each); };
+  args.queue->declare({of_tokens(args.inputs[0]), args.has(1) ? byte_range(args.inputs[1]) : ByteRange{}},
+                      {of_tokens(args.outputs[0]), of_tokens(args.outputs[1])});
+}
+
 constexpr int block_threads = 256;
 
 /// Assumed, not measured: a warp's pass over the experts in its registers takes 40 cycles, one over those in memory 600, and there is one for each choice.
@@ -68,6 +75,7 @@ const Kernel moe_gating_warp{.name = "moe.gating_warp",
                                return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
                                  const gating::Params params = params_of(args, scale);
                                  args.queue->run(0, div_up(params.tokens, warps), params);
+                                 if (params.tokens > 0) declare(args, warps);
                                };
                              },
                              .programs = [](const Problem& p) -> std::vector<Program> {
@@ -90,6 +98,7 @@ const Kernel moe_gating_block{.name = "moe.gating_block",
                                 return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
                                   const gating::Params params = params_of(args, scale);
                                   args.queue->run(0, params.tokens, params);
+                                  if (params.tokens > 0) declare(args, 1);
                                 };
                               },
                               .programs = [](const Problem& p) -> std::vector<Program> {

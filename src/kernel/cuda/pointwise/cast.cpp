@@ -25,6 +25,7 @@ Launcher bind(const Problem& p, const Config& config) {
     const TileWalk walk(operands, width, vectors);
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
       args.queue->run(walk.tiles().program, walk.tiles().items, cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
+    walk.declare(*args.queue);
   };
 }
 

@@ -45,6 +45,9 @@ struct Tiles {
   Tiles() = default;
   /// aligned: every row of every operand that goes along the rows lies at a multiple of vectors.
   Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int vectors);
+
+  /// What a view covers, as its items share it out, if it has the rows and, where there is one, the columns that they divide.
+  ByteRange share(const TensorView& view, int width) const;
 };
 
 /// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely in all are merged.
@@ -57,9 +60,14 @@ class TileWalk {
   std::int64_t launches() const { return walk_->launches(); }
   const Tiles& tiles() const { return tiles_; }
   TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {walk_->operand(i, launch), along_[i]}; }
+  /// Says what the last launch touches, where there was one; the last `results` operands are written.
+  void declare(const TaskQueue& queue, std::size_t results = 1) const;
 
  private:
   std::optional<RowWalk> walk_;
+  std::array<TensorView, most_operands> views_;  ///< merged
+  std::size_t count_;
+  int width_;
   Tiles tiles_;
   std::array<std::int64_t, most_operands> along_{};
 };

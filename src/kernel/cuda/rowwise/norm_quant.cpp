@@ -80,6 +80,9 @@ Launcher bind(const Problem& p, const Config& config) {
       params.out = rows.out(launch);
       args.queue->run(program, programs.items(program, walk.rows()), params);
     }
+    const int scales = op.codes.groups ? 1 : 0;
+    if (op.add) programs.declare(args, program, walk, std::array{1, 1}, std::array{1, 1, scales, scales});
+    else programs.declare(args, program, walk, std::array{1}, std::array{1, scales, scales});
   };
 }
 

@@ -101,6 +101,8 @@ Launcher bind(const Problem& p, const Config& config) {
       launch_all(0);
     }
     launch_all(op.per_tensor ? 1 : 0);
+    const int scales = op.codes.groups ? 1 : 0;
+    if (!op.per_tensor) programs.declare(args, program, walk, std::array{1}, std::array{1, scales, scales});
   };
 }
 

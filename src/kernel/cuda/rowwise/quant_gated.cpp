@@ -87,6 +87,8 @@ Launcher bind(const Problem& p, const Config& config) {
       params.out = rows.out(launch);
       args.queue->run(program, programs.items(program, walk.rows()), params);
     }
+    const int scales = op.codes.groups ? 1 : 0;
+    programs.declare(args, program, walk, std::array{1}, std::array{1, scales, scales});
   };
 }
 

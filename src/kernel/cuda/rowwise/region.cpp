@@ -106,25 +106,13 @@ std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
   return list;
 }
 
-/// Results of the quantization: values, scales, and zero points where there are.
-std::vector<std::size_t> quantized_results(const Region& region, const RowRegion& made) {
-  std::vector<std::size_t> list;
-  if (!made.program.quantization) return list;
-  const std::size_t node = made.program.quantization->node;
-  for (std::size_t o = 0; o < region.nodes[node].problem.outputs.size(); ++o) {
-    const RegionPlace place{static_cast<std::int32_t>(node), static_cast<std::int32_t>(o)};
-    list.push_back(static_cast<std::size_t>(std::ranges::find(region.results, place) - region.results.begin()));
-  }
-  return list;
-}
-
 class Bound {
  public:
   Bound(const Region& region, const Config& config, const RowNeedsOf& needs_of)
       : made_(region, needs_of, config),
         programs_(made_.needs),
         operands_(operands_of(region, made_)),
-        quantized_(quantized_results(region, made_)),
+        quantized_(made_.program.quantization ? made_.program.quantization->results : std::vector<std::size_t>()),
         rank_(static_cast<int>(made_.program.dims.size())) {}
 
   void operator()(const LaunchArgs& args) const {
@@ -166,9 +154,25 @@ class Bound {
       for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
       args.queue->run(program, programs_.items(program, walk.rows()), params);
     }
+    if (walk.launches() == 1 && walk.rows() > 0) declare(args, program, walk.rows());
   }
 
  private:
+  /// Operands that are walked go by the rows of an item.
+  void declare(const LaunchArgs& args, std::size_t program, std::int64_t rows) const {
+    std::array<ByteRange, RowWalk::most_operands> ranges;
+    std::size_t count = 0, reads = 0;
+    for (const Operand& o : operands_) {
+      const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
+      const int trailing = o.by_row ? 0 : made_.program.trailing;
+      ranges[count++] = o.walked ? programs_.rows_of(program, rows, view, trailing) : byte_range(view);
+      if (!o.is_result) reads = count;
+    }
+    for (std::size_t i = 0; i < quantized_.size(); ++i)
+      ranges[count++] = programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
+    args.queue->declare(std::span(ranges.data(), reads), std::span(ranges.data() + reads, count - reads));
+  }
+
   std::int32_t length_of(const TensorView& view) const {
     std::int64_t length = 1;
     for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
@@ -188,9 +192,13 @@ Decline declines(const Region& region) {
   const RowProgram& program = made.program;
   const std::size_t reductions = program.reductions.size() + (program.quantization ? 1 : 0);
   if (reductions > most_reductions) return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_reductions);
-  const std::size_t quantized = program.quantization ? region.nodes[program.quantization->node].problem.outputs.size() : 0;
+  const std::size_t quantized = program.quantization ? program.quantization->results.size() : 0;
   const std::size_t count = program.tile.extras.size() + program.tile.results.size() + quantized;
   if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  for (const TileProgram::Extra& extra : program.tile.extras) {
+    if (extra.dtype == DType::i32) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
+    if (extra.takes_part()) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
+  }
   const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };
   if (std::ranges::none_of(program.tile.extras, is_element)) return "no operand has all columns of its rows";
   return std::nullopt;

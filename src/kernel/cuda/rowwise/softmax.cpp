@@ -13,7 +13,9 @@ void launch_plain(const LaunchArgs& args, bool logarithm) {
   AxesBuilder<2> rows;
   for (int a = 0; a + 1 < x.shape.rank(); ++a) rows.append(x.shape[a], {x.strides[a], y.strides[a]});
   const softmax_plain::Params params{x.as<const double>(), y.as<double>(), x.shape.back(), logarithm, rows.make()};
-  args.queue->run(0, div_up(params.rows.count, softmax_plain::threads / 32), params);
+  constexpr std::int64_t rows_each = softmax_plain::threads / 32;
+  args.queue->run(0, div_up(params.rows.count, rows_each), params);
+  args.queue->declare({rows_of_items(x, 1, 1, rows_each)}, {rows_of_items(y, 1, 1, rows_each)});
 }
 
 }  // namespace
