@@ -1,5 +1,6 @@
 #include "kernel/cuda/step_source.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -48,6 +49,26 @@ std::string integer_expression(const TileProgram::Step& step, const std::string&
                      definition(step.function).name, a, b);
 }
 
+/// Whether a value is one that f16 holds.
+bool is_f16(const TileProgram& program, const Source& source) {
+  const auto index = static_cast<std::size_t>(source.index);
+  if (source.from == Source::From::extra) return program.extras.at(index).dtype == DType::f16;
+  return source.from == Source::From::step && program.steps.at(index).round == DType::f16;
+}
+
+/// Whether nothing reads a step but what rounds it to f16.
+bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
+  if (step.round != DType::f32) return step.round == DType::f16;
+  const auto index = static_cast<std::int32_t>(&step - program.steps.data());
+  const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
+  const auto keeps = [&](const TileProgram::Step& reader) {
+    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b));
+    return reads && !(reader.function == OpKind::cast && reader.round == DType::f16);
+  };
+  return std::ranges::none_of(program.steps, keeps) &&
+         std::ranges::none_of(program.results, [&](const TileProgram::Result& r) { return is_step(r.value) && r.dtype != DType::f16; });
+}
+
 /// Of a step on float32, before it is rounded to another type.
 std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
@@ -55,6 +76,8 @@ std::string real_expression(const TileProgram& program, const TileProgram::Step&
     const TileProgram::Step& product = program.steps.at(static_cast<std::size_t>(step.a.index));
     return fmt::format("__fmaf_rn({}, {}, {})", value_source(product.a), value_source(product.b), b);
   }
+  if (step.function == OpKind::div && is_f16(program, step.a) && is_f16(program, step.b) && becomes_f16(program, step))
+    return fmt::format("cermet::pointwise::f16_quotient({}, {})", a, b);
   if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
   return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
                      literal(step.parameters[0]), literal(step.parameters[1]));

@@ -52,7 +52,40 @@ __device__ __forceinline__ Real tanh(Real x) { return tanhf(x.v); }
 __device__ __forceinline__ Real asinh(Real x) { return asinhf(x.v); }
 __device__ __forceinline__ Real acosh(Real x) { return acoshf(x.v); }
 __device__ __forceinline__ Real atanh(Real x) { return atanhf(x.v); }
-__device__ __forceinline__ Real erf(Real x) { return erff(x.v); }
+
+/// The hardware's reciprocal, off by a unit in the last place, which the operators' bounds allow; 0 above 2^126.
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// The smaller; NaN where x is.
+__device__ __forceinline__ float at_most(float x, float limit) {
+#if CERMET_ARCH >= 800
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x > limit ? limit : x;
+#endif
+}
+/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before the reciprocal rounds: a third fewer
+/// instructions than erff, which selects between two polynomials. 1 from 4 on.
+__device__ __forceinline__ Real erf(Real x) {
+  const float a = at_most(fabsf(x.v), 4.0f), t = a * a;
+  float above = 0.00022905065861350646f, below = -1.1791602954361697e-7f;
+  above = fmaf(above, t, 0.0034082910107109506f);
+  above = fmaf(above, t, 0.050955695062380861f);
+  above = fmaf(above, t, 0.18520832239976145f);
+  above = fmaf(above, t, 1.128379143519084f);
+  below = fmaf(below, t, 0.000023547966471313185f);
+  below = fmaf(below, t, 0.0010179625278914885f);
+  below = fmaf(below, t, 0.014070470171167667f);
+  below = fmaf(below, t, 0.11098505178285362f);
+  below = fmaf(below, t, 0.49746925110067538f);
+  below = fmaf(below, t, 1.0f);
+  return copysignf(at_most(above * a * reciprocal(below), 1.0f), x.v);
+}
 /// In double, because the float32 function is off by up to 4 units in the last place.
 __device__ __forceinline__ Real pow(Real a, Real b) { return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v))); }
 /// Exact; the sign of a.
@@ -67,7 +100,7 @@ __device__ __forceinline__ Real floor_mod(Real a, Real b) {
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 __device__ __forceinline__ Real sigmoid(Real x) {
   const float e = expf(-fabsf(x.v));
-  return (x.v < 0 ? e : 1.0f) / (1.0f + e);
+  return (x.v < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 /// Probability that a standard normal variable is at most x.
 __device__ __forceinline__ Real normal_cdf(Real x) { return 0.5f * erfcf(x.v * -0.70710678118654752f); }
