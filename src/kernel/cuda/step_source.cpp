@@ -83,7 +83,63 @@ std::string real_expression(const TileProgram& program, const TileProgram::Step&
                      literal(step.parameters[0]), literal(step.parameters[1]));
 }
 
+/// A step that two numbers of f16 take in one instruction, with the same bits: rounding to float32 before f16 changes no sum, difference or product of f16.
+const char* pair_function(const TileProgram& program, const TileProgram::Step& step) {
+  if (step.integer || step.fused_multiply || !becomes_f16(program, step)) return nullptr;
+  const char* const name = step.function == OpKind::add   ? "add_pairs"
+                           : step.function == OpKind::sub ? "sub_pairs"
+                           : step.function == OpKind::mul ? "mul_pairs"
+                                                          : nullptr;
+  return name && is_f16(program, step.a) && is_f16(program, step.b) ? name : nullptr;
+}
+
+/// Whether pair_source() knows what a step does.
+bool goes_by_pairs(const TileProgram& program, const TileProgram::Step& step) {
+  const bool known = step.round == DType::f32 || step.round == DType::f16;
+  return known && !step.integer && !step.fused_multiply && !program.is_integer(step.a) && (!TileProgram::is_binary(step) || !program.is_integer(step.b));
+}
+
+/// What names half a (or b) of a source, and both halves as f16.
+std::string half(const Source& source, char which) {
+  return source.from == Source::From::number ? value_source(source) : fmt::format("{}{}", value_source(source), which);
+}
+std::string halves(const TileProgram& program, const Source& source) {
+  const bool packed =
+      is_f16(program, source) || (source.from == Source::From::step && pair_function(program, program.steps.at(static_cast<std::size_t>(source.index))));
+  return packed ? half(source, 'p') : fmt::format("cermet::pointwise::f16_pair({}, {})", half(source, 'a'), half(source, 'b'));
+}
+
+std::string pair_step(const TileProgram& program, std::size_t i, std::string_view indent) {
+  const TileProgram::Step& step = program.steps[i];
+  if (const char* function = pair_function(program, step))
+    return fmt::format("{}const uint32_t s{}p = cermet::pointwise::{}({}, {});\n", indent, i, function, halves(program, step.a), halves(program, step.b));
+  if (step.function == OpKind::cast) {
+    if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = {};\n", indent, i, halves(program, step.a));
+    return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, half(step.a, 'a'), half(step.a, 'b'));
+  }
+  const Source& second = TileProgram::is_binary(step) ? step.b : step.a;
+  const auto value = [&](char which) { return real_expression(program, step, half(step.a, which), half(second, which)); };
+  if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = cermet::pointwise::f16_pair({}, {});\n", indent, i, value('a'), value('b'));
+  return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, value('a'), value('b'));
+}
+
 }  // namespace
+
+std::string pair_source(const TileProgram& program, std::string_view indent) {
+  if (program.results.size() != 1 || program.results.front().dtype != DType::f16 || program.inputs.size() != 1 || program.inputs.front() != DType::f32)
+    return {};
+  const auto in_pairs = [&](const TileProgram::Step& step) { return pair_function(program, step) != nullptr; };
+  const auto known = [&](const TileProgram::Step& step) { return goes_by_pairs(program, step); };
+  if (std::ranges::none_of(program.steps, in_pairs) || !std::ranges::all_of(program.steps, known)) return {};
+  std::string text;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    text += pair_step(program, i, indent);
+    if (program.steps[i].round == DType::f16)
+      text +=
+          fmt::format("{0}[[maybe_unused]] const float s{1}a = cermet::pointwise::low_half(s{1}p), s{1}b = cermet::pointwise::high_half(s{1}p);\n", indent, i);
+  }
+  return text + fmt::format("{}return {};\n", indent, halves(program, program.results.front().value));
+}
 
 std::string value_source(const Source& source) {
   switch (source.from) {

@@ -144,6 +144,41 @@ struct HopperResults {
     return *reinterpret_cast<const Vector<T, 2>*>(columns + BlockN * before + column * static_cast<int>(sizeof(T)));
   }
 
+  /// Two 16-bit results, packed.
+  __device__ __forceinline__ uint32_t packed(int at, int h, int column, int slot) const {
+    if constexpr (E::pairs && Parts == 1) {
+      epilogue::Pairs<E::extras> x;
+      for_constants<E::extras>([&]<int I>(Constant<I>) {
+        constexpr DType type = E::extra[I].dtype;
+        if constexpr (Plan::is_staged(I)) {
+          if constexpr (type == DType::f16) {
+            x.halves[I] = *reinterpret_cast<const uint32_t*>(columns + BlockN * Plan::before(I) + column * 2);
+          } else {
+            const auto two = staged<Element<type>>(Plan::before(I), column);
+            x.low.bits[I] = epilogue::bits_of(two[0]), x.high.bits[I] = epilogue::bits_of(two[1]);
+          }
+        } else if constexpr (I == Plan::placed && type == DType::f16) {
+          x.halves[I] = placed[slot % 2 * 2 + h];
+        } else {
+          uint32_t low = row_values[h].bits[I], high = low;
+          if constexpr (I == Plan::placed) {
+            using Value = Element<type>;
+            const uint32_t two = placed[slot % 2 * 2 + h];
+            low = epilogue::bits_of(Value{static_cast<uint16_t>(two)}), high = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
+          } else if constexpr (Plan::from_memory(I)) {
+            low = loaded[Plan::memory_slots(I)][slot][h][0], high = loaded[Plan::memory_slots(I)][slot][h][1];
+          }
+          if constexpr (type == DType::f16) x.halves[I] = pack_pair<f16>(__uint_as_float(low), __uint_as_float(high));
+          else x.low.bits[I] = low, x.high.bits[I] = high;
+        }
+      });
+      return E::pair(static_cast<float>(sums[0][at]), static_cast<float>(sums[0][at + 1]), x);
+    } else {
+      const auto v = pair(at, h, column, slot);
+      return pack_pair<Element<E::out>>(v.x, v.y);
+    }
+  }
+
   __device__ __forceinline__ auto pair(int at, int h, int column, int slot) const {
     Values x = row_values[h], y = x;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
