@@ -103,7 +103,25 @@ __device__ __forceinline__ Real sigmoid(Real x) {
   return (x.v < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 /// Probability that a standard normal variable is at most x.
-__device__ __forceinline__ Real normal_cdf(Real x) { return 0.5f * erfcf(x.v * -0.70710678118654752f); }
+///
+/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 * 2^-24 (1 + x^2 / 2) of the value with
+/// float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
+__device__ __forceinline__ Real normal_cdf(Real x) {
+  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below), t = fmaf(first, fmaf(-below, first, 1.0f), first);
+  float tail = -0.029161959886550903f;
+  tail = fmaf(tail, t, 0.14404341578483582f);
+  tail = fmaf(tail, t, -0.25584888458251953f);
+  tail = fmaf(tail, t, 0.15931186079978943f);
+  tail = fmaf(tail, t, -0.023193245753645897f);
+  tail = fmaf(tail, t, 0.10553841292858124f);
+  tail = fmaf(tail, t, 0.11982640624046326f);
+  tail = fmaf(tail, t, 0.13986259698867798f);
+  tail = fmaf(tail, t, 0.13962137699127197f);
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(z * z * -0.72134752044448170f));
+  const float beyond = tail * t * power;
+  return x.v < 0 ? beyond : 1.0f - beyond;
+}
 /// sqrt(2 / pi) (x + 0.044715 x^3)
 __device__ __forceinline__ Real gelu_tanh_argument(Real x) { return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v)); }
 
