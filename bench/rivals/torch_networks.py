@@ -4,10 +4,14 @@
     bench/rivals/torch_networks.py NAME:BATCH ... [--dtype f16]      NAME: resnet50, mobilenet-v2, efficientnet-b0, convnext-t, vit-b16, bert-base, gpt2
 
 Written out with torch.nn alone and random weights; images have their channels last. Prints a JSON line for each: the median seconds of a run, inputs on the GPU.
+With --ours FOLDER, what `cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --json` printed is read from FOLDER/NAME-B.json, and
+--record FILE is written with both.
 """
 
 import argparse
+import datetime
 import json
+import pathlib
 import statistics
 
 import torch
@@ -193,15 +197,35 @@ def measure(name, batch, dtype):
     return {'name': name, 'batch': batch, 'seconds': statistics.median(seconds), 'least_seconds': min(seconds)}
 
 
+def record(path, ours, rows):
+    """Both sides of every network that ran, from one run of the machine."""
+    sides = {'ours': {}, 'torch_compiled': {}}
+    for row in rows:
+        name, batch = row['name'], str(row['batch'])
+        sides['ours'].setdefault(name, {})[batch] = json.loads((ours / f'{name}-{batch}.json').read_text())['seconds']
+        sides['torch_compiled'].setdefault(name, {})[batch] = row['seconds']
+    head = {'date': datetime.date.today().isoformat(), 'machine': torch.cuda.get_device_name(), 'torch': torch.__version__,
+            'what': 'whole networks in ' + rows[0]['dtype'] + ', 224 x 224 images or 128 tokens, inputs on the GPU; median seconds',
+            'commands': ['cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --json',
+                         'bench/rivals/torch_networks.py NAME:B .. --ours FOLDER --record FILE']}
+    pathlib.Path(path).write_text(json.dumps(head | sides, indent=1) + '\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('networks', nargs='+')
     parser.add_argument('--dtype', choices=DTYPES, default='f16')
+    parser.add_argument('--ours', type=pathlib.Path)
+    parser.add_argument('--record')
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
+    rows = []
     for network in args.networks:
         name, _, batch = network.partition(':')
-        print(json.dumps({**measure(name, int(batch or 1), DTYPES[args.dtype]), 'dtype': args.dtype, 'torch': torch.__version__}), flush=True)
+        rows.append({**measure(name, int(batch or 1), DTYPES[args.dtype]), 'dtype': args.dtype, 'torch': torch.__version__})
+        print(json.dumps(rows[-1]), flush=True)
+        if args.record:
+            record(args.record, args.ours, rows)
 
 
 if __name__ == '__main__':

@@ -151,6 +151,7 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     const bool is_random = found == given.end() || found->second == "random";
     operands_.push_back(is_random ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
     views_.push_back(operands_.back().view);
+    given_.push_back({views_.back()});
     if (found != given.end()) given.erase(found);
   }
   if (!given.empty()) {
@@ -158,6 +159,19 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     for (const onnx::ValueInfo& input : compiled_->inputs()) names += (names.empty() ? "" : ", ") + input.name;
     fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, names);
   }
+}
+
+void OnnxModel::place_operands() {
+  Stream* const stream = context_->stream();
+  if (!stream || !placed_.empty()) return;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const TensorView& view = views_[i];
+    const std::int64_t bytes = dense_bytes(view.dtype, view.shape);
+    const DeviceBuffer& memory = placed_.emplace_back(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
+    stream->upload(memory.data(), view.data, bytes);
+    given_[i] = {{memory.data(), view.dtype, view.shape}, true};
+  }
+  stream->synchronize();
 }
 
 void run_onnx(const OnnxOptions& options, Console& console) {
@@ -198,6 +212,8 @@ void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, C
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   const double first = time();
+  model.place_operands();  // what runs take with their operands at hand
+  time();
   time();
   std::vector<double> seconds;
   for (int i = 0; i < std::max(repeat, 1); ++i) {

@@ -32,7 +32,9 @@ class OnnxModel {
   explicit OnnxModel(const OnnxOptions& options, FusionOptions fusion = {});
   onnx::CompiledModel& compiled() { return *compiled_; }
   Context& context() { return *context_; }
-  void run() { compiled_->run(views_); }
+  void run() { compiled_->run(given_); }
+  /// Copies the operands to the context's device, where it has one: runs read them there from now on.
+  void place_operands();
   const std::vector<TensorView>& operands() const { return views_; }
 
  private:
@@ -40,6 +42,8 @@ class OnnxModel {
   std::unique_ptr<onnx::CompiledModel> compiled_;
   std::vector<OwnedTensor> operands_;
   std::vector<TensorView> views_;
+  std::vector<DeviceBuffer> placed_;
+  std::vector<onnx::ModelOperand> given_;  ///< to runs
 };
 
 /// Runs a model once and writes its results as DIR/NAME.npy.

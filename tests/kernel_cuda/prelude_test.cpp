@@ -29,6 +29,7 @@ struct NAME {
   static __device__ __forceinline__ float value(float in0, const cermet::epilogue::Values<0>&) {
     return in0;
   }
+  static constexpr bool pairs = false;
 };
 )");
 }
@@ -51,8 +52,21 @@ struct NAME {
     const int32_t s1 = static_cast<int32_t>(static_cast<uint32_t>(in0) - static_cast<uint32_t>(s0));
     return s1;
   }
+  static constexpr bool pairs = false;
 };
 )");
+}
+
+TEST(Prelude, OfTwoResultsAtATime) {
+  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::f16, {4, 64}}, TensorType{DType::f16, {32, 64}}}, {});
+  const Problem add = make_problem(definition(OpKind::add), {product.outputs[0], TensorType{DType::f16, {32}}}, {});
+  const EpilogueExtra bias{DType::f16, TileProgram::Extent::column, 1};
+  Region region = chained(product, add);
+  region.anchor = 0;
+  const std::string text = text_of(epilogue_type(product_epilogue(region).program, std::span(&bias, 1), false));
+  EXPECT_NE(text.find("static constexpr bool pairs = true;"), std::string::npos) << text;
+  EXPECT_NE(text.find("s0p = cermet::pointwise::f16_pair(in0a, in0b);"), std::string::npos) << text;
+  EXPECT_NE(text.find("s1p = cermet::pointwise::add_pairs(s0p, x0p);"), std::string::npos) << text;
 }
 
 }  // namespace

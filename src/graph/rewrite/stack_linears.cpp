@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "graph/rewrite/replace.hpp"
 
@@ -26,9 +27,31 @@ bool fit_together(const GraphEditor& editor, const Node& a, const Node& b) {
   return is_constant(left) && is_constant(right) && editor.value(left).type.dtype == editor.value(right).type.dtype;
 }
 
-ValueId stacked(GraphEditor& editor, const std::vector<NodeId>& nodes, std::size_t operand) {
+/// The sum with a constant vector that is all that reads a product: a bias that is rounded by itself.
+struct OwnBias {
+  NodeId add;
+  ValueId bias;
+};
+std::optional<OwnBias> own_bias(const GraphEditor& editor, NodeId product) {
+  const Node& node = editor.node(product);
+  const ValueId result = node.outputs[0];
+  if (editor.is_output(result) || editor.uses(result).size() != 1) return std::nullopt;
+  const NodeId user = editor.uses(result).front().node;
+  const Node& add = editor.node(user);
+  if (add.op != OpKind::add || add.inputs[0] == add.inputs[1]) return std::nullopt;
+  const ValueId bias = add.inputs[add.inputs[0] == result ? 1 : 0];
+  const Dims columns{editor.value(node.inputs[weight_operand]).type.dims[0]};
+  if (editor.value(bias).kind != ValueKind::constant || editor.value(bias).type.dims != columns) return std::nullopt;
+  return OwnBias{user, bias};
+}
+
+std::vector<ValueId> operands(const GraphEditor& editor, const std::vector<NodeId>& nodes, std::size_t operand) {
   std::vector<ValueId> parts;
   for (const NodeId n : nodes) parts.push_back(editor.node(n).inputs[operand]);
+  return parts;
+}
+
+ValueId stacked(GraphEditor& editor, std::vector<ValueId> parts) {
   if (!parts.front()) return {};
   const std::string name = editor.value(parts.front()).name + ".stacked";
   return editor.add_constant(name, ConstantExpression{OpKind::concat, std::move(parts), {{"axis", std::int64_t{0}}}, 0});
@@ -45,18 +68,33 @@ bool stack_linears(const Rule&, GraphEditor& editor, NodeId anchor) {
   std::ranges::sort(nodes);
   if (nodes.size() < 2 || nodes.front() != anchor) return false;
   nodes.resize(std::min(nodes.size(), static_cast<std::size_t>(max_variadic)));
-  std::vector<ValueId> inputs{first.inputs[x_operand], stacked(editor, nodes, weight_operand), stacked(editor, nodes, bias_operand)};
-  const ValueId all = editor.insert_before(anchor, OpKind::linear, std::move(inputs), first.attributes, first.scope)[0];
+  std::vector<ValueId> inputs{first.inputs[x_operand], stacked(editor, operands(editor, nodes, weight_operand)),
+                              stacked(editor, operands(editor, nodes, bias_operand))};
+  ValueId all = editor.insert_before(anchor, OpKind::linear, std::move(inputs), first.attributes, first.scope)[0];
+  std::vector<NodeId> replaced = nodes, last = nodes;  // last: whose results the parts are
+  std::vector<ValueId> biases;
+  for (const NodeId n : nodes) {
+    const std::optional<OwnBias> own = own_bias(editor, n);
+    if (!own) break;
+    biases.push_back(own->bias);
+    replaced.push_back(own->add);
+  }
+  if (biases.size() == nodes.size()) {
+    all = editor.insert_before(anchor, OpKind::add, {all, stacked(editor, std::move(biases))}, {}, first.scope)[0];
+    last.assign(replaced.begin() + static_cast<std::ptrdiff_t>(nodes.size()), replaced.end());
+  } else {
+    replaced = nodes;
+  }
   Ints sizes;
   for (const NodeId n : nodes) sizes.push_back(editor.value(editor.node(n).inputs[weight_operand]).type.dims[0].constant());
   const std::vector<ValueId> parts = editor.insert_before(anchor, OpKind::split, {all}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}}, first.scope);
   std::vector<std::pair<ValueId, ValueId>> results;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    results.emplace_back(editor.node(nodes[i]).outputs[0], parts[i]);
+    results.emplace_back(editor.node(last[i]).outputs[0], parts[i]);
     names.push_back(editor.value(results.back().first).name);
   }
-  editor.replace(nodes, results);
+  editor.replace(replaced, results);
   for (std::size_t i = 0; i < nodes.size(); ++i) editor.rename(parts[i], names[i]);
   return true;
 }

@@ -16,6 +16,27 @@ std::string extras_source(std::span<const EpilogueExtra> extras) {
   return list.empty() ? "{}" : list;  // an array has an element
 }
 
+/// The member for two places at a time, where there is one.
+std::string pair_member(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
+  const std::string steps = column_sums ? std::string() : pair_source(program, "    ");
+  if (steps.empty()) return "  static constexpr bool pairs = false;\n";
+  std::string values;
+  for (std::size_t i = 0; i < extras.size(); ++i) {
+    const bool packed = extras[i].dtype == DType::f16;
+    if (packed) values += fmt::format("    const uint32_t x{}p = x.halves[{}];\n", i, i);
+    const auto value = [&](const char* half) {
+      return packed ? fmt::format("cermet::pointwise::{}_half(x{}p)", half, i) : fmt::format("x.{}.real({})", half, i);
+    };
+    const std::string low = value("low"), high = value("high");
+    values += fmt::format("    [[maybe_unused]] const float x{0}a = {1}, x{0}b = {2};\n", i, low, high);
+  }
+  return fmt::format(R"(  static constexpr bool pairs = true;
+  static __device__ __forceinline__ uint32_t pair(float in0a, float in0b, const cermet::epilogue::Pairs<{}>&{}) {{
+{}{}  }}
+)",
+                     extras.size(), extras.empty() ? "" : " x", values, steps);
+}
+
 /// FNV-1a.
 std::uint64_t digest_of(std::string_view text) {
   std::uint64_t digest = 0xcbf29ce484222325;
@@ -36,17 +57,17 @@ GeneratedType epilogue_type(const TileProgram& program, std::span<const Epilogue
   }
   const bool integer = program.is_integer(result.value), stays = integer && result.dtype == DType::i32;
   const std::string value = value_source(result.value);
-  const std::string body =
-      fmt::format(R"(  static constexpr int extras = {};
+  const std::string body = fmt::format(R"(  static constexpr int extras = {};
   static constexpr bool column_sums = {};
   static constexpr cermet::DType out = {};
   static constexpr cermet::epilogue::Extra extra[] = {{{}}};
   static __device__ __forceinline__ {} value({}const cermet::epilogue::Values<{}>&{}) {{
 {}{}    return {};
   }}
-)",
-                  extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters, extras.size(),
-                  extras.empty() ? "" : " x", values, step_source(program, "    "), integer && !stays ? fmt::format("static_cast<float>({})", value) : value);
+{})",
+                                       extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters,
+                                       extras.size(), extras.empty() ? "" : " x", values, step_source(program, "    "),
+                                       integer && !stays ? fmt::format("static_cast<float>({})", value) : value, pair_member(program, extras, column_sums));
   std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));
   std::string source = fmt::format("#include \"{}\"\n\nstruct {} {{\n{}}};\n", step_header, name, body);
   return {std::move(name), std::move(source)};

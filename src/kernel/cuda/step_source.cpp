@@ -1,5 +1,6 @@
 #include "kernel/cuda/step_source.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -48,6 +49,26 @@ std::string integer_expression(const TileProgram::Step& step, const std::string&
                      definition(step.function).name, a, b);
 }
 
+/// Whether a value is one that f16 holds.
+bool is_f16(const TileProgram& program, const Source& source) {
+  const auto index = static_cast<std::size_t>(source.index);
+  if (source.from == Source::From::extra) return program.extras.at(index).dtype == DType::f16;
+  return source.from == Source::From::step && program.steps.at(index).round == DType::f16;
+}
+
+/// Whether nothing reads a step but what rounds it to f16.
+bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
+  if (step.round != DType::f32) return step.round == DType::f16;
+  const auto index = static_cast<std::int32_t>(&step - program.steps.data());
+  const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
+  const auto keeps = [&](const TileProgram::Step& reader) {
+    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b));
+    return reads && !(reader.function == OpKind::cast && reader.round == DType::f16);
+  };
+  return std::ranges::none_of(program.steps, keeps) &&
+         std::ranges::none_of(program.results, [&](const TileProgram::Result& r) { return is_step(r.value) && r.dtype != DType::f16; });
+}
+
 /// Of a step on float32, before it is rounded to another type.
 std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
@@ -55,12 +76,70 @@ std::string real_expression(const TileProgram& program, const TileProgram::Step&
     const TileProgram::Step& product = program.steps.at(static_cast<std::size_t>(step.a.index));
     return fmt::format("__fmaf_rn({}, {}, {})", value_source(product.a), value_source(product.b), b);
   }
+  if (step.function == OpKind::div && is_f16(program, step.a) && is_f16(program, step.b) && becomes_f16(program, step))
+    return fmt::format("cermet::pointwise::f16_quotient({}, {})", a, b);
   if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
   return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
                      literal(step.parameters[0]), literal(step.parameters[1]));
 }
 
+/// A step that two numbers of f16 take in one instruction, with the same bits: rounding to float32 before f16 changes no sum, difference or product of f16.
+const char* pair_function(const TileProgram& program, const TileProgram::Step& step) {
+  if (step.integer || step.fused_multiply || !becomes_f16(program, step)) return nullptr;
+  const char* const name = step.function == OpKind::add   ? "add_pairs"
+                           : step.function == OpKind::sub ? "sub_pairs"
+                           : step.function == OpKind::mul ? "mul_pairs"
+                                                          : nullptr;
+  return name && is_f16(program, step.a) && is_f16(program, step.b) ? name : nullptr;
+}
+
+/// Whether pair_source() knows what a step does.
+bool goes_by_pairs(const TileProgram& program, const TileProgram::Step& step) {
+  const bool known = step.round == DType::f32 || step.round == DType::f16;
+  return known && !step.integer && !step.fused_multiply && !program.is_integer(step.a) && (!TileProgram::is_binary(step) || !program.is_integer(step.b));
+}
+
+/// What names half a (or b) of a source, and both halves as f16.
+std::string half(const Source& source, char which) {
+  return source.from == Source::From::number ? value_source(source) : fmt::format("{}{}", value_source(source), which);
+}
+std::string halves(const TileProgram& program, const Source& source) {
+  const bool packed =
+      is_f16(program, source) || (source.from == Source::From::step && pair_function(program, program.steps.at(static_cast<std::size_t>(source.index))));
+  return packed ? half(source, 'p') : fmt::format("cermet::pointwise::f16_pair({}, {})", half(source, 'a'), half(source, 'b'));
+}
+
+std::string pair_step(const TileProgram& program, std::size_t i, std::string_view indent) {
+  const TileProgram::Step& step = program.steps[i];
+  if (const char* function = pair_function(program, step))
+    return fmt::format("{}const uint32_t s{}p = cermet::pointwise::{}({}, {});\n", indent, i, function, halves(program, step.a), halves(program, step.b));
+  if (step.function == OpKind::cast) {
+    if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = {};\n", indent, i, halves(program, step.a));
+    return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, half(step.a, 'a'), half(step.a, 'b'));
+  }
+  const Source& second = TileProgram::is_binary(step) ? step.b : step.a;
+  const auto value = [&](char which) { return real_expression(program, step, half(step.a, which), half(second, which)); };
+  if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = cermet::pointwise::f16_pair({}, {});\n", indent, i, value('a'), value('b'));
+  return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, value('a'), value('b'));
+}
+
 }  // namespace
+
+std::string pair_source(const TileProgram& program, std::string_view indent) {
+  if (program.results.size() != 1 || program.results.front().dtype != DType::f16 || program.inputs.size() != 1 || program.inputs.front() != DType::f32)
+    return {};
+  const auto in_pairs = [&](const TileProgram::Step& step) { return pair_function(program, step) != nullptr; };
+  const auto known = [&](const TileProgram::Step& step) { return goes_by_pairs(program, step); };
+  if (std::ranges::none_of(program.steps, in_pairs) || !std::ranges::all_of(program.steps, known)) return {};
+  std::string text;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    text += pair_step(program, i, indent);
+    if (program.steps[i].round == DType::f16)
+      text +=
+          fmt::format("{0}[[maybe_unused]] const float s{1}a = cermet::pointwise::low_half(s{1}p), s{1}b = cermet::pointwise::high_half(s{1}p);\n", indent, i);
+  }
+  return text + fmt::format("{}return {};\n", indent, halves(program, program.results.front().value));
+}
 
 std::string value_source(const Source& source) {
   switch (source.from) {

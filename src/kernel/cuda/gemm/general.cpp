@@ -60,6 +60,7 @@ bool GeneralProduct::has_large() const {
 std::vector<Config> GeneralProduct::configs() { return {{}, {{"tile", small_tile}}, {{"tile", large_tile}}}; }
 
 // Assumed, not measured: the CUDA cores reach half of their peak, byte dot products four times as much, and mma.sync six tenths of the tensor cores' peak.
+// Measured on an H200 with reductions of 16 and 32 terms (docs/notes/conv-cuda.md): half a cycle for every result of a tile, beside everything else.
 double GeneralProduct::seconds(const DeviceLimits& limits) const {
   const bool tensor = kinds_ == Programs::tensor;
   const int tile = has_large() ? large_tile : small_tile, blocks = tile == small_tile ? 2 : 1;  // on an SM
@@ -68,7 +69,9 @@ double GeneralProduct::seconds(const DeviceLimits& limits) const {
   const std::int64_t tiles = (div_up(std::max<std::int64_t>(most_rows_, 1), tile) + groups_) * div_up(std::max<std::int64_t>(most_columns_, 1), columns);
   const double length = static_cast<double>(most_k_), operations = static_cast<double>(div_up(tiles, resident) * resident) * 2 * tile * tile * length;
   const double copied = static_cast<double>(tiles) * tile * length * static_cast<double>(size_of(a_) + size_of(b_));
-  return 3500 / limits.clock_hz + std::max({operations / rate, copied / limits.cache_bytes_per_second, most_bytes_ / limits.read_bytes_per_second});
+  const double tile_end = static_cast<double>(div_up(tiles, resident)) * (1000 + 0.5 * tile * tile);
+  return (3500 + tile_end) / limits.clock_hz +
+         std::max({operations / rate, copied / limits.cache_bytes_per_second, most_bytes_ / limits.read_bytes_per_second});
 }
 
 Program GeneralProduct::program(bool tensor, int tile) const {

@@ -10,6 +10,8 @@ namespace cermet::cuda {
 namespace {
 
 constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 256}, {64, 128}, {64, 64}, {64, 32}};
+/// For the few or odd columns of convolutions, beside the others where one tile is chosen for a known number of rows.
+constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
   return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped};
@@ -43,6 +45,10 @@ Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m)
       static_cast<double>(work.k_bytes) * (static_cast<double>(work.n * work.groups * work.b_parts) + static_cast<double>(m) * work.a_parts * work.a_share);
   r.tile_end = (1000 + 16.0 * tile.block_n * shape.consumers() / 2) * cycle;
   return r;
+}
+
+bool suits(const HopperWork& work, const HopperTile& tile) {
+  return tile.block_n <= work.widest && (tile.block_n == 32 || tile.block_n < 2 * work.n) && shape_of(work, tile).most_stages() >= 2;
 }
 
 }  // namespace
@@ -83,12 +89,14 @@ double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {
   std::vector<HopperTile> possible;
   for (const HopperTile& tile : candidates)
-    if (tile.block_n <= work.widest && (tile.block_n == 32 || tile.block_n < 2 * work.n) && shape_of(work, tile).most_stages() >= 2) possible.push_back(tile);
+    if (suits(work, tile)) possible.push_back(tile);
   return possible;
 }
 
 HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m) {
-  const std::vector<HopperTile> possible = possible_hopper_tiles(work);
+  std::vector<HopperTile> possible = possible_hopper_tiles(work);
+  for (const HopperTile& tile : narrow_candidates)
+    if (suits(work, tile)) possible.push_back(tile);
   return *std::ranges::min_element(possible, {}, [&](const HopperTile& tile) { return hopper_launch_seconds(work, tile, m); });
 }
 

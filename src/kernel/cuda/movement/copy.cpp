@@ -27,6 +27,15 @@ int dense_source_axis(const CopyAxes& axes) {
   return -1;
 }
 
+/// Whether the few rows of a plane become neighbours, and everything starts at whole 16 bytes.
+bool interleaves(const copy::TransposeParams& p, const CopyAxes& outer) {
+  if ((p.word_bytes != 2 && p.word_bytes != 4) || p.along > copy::interleave_rows || p.across_stride != p.along) return false;
+  const std::int64_t width = 16 / p.word_bytes;
+  bool even = p.across % width == 0 && p.along_stride % width == 0 && is_aligned(p.from, 16) && is_aligned(p.to, 16);
+  for (int a = 0; a < outer.rank(); ++a) even = even && outer.strides(a)[0] % width == 0 && outer.strides(a)[1] % width == 0;
+  return even;
+}
+
 }  // namespace
 
 Program copy_program() { return {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Task", .threads = copy::threads, .min_blocks = 3}; }
@@ -34,6 +43,13 @@ Program copy_program() { return {.header = "kernel/cuda/device/movement/copy.cuh
 Program transpose_program() {
   return {
       .header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Transpose", .threads = copy::threads, .shared_bytes = copy::tile_shared_bytes};
+}
+
+Program interleave_program() {
+  return {.header = "kernel/cuda/device/movement/copy.cuh",
+          .task = "cermet::copy::Interleave",
+          .threads = copy::threads,
+          .shared_bytes = copy::interleave_shared_bytes};
 }
 
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes) {
@@ -49,7 +65,7 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& b
   enqueue_copy(queue, copy, axes_of_copy(block), block.from, block.to, block.element_bytes);
 }
 
-void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block) {
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave, const StridedCopy& block) {
   if (block.shape.elements() == 0) return;
   CopyAxes axes = axes_of_copy(block);
   const int last = axes.rank() - 1, across = last > 0 && axes.strides(last)[0] > 1 && axes.strides(last)[1] == 1 ? dense_source_axis(axes) : -1;
@@ -67,6 +83,10 @@ void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t tra
   axes.remove(last);
   axes.remove(across);
   params.outer = axes.make();
+  if (interleaves(params, axes)) {
+    params.tiles_across = div_up(params.across, copy::interleave_range);
+    return queue.run(interleave, params.outer.count * params.tiles_across, params);
+  }
   queue.run(transpose, params.outer.count * params.tiles_across * params.tiles_along, params);
 }
 

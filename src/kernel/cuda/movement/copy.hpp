@@ -9,6 +9,7 @@ namespace cermet::cuda {
 
 Program copy_program();
 Program transpose_program();
+Program interleave_program();
 
 /// Operand 0 is the source, operand 1 the destination.
 using CopyAxes = AxesBuilder<2>;
@@ -28,8 +29,8 @@ struct StridedCopy {
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
 /// The same from axes that are prepared already, which may be more than a shape has.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes);
-/// The same where axes may change places: `transpose` is the index of transpose_program().
-void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, const StridedCopy& block);
+/// The same where axes may change places: `transpose` and `interleave` are the indices of transpose_program() and interleave_program().
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave, const StridedCopy& block);
 
 /// Address of the element that lies `offset` elements into a view.
 inline void* element_at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }

@@ -28,7 +28,7 @@ void transpose(const LaunchArgs& args, const Permutation& permutation) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   Shape from = y.shape;
   for (int a = 0; a < from.rank(); ++a) from[a] = x.strides[permutation[static_cast<std::size_t>(a)]];
-  enqueue_transpose(*args.queue, 0, 1, copy_to(y, x.data, from));
+  enqueue_transpose(*args.queue, 0, 1, 2, copy_to(y, x.data, from));
 }
 
 void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
@@ -96,7 +96,7 @@ const Kernel movement_transpose{
     .summary = "tiles through shared memory; a strided copy where the last axis keeps its place",
     .bind = [](const Problem& p) -> Launcher { return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); }; },
     .programs = [](const Problem&) -> std::vector<Program> {
-      return {copy_program(), transpose_program()};
+      return {copy_program(), transpose_program(), interleave_program()};
     }};
 
 extern const Kernel movement_slice;

@@ -6,22 +6,20 @@
 namespace cermet::conv {
 
 inline constexpr int depthwise_threads = 128;
-/// Neighbouring places of a row that a thread computes.
-inline constexpr int depthwise_places = 4;
 
 struct DepthwiseParams {
   const void* x;
-  int64_t x_batch, x_row, x_column;  ///< from a sample, a row of pixels, a pixel to the next; channels are neighbours
-  const void* weight;                ///< [taps][channels]
-  int64_t weight_tap;                ///< from a tap to the next
+  int64_t x_batch, x_row;  ///< from a sample, a row of pixels to the next; channels are neighbours
+  const void* weight;      ///< [taps][channels]
   void* y;
   int64_t y_row;  ///< from a place to the next
   epilogue::Operand extra[epilogue::most_extras];
+  int32_t x_column, weight_tap;     ///< from a pixel, a tap to the next
   int32_t channels, rows, columns;  ///< of y
   int32_t height, width;            ///< of x
   int32_t kernel_h, stride_h, dilation_h, before_h, before_w;
-  uint32_t row_items;  ///< blocks of threads of a row of places
-  bool vectors;        ///< runs of results, and of what the epilogue reads, are aligned
+  uint32_t row_runs, lines;  ///< threads of a row of places; rows of all samples
+  bool vectors;              ///< runs of results, and of what the epilogue reads, are aligned
 };
 
 }  // namespace cermet::conv

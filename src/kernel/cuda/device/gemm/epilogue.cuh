@@ -41,38 +41,38 @@ struct Pair {
 /// Columns whose results' operands are loaded together.
 inline constexpr int load_columns = 32;
 
-/// A warp's 16 rows of `Columns` results from fragments to shared memory. results.pair(at, h, column, slot) gives those at `column` and the next of row
-/// 8 * h + lane / 4, where column is 8 * j + 2 * (lane % 4), `at` = 4 * j + 2 * h its place in the fragments and slot = j % 4; results.load(column) comes
-/// before those of the load_columns from `column` on. address(row, byte) names a place of 16 bytes.
+/// A warp's 16 rows of `Columns` results from fragments to shared memory. results.pair(at, h, column, slot) (results.packed(..) of 16 bits) gives those at
+/// `column` and the next of row 8 * h + lane / 4, where column is 8 * j + 2 * (lane % 4), `at` = 4 * j + 2 * h its place in the fragments and slot = j % 4;
+/// results.load(column) comes before those of the load_columns from `column` on, and results.take_placed(address) before those of the 16 columns that will
+/// stand there. address(row, byte) names a place of 16 bytes.
 template <class Out, int First, int Columns, class Results, class Address>
 __device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
   static_assert(Columns % load_columns == 0);
-  const int lane = static_cast<int>(lane_index()), g = lane / 4, t = lane % 4;
-  const auto pair_of = [&](int j, int h) {
-    const int column = First + 8 * j;
-    return results.pair(column / 2 + 2 * h, h, column + 2 * t, j % 4);
-  };
+  const int lane = static_cast<int>(lane_index()), t = lane % 4;
 #pragma unroll
   for (int j = 0; j < Columns / 8; j += 2) {
     if (j % 4 == 0) results.load(First + 8 * j);
     if constexpr (bytes == 2) {
+      char* const to = address(lane % 16, (8 * j + lane / 16 * 8) * bytes);
+      results.take_placed(to);
       uint32_t quad[4];  // 8 x 8 matrices: upper and lower rows of columns 8 j, then of 8 (j + 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const auto v = pair_of(j + i / 2, i % 2);
-        quad[i] = pack_pair<Out>(v.x, v.y);
+        const int column = First + 8 * (j + i / 2), h = i % 2;
+        quad[i] = results.packed(column / 2 + 2 * h, h, column + 2 * t, (j + i / 2) % 4);
       }
-      ptx::stmatrix_x4(address(lane % 16, (8 * j + lane / 16 * 8) * bytes), quad);
+      ptx::stmatrix_x4(to, quad);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = j + i / 2, h = i % 2;
-        const auto v = pair_of(at, h);
+        const int column = First + 8 * at;
+        const auto v = results.pair(column / 2 + 2 * h, h, column + 2 * t, at % 4);
         Vector<Out, 2> two;
         two[0] = epilogue::rounded<Out>(v.x), two[1] = epilogue::rounded<Out>(v.y);
         const int byte = (8 * at + 2 * t) * bytes;
-        *reinterpret_cast<Vector<Out, 2>*>(address(8 * h + g, byte / 16 * 16) + byte % 16) = two;
+        *reinterpret_cast<Vector<Out, 2>*>(address(8 * h + lane / 4, byte / 16 * 16) + byte % 16) = two;
       }
     }
   }

@@ -210,7 +210,9 @@ struct Hopper {
   template <class Team>
   static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
     constexpr int parts = promote > 0 ? 1 : b_parts;
-    using Results = HopperResults<E, C.block_n, C.n, parts, typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type>;
+    constexpr int pieces = shape.pitch() / HopperShape::tile_row;
+    constexpr bool whole_tile = shape.bulk_results() && pieces * HopperShape::tile_row == C.block_n * static_cast<int>(sizeof(Out));
+    using Results = HopperResults<E, C.block_n, C.n, parts, typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type, whole_tile>;
     const int warp = static_cast<int>(team.warp()) % 4;
     const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
     char* const columns = shared.columns + warpgroup * shape.column_bytes();
@@ -226,17 +228,21 @@ struct Hopper {
       else return d;
     }
     ();
+    char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
     Results results{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
     results.load_rows();
+    results.place(staging);
     if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total[0]);
     else multiply(shared, warpgroup, slot, d);
     if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
       team.sync_part(warpgroup, 128);
+    } else if constexpr (Results::Plan::placed >= 0) {
+      ptx::cp_async_wait<0>();
+      __syncwarp();
     }
-    char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
     if constexpr (shape.bulk_results()) {
-      store_pieces<Out, C.block_n, shape.pitch() / HopperShape::tile_row>(results, staging, &p.y_map, row, place.n);
+      store_pieces<Out, C.block_n, pieces>(results, staging, &p.y_map, row, place.n);
     } else {
       Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
       store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);

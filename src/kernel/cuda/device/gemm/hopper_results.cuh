@@ -1,5 +1,6 @@
 // What the consumers of the Hopper GEMM make of their sums: the epilogue over a warp's 16 rows of a tile. Operands with a value for each column wait in
-// shared memory, those with one for each row in registers; others are loaded a few columns ahead of their use.
+// shared memory, those with one for each row in registers; the first with a 16-bit value for each place where the results will stand on their way out, before
+// the sums are there; others are loaded a few columns ahead of their use.
 #pragma once
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
@@ -10,8 +11,16 @@
 namespace cermet::gemm {
 
 /// Columns of a tile in shared memory: [block_n] of each extra with a value for each column, then the sums of b's columns.
-template <class E>
+/// WholeTile: results of 16 bits go out through memory of a whole tile.
+template <class E, bool WholeTile = false>
 struct ColumnPlan {
+  /// The extra that waits where results will stand; -1: none.
+  static constexpr int find_placed() {
+    for (int i = 0; WholeTile && i < E::extras; ++i)
+      if (E::extra[i].extent == epilogue::Extent::element && epilogue::bytes_of(E::extra[i].dtype) == 2) return i;
+    return -1;
+  }
+  static constexpr int placed = find_placed();
   static constexpr bool is_staged(int i) { return E::extra[i].extent == epilogue::Extent::column && E::extra[i].columns == 1; }
   /// Bytes of a column that come before extra i.
   static constexpr int before(int i) {
@@ -20,7 +29,7 @@ struct ColumnPlan {
     return bytes;
   }
   static constexpr int bytes = before(E::extras) + (E::column_sums ? 4 : 0);
-  static constexpr bool from_memory(int i) { return !is_staged(i) && !epilogue::of_rows(E::extra[i]); }
+  static constexpr bool from_memory(int i) { return i != placed && !is_staged(i) && !epilogue::of_rows(E::extra[i]); }
   static constexpr int memory_slots(int i) {
     int count = 0;
     for (int other = 0; other < i; ++other) count += from_memory(other);
@@ -28,10 +37,10 @@ struct ColumnPlan {
   }
 };
 
-/// Sums: `own` of this thread for each part of b. N: columns of the result.
-template <class E, int BlockN, int N, int Parts, class Sum>
+/// Sums: `own` of this thread for each part of b. N: columns of the result. WholeTile: results go out as store_pieces sends them, all pieces at a time.
+template <class E, int BlockN, int N, int Parts, class Sum, bool WholeTile>
 struct HopperResults {
-  using Plan = ColumnPlan<E>;
+  using Plan = ColumnPlan<E, WholeTile && sizeof(Element<E::out>) == 2>;
   using Values = epilogue::ValuesOf<E>;
   static constexpr int own = BlockN / 2, slots = Plan::memory_slots(E::extras);
 
@@ -41,6 +50,7 @@ struct HopperResults {
   int row, rows_end, n, group;  // first row and column of the tile's part, end of its group's rows
   Values row_values[2] = {};    // of rows row + 8 h + lane / 4
   uint32_t loaded[slots > 0 ? slots : 1][4][2][2] = {};
+  uint32_t placed[4] = {};  // fragments of the extra that waits where results will stand
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
 
@@ -72,7 +82,7 @@ struct HopperResults {
           if (x.extent == epilogue::Extent::scalar || r < rows_end) row_values[h].bits[I] = epilogue::bits_of(*epilogue::address_of<x>(extra[I], r, 0, group));
         }
       }
-      if constexpr (x.extent == epilogue::Extent::element) {
+      if constexpr (x.extent == epilogue::Extent::element && I != Plan::placed) {
         constexpr int line = 128 / epilogue::bytes_of(x.dtype), lines = BlockN / line > 0 ? BlockN / line : 1;
         for (int i = lane(); i < 16 * lines; i += 32) {
           const int r = row + i / lines, column = n + i % lines * line;
@@ -80,6 +90,28 @@ struct HopperResults {
         }
       }
     });
+  }
+
+  /// Before the sums are there: the placed extra's 16 rows to `staging`, the warp's own, when what went out from there has left it. Asynchronous.
+  __device__ __forceinline__ void place(char* staging) const {
+    if constexpr (Plan::placed >= 0) {
+      constexpr epilogue::Extra x = E::extra[Plan::placed];
+      constexpr int units = BlockN / 8, piece_units = 8;
+      ptx::bulk_wait_read<0>();
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 16 * units; i += 32) {
+        const int at = i + lane(), r = at / units, unit = at % units, column = n + unit * 8;
+        const bool exists = row + r < rows_end && column < N;
+        const auto* const from = epilogue::address_of<x>(extra[Plan::placed], exists ? row + r : row, exists ? column : n, group);
+        ptx::cp_async<16>(staging + unit / piece_units * 16 * 128 + swizzled(r, unit % piece_units), from, exists ? 16 : 0);
+      }
+      ptx::cp_async_commit();
+    }
+  }
+  /// When place() was waited for, the fragments of 16 columns: an address as stmatrix takes it.
+  __device__ __forceinline__ void take_placed(const char* at) {
+    if constexpr (Plan::placed >= 0) ptx::ldmatrix_x4(placed, at);
   }
 
   /// Operands of the load_columns results from `column` on that come from memory.
@@ -112,12 +144,51 @@ struct HopperResults {
     return *reinterpret_cast<const Vector<T, 2>*>(columns + BlockN * before + column * static_cast<int>(sizeof(T)));
   }
 
+  /// Two 16-bit results, packed.
+  __device__ __forceinline__ uint32_t packed(int at, int h, int column, int slot) const {
+    if constexpr (E::pairs && Parts == 1) {
+      epilogue::Pairs<E::extras> x;
+      for_constants<E::extras>([&]<int I>(Constant<I>) {
+        constexpr DType type = E::extra[I].dtype;
+        if constexpr (Plan::is_staged(I)) {
+          if constexpr (type == DType::f16) {
+            x.halves[I] = *reinterpret_cast<const uint32_t*>(columns + BlockN * Plan::before(I) + column * 2);
+          } else {
+            const auto two = staged<Element<type>>(Plan::before(I), column);
+            x.low.bits[I] = epilogue::bits_of(two[0]), x.high.bits[I] = epilogue::bits_of(two[1]);
+          }
+        } else if constexpr (I == Plan::placed && type == DType::f16) {
+          x.halves[I] = placed[slot % 2 * 2 + h];
+        } else {
+          uint32_t low = row_values[h].bits[I], high = low;
+          if constexpr (I == Plan::placed) {
+            using Value = Element<type>;
+            const uint32_t two = placed[slot % 2 * 2 + h];
+            low = epilogue::bits_of(Value{static_cast<uint16_t>(two)}), high = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
+          } else if constexpr (Plan::from_memory(I)) {
+            low = loaded[Plan::memory_slots(I)][slot][h][0], high = loaded[Plan::memory_slots(I)][slot][h][1];
+          }
+          if constexpr (type == DType::f16) x.halves[I] = pack_pair<f16>(__uint_as_float(low), __uint_as_float(high));
+          else x.low.bits[I] = low, x.high.bits[I] = high;
+        }
+      });
+      return E::pair(static_cast<float>(sums[0][at]), static_cast<float>(sums[0][at + 1]), x);
+    } else {
+      const auto v = pair(at, h, column, slot);
+      return pack_pair<Element<E::out>>(v.x, v.y);
+    }
+  }
+
   __device__ __forceinline__ auto pair(int at, int h, int column, int slot) const {
     Values x = row_values[h], y = x;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I)) {
         const auto two = staged<Element<E::extra[I].dtype>>(Plan::before(I), column);
         x.bits[I] = epilogue::bits_of(two[0]), y.bits[I] = epilogue::bits_of(two[1]);
+      } else if constexpr (I == Plan::placed) {
+        using Value = Element<E::extra[I].dtype>;
+        const uint32_t two = placed[slot % 2 * 2 + h];
+        x.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two)}), y.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
       } else if constexpr (Plan::from_memory(I)) {
         const uint32_t(&two)[2] = loaded[Plan::memory_slots(I)][slot][h];
         x.bits[I] = two[0], y.bits[I] = two[1];

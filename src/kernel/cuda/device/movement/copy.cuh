@@ -91,4 +91,46 @@ struct Transpose {
   }
 };
 
+/// One work item: a range of one plane, whose few rows become neighbours: read and written 16 bytes at a time.
+struct Interleave {
+  using Params = TransposeParams;
+
+  template <class Word, class Team>
+  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
+    constexpr int width = per_16_bytes<Word>;
+    using Words = Vector<Word, width>;
+    Words* const tile = reinterpret_cast<Words*>(smem);  // [along, interleave_range / width]
+    const Word* const words = reinterpret_cast<const Word*>(smem);
+    const int64_t plane = item / p.tiles_across, first = (item - plane * p.tiles_across) * interleave_range;
+    int64_t offset[2];
+    offsets_at(p.outer, plane, offset);
+    const Word* from = static_cast<const Word*>(p.from) + offset[0] + first;
+    Word* to = static_cast<Word*>(p.to) + offset[1] + first * p.along;
+    const int along = static_cast<int>(p.along), count = static_cast<int>(min_of<int64_t>(interleave_range, p.across - first)),
+              rank = static_cast<int>(team.rank());
+    for (int i = rank; i < along * (interleave_range / width); i += threads) {
+      const int row = i / (interleave_range / width), column = i % (interleave_range / width) * width;
+      if (column < count) tile[i] = *reinterpret_cast<const Words*>(from + row * p.along_stride + column);
+    }
+    team.sync();
+    for (int i = rank * width; i < count * along; i += threads * width) {
+      int column = i / along, row = i - column * along;
+      Words v;
+#pragma unroll
+      for (int k = 0; k < width; ++k) {
+        v[k] = words[row * interleave_range + column];
+        if (++row == along) row = 0, ++column;
+      }
+      *reinterpret_cast<Words*>(to + i) = v;
+    }
+    team.sync();
+  }
+
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    if (p.word_bytes == 2) move<uint16_t>(team, p, item, smem);
+    else move<uint32_t>(team, p, item, smem);
+  }
+};
+
 }  // namespace cermet::copy

@@ -27,6 +27,10 @@ struct RelayoutParams {
 inline constexpr int tile_side = 32;
 inline constexpr int tile_shared_bytes = tile_side * (tile_side + 1) * 8;
 
+/// Of the task for few rows: the most of them, and positions of each in a work item.
+inline constexpr int interleave_rows = 8, interleave_range = 1024;
+inline constexpr int interleave_shared_bytes = interleave_rows * interleave_range * 4;
+
 /// Planes that are transposed: `across` is dense in the source, `along` is dense in the destination.
 struct TransposeParams {
   const void* from;

@@ -16,13 +16,6 @@ struct Limits {
   float alpha, limit, up_offset;
 };
 
-/// The hardware's reciprocal, off by a unit in the last place, which the operators' bounds allow; 0 above 2^126.
-__device__ __forceinline__ float reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 /// e^-x for x >= -80 (and NaN), off by a few units in the last place.
 __device__ __forceinline__ float exp_of_negative(float x) {
   constexpr float log2_e = 1.44269502f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;

@@ -26,4 +26,48 @@ __device__ __forceinline__ float settled(float x) {
   return x;
 }
 
+/// a / b for a and b that f16 holds, before it is rounded to f16: the residue of a first quotient makes it near enough, for the exact quotient lies at least
+/// 2^-23 of itself from where f16 rounds the other way. No branch for rare operands, unlike __fdiv_rn.
+__device__ __forceinline__ float f16_quotient(float a, float b) {
+  const float inverse = reciprocal(b), first = a * inverse, rest = fmaf(-first, b, a);
+  return fabsf(rest) > 0 ? fmaf(rest, inverse, first) : first;  // no residue, or NaN, of zeros and what is not finite
+}
+
+/// Two numbers rounded to f16, the first in the low half.
+__device__ __forceinline__ uint32_t f16_pair(float low, float high) {
+#if CERMET_ARCH >= 800
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<uint32_t>(from_float<f16>(low).bits) | static_cast<uint32_t>(from_float<f16>(high).bits) << 16;
+#endif
+}
+__device__ __forceinline__ float low_half(uint32_t pair) {
+  float x;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, low;\n}" : "=f"(x) : "r"(pair));
+  return x;
+}
+__device__ __forceinline__ float high_half(uint32_t pair) {
+  float x;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, high;\n}" : "=f"(x) : "r"(pair));
+  return x;
+}
+/// Both halves, rounded once: as float32 arithmetic that is rounded to f16 afterwards, because 24 bits are more than twice 11.
+__device__ __forceinline__ uint32_t add_pairs(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+__device__ __forceinline__ uint32_t sub_pairs(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+__device__ __forceinline__ uint32_t mul_pairs(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+
 }  // namespace cermet::pointwise

@@ -52,7 +52,40 @@ __device__ __forceinline__ Real tanh(Real x) { return tanhf(x.v); }
 __device__ __forceinline__ Real asinh(Real x) { return asinhf(x.v); }
 __device__ __forceinline__ Real acosh(Real x) { return acoshf(x.v); }
 __device__ __forceinline__ Real atanh(Real x) { return atanhf(x.v); }
-__device__ __forceinline__ Real erf(Real x) { return erff(x.v); }
+
+/// The hardware's reciprocal, off by a unit in the last place, which the operators' bounds allow; 0 above 2^126.
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// The smaller; NaN where x is.
+__device__ __forceinline__ float at_most(float x, float limit) {
+#if CERMET_ARCH >= 800
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x > limit ? limit : x;
+#endif
+}
+/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before the reciprocal rounds: a third fewer
+/// instructions than erff, which selects between two polynomials. 1 from 4 on.
+__device__ __forceinline__ Real erf(Real x) {
+  const float a = at_most(fabsf(x.v), 4.0f), t = a * a;
+  float above = 0.00022905065861350646f, below = -1.1791602954361697e-7f;
+  above = fmaf(above, t, 0.0034082910107109506f);
+  above = fmaf(above, t, 0.050955695062380861f);
+  above = fmaf(above, t, 0.18520832239976145f);
+  above = fmaf(above, t, 1.128379143519084f);
+  below = fmaf(below, t, 0.000023547966471313185f);
+  below = fmaf(below, t, 0.0010179625278914885f);
+  below = fmaf(below, t, 0.014070470171167667f);
+  below = fmaf(below, t, 0.11098505178285362f);
+  below = fmaf(below, t, 0.49746925110067538f);
+  below = fmaf(below, t, 1.0f);
+  return copysignf(at_most(above * a * reciprocal(below), 1.0f), x.v);
+}
 /// In double, because the float32 function is off by up to 4 units in the last place.
 __device__ __forceinline__ Real pow(Real a, Real b) { return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v))); }
 /// Exact; the sign of a.
@@ -67,10 +100,28 @@ __device__ __forceinline__ Real floor_mod(Real a, Real b) {
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 __device__ __forceinline__ Real sigmoid(Real x) {
   const float e = expf(-fabsf(x.v));
-  return (x.v < 0 ? e : 1.0f) / (1.0f + e);
+  return (x.v < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 /// Probability that a standard normal variable is at most x.
-__device__ __forceinline__ Real normal_cdf(Real x) { return 0.5f * erfcf(x.v * -0.70710678118654752f); }
+///
+/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 * 2^-24 (1 + x^2 / 2) of the value with
+/// float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
+__device__ __forceinline__ Real normal_cdf(Real x) {
+  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below), t = fmaf(first, fmaf(-below, first, 1.0f), first);
+  float tail = -0.029161959886550903f;
+  tail = fmaf(tail, t, 0.14404341578483582f);
+  tail = fmaf(tail, t, -0.25584888458251953f);
+  tail = fmaf(tail, t, 0.15931186079978943f);
+  tail = fmaf(tail, t, -0.023193245753645897f);
+  tail = fmaf(tail, t, 0.10553841292858124f);
+  tail = fmaf(tail, t, 0.11982640624046326f);
+  tail = fmaf(tail, t, 0.13986259698867798f);
+  tail = fmaf(tail, t, 0.13962137699127197f);
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(z * z * -0.72134752044448170f));
+  const float beyond = tail * t * power;
+  return x.v < 0 ? beyond : 1.0f - beyond;
+}
 /// sqrt(2 / pi) (x + 0.044715 x^3)
 __device__ __forceinline__ Real gelu_tanh_argument(Real x) { return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v)); }
 

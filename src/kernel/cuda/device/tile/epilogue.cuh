@@ -5,6 +5,8 @@
 //   extras, extra[]                how many operands it reads, and of what type and extent they are
 //   out                            the type of the result
 //   value(sums.., [column sum,] x) the result before it is rounded to `out`, float or int32_t, from the sums of one or two products and the extras' values
+//   pairs                          whether it has
+//   pair(a, b, x)                  two neighbouring results packed as f16, from their sums: the same bits in fewer instructions
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
 
@@ -40,6 +42,12 @@ struct Values {
   uint32_t bits[Count > 0 ? Count : 1];
   __device__ __forceinline__ float real(int i) const { return __uint_as_float(bits[i]); }
   __device__ __forceinline__ int32_t integer(int i) const { return static_cast<int32_t>(bits[i]); }
+};
+/// The values of all extras at two neighbouring places: both packed where they are f16, in `low` and `high` where they are not.
+template <int Count>
+struct Pairs {
+  uint32_t halves[Count > 0 ? Count : 1];
+  Values<Count> low, high;
 };
 template <class E>
 using ValuesOf = Values<E::extras>;
