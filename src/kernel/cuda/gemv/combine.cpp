@@ -50,8 +50,8 @@ struct Combined {
 
   explicit Combined(const Region& region)
       : product(region, loops),
-        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, cuda::row_of))),
-        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, cuda::weights))) {
+        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of))),
+        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights))) {
     const Problem& p = region.problem();
     const Front front(region);
     if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
