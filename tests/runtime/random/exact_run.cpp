@@ -12,12 +12,12 @@ namespace {
 
 constexpr int runs = 6;
 
-/// Half a unit in the last place, and half of the smallest number.
+/// Half a unit in the last place; numbers below the smallest normal one may be lost.
 double rounding_of(DType dtype, double value) {
   switch (dtype) {
-    case DType::bf16: return std::ldexp(std::abs(value), -8);
+    case DType::bf16: return std::max(std::ldexp(std::abs(value), -8), std::ldexp(1, -126));
     case DType::f16: return std::max(std::ldexp(std::abs(value), -11), std::ldexp(1, -25));
-    case DType::f32: return std::ldexp(std::abs(value), -24);
+    case DType::f32: return std::max(std::ldexp(std::abs(value), -24), std::ldexp(1, -126));
     default: return 0;
   }
 }

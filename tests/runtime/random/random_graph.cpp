@@ -165,6 +165,7 @@ class Maker {
       return keep(apply(any(steps), {x}));
     }
     const OpKind op = any(smooth);
+    if (op == OpKind::reciprocal) made_.is_continuous = false;  // near 0 errors have no bound
     keep(apply(op, {x}, op == OpKind::clip ? Attributes{{"low", -1.0}, {"high", 2.0}} : Attributes{}));
   }
 
@@ -177,7 +178,8 @@ class Maker {
     ValueId y = partner(x);
     const OpKind op = any(ops);
     if (op == OpKind::div && is_float(x) && !one_in(4)) y = apply(OpKind::add, {apply(OpKind::abs, {y}), number(type(y).dtype, 1)});
-    keep(one_in(3) ? apply(op, {y, x}) : apply(op, {x, y}));
+    else if (op == OpKind::div) made_.is_continuous = false;
+    keep(op != OpKind::div && one_in(3) ? apply(op, {y, x}) : apply(op, {x, y}));
   }
 
   /// Something of i32 or bool, of f32 by way of a cast.
@@ -373,6 +375,12 @@ class Maker {
 
   /// Values that nobody reads are results, and some others.
   void finish() {
+    std::erase_if(made_.sizes, [this](std::int64_t size) {  // windows may need more
+      SymbolValues symbols;
+      symbols.set(Symbol("T"), size);
+      const auto is_negative = [&](const Dim& d) { return d.value(symbols) < 0; };
+      return std::ranges::any_of(graph().values(), [&](const Value& value) { return std::ranges::any_of(value.type.dims, is_negative); });
+    });
     int count = 0;
     for (const ValueId x : values_) {
       const bool is_input = graph().value(x).kind == ValueKind::input;
