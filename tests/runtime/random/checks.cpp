@@ -58,8 +58,9 @@ double largest_allowed(const Graph& graph) {
 std::string Fused::to_string() const { return fmt::format("mode {}, rounding {}, {} rules", name_of(mode), name_of(rounding), exact_rules ? "exact" : "all"); }
 
 struct FusedRun::State {
-  explicit State(Context& on) : context(on) {}
+  State(Context& on, Fill with) : context(on), fill(std::move(with)) {}
   Context& context;
+  Fill fill;
   std::vector<CompileRecord> records;
   std::vector<Value> inputs;
   std::vector<std::string> outputs;
@@ -68,13 +69,14 @@ struct FusedRun::State {
   std::optional<Session> session;
 };
 
-FusedRun::FusedRun(const Graph& graph, Context& context, const SymbolValues& maximum, const Fused& how) : state_(std::make_unique<State>(context)) {
+FusedRun::FusedRun(const Graph& graph, Context& context, const SymbolValues& maximum, const Fused& how, Fill fill)
+    : state_(std::make_unique<State>(context, std::move(fill))) {
   FusionOptions fusion{.mode = how.mode, .rounding = how.rounding, .records = &state_->records};
   if (how.exact_rules) fusion.rules = &exact_rules();
   for (const Value& value : graph.values())
     if (value.kind == ValueKind::input) state_->inputs.push_back(value);
   for (const GraphOutput& output : graph.outputs()) state_->outputs.push_back(output.name);
-  const auto load = [](const std::string& name, std::int64_t, const TensorView& to) { fill_operand(name, to); };
+  const auto load = [this](const std::string& name, std::int64_t, const TensorView& to) { state_->fill(name, to); };
   state_->session.emplace(graph, context, load, SessionOptions{.maximum = maximum, .skip = {}, .fusion = fusion});
 }
 FusedRun::~FusedRun() = default;
@@ -83,7 +85,7 @@ const CompileRecord& FusedRun::record() const { return state_->records.at(0); }
 Results FusedRun::results(const SymbolValues& symbols) {
   for (const Value& input : state_->inputs) {
     OwnedTensor& memory = state_->bound[input.name] = OwnedTensor(input.type.dtype, cermet::bind(input.type.dims, symbols));
-    fill_operand(input.name, memory.view);
+    state_->fill(input.name, memory.view);
     TensorView view = memory.view;
     if (Stream* const stream = state_->context.stream()) {
       DeviceBuffer& buffer = state_->uploaded[input.name] = state_->context.device().allocate(std::max<std::int64_t>(memory.memory.size(), 1));
@@ -107,7 +109,7 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
   SymbolValues maximum;
   maximum.set(Symbol("T"), *std::ranges::max_element(sizes));
   const bool is_cpu = context.stream() == nullptr;
-  FusedRun unfused(graph, context, maximum, {});
+  FusedRun unfused(graph, context, maximum, {}, fill_operand);
   std::vector<Fused> ways;
   if (is_cpu)
     for (const FusionMode mode : {FusionMode::pattern, FusionMode::published, FusionMode::full}) ways.push_back({mode});
@@ -133,7 +135,7 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
     if (const auto error = find_error(e.exact, e.allowed, e.unfused, strict_factor)) return fmt::format("unfused, T = {}: {}", size, *error);
   }
   for (const Fused& how : ways) {
-    FusedRun run(graph, context, maximum, how);
+    FusedRun run(graph, context, maximum, how, fill_operand);
     if (const auto fault = find_plan_fault(run.record())) return fmt::format("{}: {}", how.to_string(), *fault);
     for (std::size_t s = 0; s < sizes.size(); ++s) {
       const Expected& e = all[s];
@@ -143,6 +145,16 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
       else if (e.compares) wrong = find_error(e.exact, e.allowed, found, how.rounding == Rounding::fast ? fast_factor : strict_factor);
       if (wrong) return fmt::format("{}, T = {}: {}", how.to_string(), sizes[s], *wrong);
     }
+  }
+  return {};
+}
+
+std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols, const Fill& fill) {
+  const Results expected = FusedRun(graph, context, symbols, {}, fill).results(symbols);
+  for (const FusionMode mode : {FusionMode::pattern, FusionMode::published, FusionMode::full}) {
+    FusedRun run(graph, context, symbols, {mode}, fill);
+    if (const auto fault = find_plan_fault(run.record())) return *fault;
+    if (const auto wrong = find_difference(expected, run.results(symbols))) return fmt::format("mode {}: {}", name_of(mode), *wrong);
   }
   return {};
 }

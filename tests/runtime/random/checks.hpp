@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,15 +24,13 @@ struct Fused {
   std::string to_string() const;
 };
 
-/// Elements of the results of one run, by name, as bytes and as numbers.
-struct RunResults {
-  std::map<std::string, std::vector<double>> elements;
-};
+/// Elements of an operand from its name; see fill_operand().
+using Fill = std::function<void(const std::string& name, const TensorView& tensor)>;
 
 /// A graph compiled in some way on a device.
 class FusedRun {
  public:
-  FusedRun(const Graph& graph, Context& context, const SymbolValues& maximum, const Fused& how);
+  FusedRun(const Graph& graph, Context& context, const SymbolValues& maximum, const Fused& how, Fill fill);
   ~FusedRun();
   FusedRun(const FusedRun&) = delete;
   FusedRun& operator=(const FusedRun&) = delete;
@@ -50,5 +49,9 @@ std::optional<std::string> find_plan_fault(const CompileRecord& record);
 /// What is wrong with how a graph is compiled and run on the device, with T at each of `sizes`; nothing where, on a CPU, strict fusion and exact rules give the
 /// bits of one operator after the other, and everything, for a graph that is continuous, is as close to exact arithmetic as roundings let it be.
 std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous);
+
+/// The first result whose bits strict fusion and exact rules change, with these values of symbols; nothing where they change none. Throws Error where the graph
+/// does not run.
+std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols, const Fill& fill);
 
 }  // namespace cermet::test

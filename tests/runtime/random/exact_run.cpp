@@ -98,11 +98,11 @@ std::map<std::string, std::vector<double>> allowed_errors(const Graph& graph, co
   for (std::uint64_t run = 1; run <= runs; ++run) {
     const auto moved = ExactRun(graph, symbols, run).outputs();
     for (const auto& [name, elements] : exact)
-      for (std::size_t i = 0; i < elements.size(); ++i) allowed[name][i] = std::max(allowed[name][i], std::abs(moved.at(name)[i] - elements[i]));
+      for (std::size_t i = 0; i < elements.size(); ++i) allowed[name][i] = std::max(allowed[name][i], finite_magnitude(moved.at(name)[i] - elements[i]));
   }
   for (auto& [name, list] : allowed) {
     double mean = 0;
-    for (const double x : list) mean += x / static_cast<double>(list.size());
+    for (const double x : list) mean += std::isfinite(x) ? x / static_cast<double>(list.size()) : 0;
     for (double& x : list) x = factor * (x + mean);
   }
   return allowed;

@@ -7,7 +7,9 @@
 
 #include "device/cuda/plugin.hpp"
 #include "graph/text.hpp"
+#include "op/reference.hpp"
 #include "tests/runtime/random/checks.hpp"
+#include "tests/runtime/random/exact_run.hpp"
 #include "tests/runtime/random/random_graph.hpp"
 #include "tests/runtime/random/shrink.hpp"
 #include "tests/support/golden.hpp"
@@ -47,8 +49,8 @@ void check(std::uint64_t first, std::uint64_t count, const char* device) {
 
 class RandomGraphs : public testing::TestWithParam<int> {};
 TEST_P(RandomGraphs, KeepBitsAndPrecision) { check(static_cast<std::uint64_t>(GetParam()) * 100, 100, "cpu"); }
-INSTANTIATE_TEST_SUITE_P(Fast, RandomGraphs, testing::Range(0, 10));
-INSTANTIATE_TEST_SUITE_P(LongRandom, RandomGraphs, testing::Range(10, 100));
+INSTANTIATE_TEST_SUITE_P(Fast, RandomGraphs, testing::Range(0, 50));
+INSTANTIATE_TEST_SUITE_P(LongRandom, RandomGraphs, testing::Range(50, 100));
 
 class GpuRandomGraphs : public testing::TestWithParam<int> {};
 TEST_P(GpuRandomGraphs, KeepPrecision) {
@@ -85,6 +87,31 @@ TEST(RandomGraph, FoundBeforeStaysRight) {
     const auto fault = fault_of(graph, context, {most_tokens, 1, 3, 0}, true);
     EXPECT_FALSE(fault) << entry.path().filename() << ": " << *fault;
   }
+}
+
+/// Graphs of networks and of rewrite rules: strict fusion keeps their bits, too.
+TEST(WrittenGraphs, KeepTheirBits) {
+  Context context(ContextOptions{.device = "cpu", .threads = 1});
+  const Fill fill = [](const std::string& name, const TensorView& tensor) {  // indices into anything
+    if (!is_integer(tensor.dtype)) return fill_operand(name, tensor);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) store(tensor, i, static_cast<double>(i % 2));
+  };
+  int ran = 0;
+  for (const char* folder : {"corpus", "golden/rewrite"})
+    for (const auto& entry : std::filesystem::directory_iterator(CERMET_SOURCE_DIR "/tests/graph/" + std::string(folder))) {
+      const std::string name = entry.path().filename().string();
+      if (!name.ends_with(".graph") || name.ends_with(".rewritten.graph")) continue;
+      SCOPED_TRACE(name);
+      const Graph graph = parse_graph(read_text(entry.path()));
+      SymbolValues symbols;
+      for (const Value& value : graph.values())
+        for (const Dim& d : value.type.dims)
+          for (const Symbol& symbol : d.symbols()) symbols.set(symbol, 2);
+      const auto lost = find_lost_bits(graph, context, symbols, fill);
+      EXPECT_FALSE(lost) << *lost;
+      ++ran;
+    }
+  EXPECT_GT(ran, 50);
 }
 
 }  // namespace
