@@ -25,6 +25,7 @@ class Maker {
     if (one_in(4)) columns_ = 1 + below(20);
     base_ = is_image ? Dims{rows(), 1 + below(8), 2 + below(6), columns_} : one_in(3) ? Dims{rows(), 1 + below(4), columns_} : Dims{rows(), columns_};
     for (std::int64_t i = 0, count = 1 + below(2); i < count; ++i) input(dtype_, base_);
+    if (one_in(2)) input(dtype_, narrowed(base_));
     if (one_in(4)) input(DType::i32, base_);
     if (one_in(6)) input(DType::boolean, base_);
     for (std::int64_t i = 0, count = 3 + below(14); i < count; ++i) try_step();
@@ -47,6 +48,14 @@ class Maker {
   bool is_float(ValueId x) { return is_floating(type(x).dtype); }
 
   void input(DType dtype, const Dims& dims) { values_.push_back(graph().add_input(fmt::format("x{}", values_.size()), {dtype, dims})); }
+
+  /// Dimensions that broadcast to these.
+  Dims narrowed(Dims dims) {
+    for (Dim& d : dims)
+      if (one_in(2)) d = 1;
+    while (dims.size() > 1 && one_in(4)) dims.erase(dims.begin());
+    return dims;
+  }
 
   /// One of the last values, mostly; now and then any: a residual.
   ValueId pick() {
@@ -119,7 +128,7 @@ class Maker {
   ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}) { return graph().apply(op, std::move(inputs), attributes); }
 
   void step() {
-    switch (below(28)) {
+    switch (below(31)) {
       case 0:
       case 1:
       case 2:
@@ -147,6 +156,9 @@ class Maker {
       case 24: return product();
       case 25: return window();
       case 26: return lookup();
+      case 27: return gate();
+      case 28: return attention();
+      case 29: return image();
       default: return written_out();
     }
   }
@@ -343,6 +355,37 @@ class Maker {
     for (std::int64_t i = 0, n = 1 + below(6); i < n; ++i) indices.push_back(static_cast<std::int32_t>(below(d.constant())));
     const ValueId list = graph().add_constant(fmt::format("i{}", graph().values().size()), TensorData::of({DType::i32, {std::ssize(indices)}}, indices));
     keep(apply(OpKind::gather, {x, list}, {{"axis", axis}}));
+  }
+
+  /// Two products of one value, one of which the other opens.
+  void gate() {
+    const ValueId x = pick_float();
+    if (rank(x) == 0 || !type(x).dims.back().is_constant()) return unary();
+    const Dims w{1 + below(24), type(x).dims.back()};
+    const DType t = type(x).dtype;
+    const ValueId open = apply(one_in(2) ? OpKind::silu : OpKind::gelu, {apply(OpKind::linear, {x, weight(t, w)})}),
+                  up = apply(OpKind::linear, {x, weight(t, w)});
+    keep(one_in(2) ? apply(OpKind::mul, {open, up}) : apply(OpKind::mul, {up, open}));
+  }
+
+  /// Products with the weights of a softmax, with a scale and a bias now and then.
+  void attention() {
+    const ValueId q = pick_float();
+    if (rank(q) < 2) return unary();
+    const ValueId k = like(q), v = like(q);
+    ValueId scores = apply(OpKind::matmul, {q, k}, {{"transpose_a", false}, {"transpose_b", true}});
+    const DType t = type(q).dtype;
+    if (one_in(2)) scores = apply(OpKind::mul, {scores, number(t, 0.5)});
+    if (one_in(3)) scores = apply(OpKind::add, {scores, partner(scores)});
+    if (one_in(6)) keep(scores);
+    keep(apply(OpKind::matmul, {apply(OpKind::softmax, {scores}), v}));
+  }
+
+  /// An image with its channels last, or first again.
+  void image() {
+    const ValueId x = pick_float();
+    if (rank(x) != 4) return shape();
+    keep(apply(OpKind::transpose, {x}, {{"permutation", one_in(2) ? Ints{0, 2, 3, 1} : Ints{0, 3, 1, 2}}}));
   }
 
   /// Operators as exporters write them out, which rules put back together.
