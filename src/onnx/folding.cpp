@@ -10,7 +10,6 @@ namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
-constexpr double most_operations = 1e8;        ///< of such an operator
 constexpr int deepest_expression = 200;
 
 std::int64_t elements_of(const TensorType& type) {
@@ -38,6 +37,19 @@ Slot slot_of(const TensorType& type, Dims elements) {
   for (std::size_t i = 0; i < elements.size(); ++i) store_integer(memory.view, static_cast<std::int64_t>(i), elements[i].constant());
   slot.data.emplace(type, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
   return slot;
+}
+
+/// Elements and operations of a definition's run on the CPU.
+double work_of_definition(const Problem& problem) {
+  double work = cost_of(problem).operations;
+  for (const auto& input : problem.inputs)
+    if (input) work += static_cast<double>(input->elements().constant());
+  for (const TensorType& output : problem.outputs) {
+    const auto elements = static_cast<double>(output.elements().constant());
+    work += elements;
+    if (problem.op->kind == OpKind::dft) work += 4 * elements * static_cast<double>(problem.input(0).elements().constant());  // sums, no fast transform
+  }
+  return work;
 }
 
 /// The definition's result, on the CPU.
@@ -68,7 +80,6 @@ const TensorData& Importer::known(Operand x) {
   if (!is_known(x)) throw NeedsElements{x};
   if (s.data) return *s.data;
   if (s.tensor) return s.data.emplace(s.tensor->data());
-  make_elements(s);
   const std::shared_ptr<const ConstantExpression> e = s.expression;
   std::vector<const TensorData*> inputs;
   std::vector<std::optional<TensorType>> types;
@@ -78,6 +89,7 @@ const TensorData& Importer::known(Operand x) {
     types.push_back(operand ? std::optional(inputs.back()->type()) : std::nullopt);
   }
   const Problem problem = make_problem(definition(e->op), std::move(types), e->attributes);
+  evaluate_work(work_of_definition(problem));
   return slot(x).data.emplace(evaluate(problem, inputs).at(static_cast<std::size_t>(e->output)));
 }
 
@@ -115,7 +127,8 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
     count(type);
   }
   std::vector<Operand> made;
-  if (elements <= most_folded && cost_of(problem).operations <= most_operations) {
+  if (elements <= most_folded && work_of_definition(problem) <= work_left()) {
+    evaluate_work(work_of_definition(problem));
     std::vector<const TensorData*> data;
     for (const Operand x : inputs)
       if (x) known(x);  // before any address is taken

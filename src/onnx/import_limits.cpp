@@ -7,9 +7,9 @@ namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t most_spent = 100'000;
-constexpr std::int64_t most_made = std::int64_t{1} << 30;       ///< bytes of constants computed of others, beyond four times what the file has
-constexpr std::int64_t most_evaluated = std::int64_t{1} << 27;  ///< the same of those that are computed while importing, which is slower
-constexpr double most_amplified = 4096;                         ///< times what a model is given, beyond a GiB, that a result may take
+constexpr std::int64_t most_made = std::int64_t{1} << 30;  ///< bytes of constants computed of others, beyond four times what the file has
+constexpr double most_evaluated = 1 << 24;                 ///< elements and operations while importing, 10 to 50 ns each, beyond four for each byte of the file
+constexpr double most_amplified = 4096;                    ///< times what a model is given, beyond a GiB, that a result may take
 constexpr double least_refused = 1u << 30;
 
 }  // namespace
@@ -27,12 +27,14 @@ void Importer::make_room(const TensorType& type) {
   state_.made_bytes += bytes;
 }
 
-void Importer::make_elements(const Slot& slot) {
-  const std::int64_t bytes = slot.type.bytes().constant(), most = most_evaluated + 4 * std::min(model_.tensor_bytes, std::int64_t{1} << 50);
-  if (bytes > most - state_.evaluated_bytes)
-    fail(Status::unsupported, "expected at most {} bytes of constants whose elements are needed while importing, found {} more than {}", most, bytes,
-         state_.evaluated_bytes);
-  state_.evaluated_bytes += bytes;
+double Importer::work_left() const { return most_evaluated + 4 * static_cast<double>(std::min(model_.tensor_bytes, std::int64_t{1} << 50)) - state_.evaluated; }
+
+/// And of what is computed by definitions, element by element, before anything runs: nothing else here takes longer.
+void Importer::evaluate_work(double work) {
+  if (work > work_left())
+    fail(Status::unsupported, "expected at most {} elements and operations to compute while importing, found {} more than {}", work_left() + state_.evaluated,
+         work, state_.evaluated);
+  state_.evaluated += work;
 }
 
 /// And of what is computed when the model runs: an input of one element that is repeated 2^32 times.

@@ -65,11 +65,11 @@ struct Frame {
 struct ImportState {
   std::deque<Slot> slots;  ///< references to one stay good while others are added
   std::vector<Frame> frames;
-  std::vector<Applied> applied;      ///< by the node that comes next, before elements were needed
-  std::int64_t spent = 0;            ///< nodes and operators, with all iterations and calls
-  std::int64_t made_bytes = 0;       ///< of constants that are computed of others
-  std::int64_t evaluated_bytes = 0;  ///< of those that were computed while importing
-  double given_bytes = 0;            ///< of the file's tensors and the model's inputs, at most
+  std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
+  std::int64_t spent = 0;        ///< nodes and operators, with all iterations and calls
+  std::int64_t made_bytes = 0;   ///< of constants that are computed of others
+  double evaluated = 0;          ///< elements and operations of what was computed while importing
+  double given_bytes = 0;        ///< of the file's tensors and the model's inputs, at most
 };
 
 /// What the import of a part ended with.
@@ -129,6 +129,8 @@ class Importer {
   /// Lowers the nodes of a graph as part of the node that has it.
   std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
   const SymbolRanges& ranges() const { return ranges_; }
+  /// Counts elements and operations that are about to be computed one by one. Throws Error where no model would want so many.
+  void evaluate_work(double work);
 
  private:
   void step();
@@ -141,7 +143,7 @@ class Importer {
   bool is_true(const Node& node, Operand condition);
   void spend();
   void make_room(const TensorType& type);
-  void make_elements(const Slot& slot);
+  double work_left() const;
   void check_result(const TensorType& type) const;
   void enter_branch(const Node& node);
   void enter_loop(const Node& node);

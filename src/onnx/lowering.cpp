@@ -122,6 +122,7 @@ std::int64_t Lowering::integer_in(Operand x) const {
 
 std::size_t Lowering::listed(std::int64_t count) const {
   expect(count >= 0 && count <= most_listed, "expected a list of at most {} elements, found {}", most_listed, count);
+  importer_.evaluate_work(static_cast<double>(count));
   return static_cast<std::size_t>(count);
 }
 

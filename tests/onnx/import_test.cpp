@@ -262,7 +262,32 @@ TEST(Import, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
   std::vector<OwnedTensor> operands;
   operands.push_back(floats({1}, {1}));
   EXPECT_EQ(error_text([&] { runner.run(operands); }),
-            "node 'y' (Expand): expected at most 134217760 bytes of constants whose elements are needed while importing, found 268435456 more than 0");
+            "node 'y' (Expand): expected at most 16777248 elements and operations to compute while importing, found 67108865 more than 1");
+}
+
+/// Constants that are results are computed where they are read, by definitions: in a second at most, whatever a file of a hundred bytes says.
+TEST(Import, RefusesToComputeLargeConstantsElementByElement) {
+  const auto text = [](std::int64_t elements, int times) {
+    ::onnx::GraphProto graph;
+    *graph.add_initializer() = ints("s", {elements});
+    *graph.add_initializer() = tensor<float>("one", {1}, {1});
+    std::string last = "one";
+    for (int i = 0; i < times; ++i) {
+      const std::string name = "y" + std::to_string(i);
+      node(graph, i == 0 ? "Expand" : "Exp", i == 0 ? Names{last, "s"} : Names{last}, {name});
+      last = name;
+    }
+    output(graph, last);
+    Runner runner(model_of(graph));
+    return error_text([&] {
+      runner.run(std::vector<OwnedTensor>());
+      runner.output();
+    });
+  };
+  EXPECT_EQ(text(100, 2), "no error");
+  EXPECT_EQ(text(1 << 25, 1), "expected at most 16777264 elements and operations to compute while importing, found 33554433 more than 1");
+  EXPECT_NE(text(1 << 20, 10).find("to compute while importing"), std::string::npos) << "chains add up";
+  EXPECT_NE(text(1 << 15, 300).find("to compute while importing"), std::string::npos) << "so do small constants";
 }
 
 TEST(Import, RefusesRangesOfGiantSizes) {

@@ -209,16 +209,24 @@ class ReplacementMaker {
     return root && replace(rule_.before.nodes.back().results[0].slot, *root);
   }
 
-  /// From the anchor back: nodes whose results are replaced, or read by dying nodes alone.
+  /// From the anchor back: nodes whose results are replaced, or read by dying nodes alone. What new nodes read stays: two names of a pattern may be one value.
   void find_dying() {
     const auto replaced = [this](ValueId id) {
       return std::ranges::find(made_.results, id, &std::pair<ValueId, Replacement::Operand>::first) != made_.results.end();
+    };
+    const auto is_read = [this](ValueId id) {
+      const auto is = [id](const Replacement::Operand& operand) {
+        const auto* read = std::get_if<ValueId>(&operand);
+        return read && *read == id;
+      };
+      return std::ranges::any_of(made_.nodes, [&](const Replacement::MadeNode& node) { return std::ranges::any_of(node.inputs, is); }) ||
+             std::ranges::any_of(made_.results, is, &std::pair<ValueId, Replacement::Operand>::second);
     };
     const auto is_dying = [this](NodeId n) { return std::ranges::find(made_.dying, n) != made_.dying.end(); };
     for (std::size_t p = match_.nodes.size(); p-- > 0;) {
       const NodeId n = match_.nodes[p];
       const bool dies = std::ranges::all_of(editor().node(n).outputs, [&](ValueId id) {
-        return replaced(id) || (!editor().is_output(id) && std::ranges::all_of(editor().uses(id), [&](Use use) { return is_dying(use.node); }));
+        return replaced(id) || (!is_read(id) && !editor().is_output(id) && std::ranges::all_of(editor().uses(id), [&](Use use) { return is_dying(use.node); }));
       });
       if (dies && !is_dying(n)) made_.dying.push_back(n);
     }

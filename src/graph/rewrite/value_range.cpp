@@ -71,13 +71,18 @@ class RangeFinder {
     return std::get<double>(*value);
   }
 
+  bool flag(const Node& node, std::string_view name) const {
+    const AttributeValue* value = node.attributes.find(name);
+    return value && std::get<bool>(*value);
+  }
+
   ValueRange of_node(const Node& node, int depth) const {
     const ValueRange x = node.inputs.empty() || !node.inputs[0] ? ValueRange{} : operand(node, 0, depth);
     const bool nan = x.may_be_nan, may_be_infinite = std::isinf(x.low) || std::isinf(x.high);
     switch (node.op) {
       case OpKind::exp: return {0, x.high < 80 ? std::exp(x.high) : infinite, nan};
       case OpKind::sigmoid: return {0, 1, nan};
-      case OpKind::softmax: return {0, 1, true};
+      case OpKind::softmax: return flag(node, "log") ? ValueRange{-infinite, 0, true} : ValueRange{0, 1, true};
       case OpKind::tanh:
       case OpKind::erf:
       case OpKind::sign: return {-1, 1, nan};

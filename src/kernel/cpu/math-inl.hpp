@@ -122,13 +122,19 @@ HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), x.v), 
 /// Beyond this the three-part reduction by pi loses bits, and the C library is used.
 inline constexpr float largest_reduced_angle = 8192;
 
+HWY_INLINE Condition is_reduced(Real x) { return abs(x) <= largest_reduced_angle; }
+
 HWY_INLINE Real sin(Real x) {
-  if (HWY_LIKELY(hn::AllTrue(FloatTag(), hn::Le(hn::Abs(x.v), hn::Set(FloatTag(), largest_reduced_angle))))) return hn::Sin(FloatTag(), x.v);
-  return per_lane(x, x, [](float v, float) { return std::sin(v); });
+  const Condition near = is_reduced(x);
+  const Real y = hn::Sin(FloatTag(), x.v);
+  if (HWY_LIKELY(hn::AllTrue(FloatTag(), near.mask))) return y;
+  return select(near, y, per_lane(x, x, [](float v, float) { return std::sin(v); }));  // an element's bits do not depend on those beside it
 }
 HWY_INLINE Real cos(Real x) {
-  if (HWY_LIKELY(hn::AllTrue(FloatTag(), hn::Le(hn::Abs(x.v), hn::Set(FloatTag(), largest_reduced_angle))))) return hn::Cos(FloatTag(), x.v);
-  return per_lane(x, x, [](float v, float) { return std::cos(v); });
+  const Condition near = is_reduced(x);
+  const Real y = hn::Cos(FloatTag(), x.v);
+  if (HWY_LIKELY(hn::AllTrue(FloatTag(), near.mask))) return y;
+  return select(near, y, per_lane(x, x, [](float v, float) { return std::cos(v); }));  // an element's bits do not depend on those beside it
 }
 HWY_INLINE Real pow(Real a, Real b) {
   return per_lane(a, b, [](float x, float y) { return std::pow(x, y); });

@@ -42,7 +42,7 @@ class TileProgramCompiler {
     const bool one_store = !value_ && to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
     const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
-    to.only_adds_ = one_store && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
+    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
     to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 && ends_in(to, program_.results[0].value);
     to.ends_in_value_ = value_ && ends_in(to, *value_);
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);

@@ -72,6 +72,7 @@ void lower_stft(Lowering& l) {
   const std::int64_t frames = 1 + (l.size(x, 1) - frame) / step;
   l.expect(frames <= largest_table / frame, "expected at most {} elements in all frames, found {} frames of {}", largest_table, frames, frame);
   Ints at;
+  at.reserve(l.listed(frames * frame));
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t i = 0; i < frame; ++i) at.push_back(f * step + i);
   Operand y = l.op(OpKind::gather, {x, l.reshape(l.ints(at), {frames, frame})}, {{"axis", std::int64_t{1}}});  // [B, F, W, 1 or 2]
@@ -104,7 +105,7 @@ void lower_mel_weight_matrix(Lowering& l) {
     l.expect(at >= 0 && at < static_cast<double>(rows), "frequencies: expected bins below {}, found {}", rows, at);
     corner.push_back(static_cast<std::int64_t>(at));
   }
-  Floats matrix(static_cast<std::size_t>(rows * bins));
+  Floats matrix(l.listed(rows * bins));
   for (std::int64_t b = 0; b < bins; ++b) {
     const auto i = static_cast<std::size_t>(b);
     const std::int64_t left = corner[i], middle = corner[i + 1], right = corner[i + 2];

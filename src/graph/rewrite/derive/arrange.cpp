@@ -26,6 +26,7 @@ Dims Arranger::extents(const std::vector<AxisList>& dims) const {
 std::optional<ValueId> Arranger::reshape(ValueId id, const Dims& dims) {
   const Dims from = editor_.value(id).type.dims;
   if (from == dims) return id;
+  if (std::ranges::find(dims, Dim(0)) != dims.end()) return {};  // which a reshape cannot say
   Ints shape;
   for (std::size_t a = 0; a < dims.size(); ++a) shape.push_back(a < from.size() && from[a] == dims[a] ? 0 : dims[a].is_constant() ? dims[a].constant() : -1);
   if (std::ranges::count(shape, -1) > 1) return {};

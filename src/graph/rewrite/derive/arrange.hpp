@@ -13,7 +13,7 @@ class Arranger {
   ValueId apply(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes = {});
   /// The value with these dimensions, which have all of its axes: reshaped, transposed and expanded as far as it must be. Nothing where a size is missing.
   std::optional<ValueId> arrange(const IndexedValue& value, const std::vector<AxisList>& dims);
-  /// The value reshaped; nothing where dimensions are symbols that do not stay in place.
+  /// The value reshaped; nothing where one is 0 or a symbol that does not stay in place.
   std::optional<ValueId> reshape(ValueId id, const Dims& dims);
   /// Takes out what was inserted.
   void undo();

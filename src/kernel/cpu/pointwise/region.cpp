@@ -9,16 +9,17 @@ namespace {
 
 constexpr std::size_t most_operands = BoundTileProgram::most_extras, most_results = BoundTileProgram::most_results;
 
-/// The tensors of a launch, as one row where all are dense and of the same dimensions or single values.
+/// The tensors of a launch, as one row where all are dense and, whatever the symbols are, of the same dimensions or single values: the program knows which
+/// operand is one value for each row, and with a symbol at 1 that may have the dimensions of a result.
 class Tensors {
  public:
-  explicit Tensors(const LaunchArgs& args) {
+  Tensors(const LaunchArgs& args, bool is_flat) {
     for (std::size_t i = 0; i < args.inputs.size(); ++i) views_[i] = args.inputs[i];
     for (std::size_t i = 0; i < args.outputs.size(); ++i) views_[most_operands + i] = args.outputs[i];
     inputs_ = args.inputs.size(), outputs_ = args.outputs.size();
     const Shape shape = args.outputs[0].shape;
-    const auto flattens = [&](const TensorView& view) { return !view.present || (view.is_dense() && (view.shape == shape || view.elements() == 1)); };
-    if (shape.rank() == 1 || !std::ranges::all_of(views_, flattens)) return;
+    const auto flattens = [](const TensorView& view) { return !view.present || view.is_dense(); };
+    if (!is_flat || shape.rank() == 1 || !std::ranges::all_of(views_, flattens)) return;
     for (TensorView& view : views_)
       if (view.present) view = TensorView(view.data, view.dtype, {view.elements()});
   }
@@ -31,9 +32,9 @@ class Tensors {
   std::size_t inputs_, outputs_;
 };
 
-void launch(const BoundTileProgram& program, const LaunchArgs& given) {
+void launch(const BoundTileProgram& program, const LaunchArgs& given, bool is_flat) {
   if (given.outputs[0].elements() == 0) return;
-  const Tensors tensors(given);
+  const Tensors tensors(given, is_flat);
   const LaunchArgs args = tensors.args(given);
   const TileRun run(program, args);
   constexpr auto most_values = static_cast<std::int64_t>(BoundTileProgram::most_values),
@@ -50,6 +51,13 @@ void launch(const BoundTileProgram& program, const LaunchArgs& given) {
   });
 }
 
+/// Whether every operand has the results' dimensions or is a single value.
+bool is_flat(const Region& region) {
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    if (region.has(i) && region.operand_type(i).dims != region.result_type(0).dims && region.operand_type(i).elements() != Dim(1)) return false;
+  return true;
+}
+
 Decline declines(const Region& region) {
   const TileProgramOrReason made = pointwise_program(region);
   if (made.reason) return made.reason;
@@ -63,7 +71,7 @@ Decline declines(const Region& region) {
 }
 
 Launcher tile_launcher(const Region& region) {
-  return [program = BoundTileProgram(pointwise_program(region).program)](const LaunchArgs& args) { launch(program, args); };
+  return [program = BoundTileProgram(pointwise_program(region).program), flat = is_flat(region)](const LaunchArgs& args) { launch(program, args, flat); };
 }
 
 }  // namespace

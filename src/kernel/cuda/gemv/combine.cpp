@@ -12,13 +12,13 @@
 namespace cermet::cuda::gemv_combine_file {
 namespace {
 
-enum UnpermuteOperand : std::size_t { rows, row_of, weights, residual };
+constexpr std::size_t row_of_operand = 1, weights_operand = 2;  ///< of moe_unpermute
 constexpr ProductLoops loops{.row_scale = true, .combines = true};
 
 gemv::CombineShape shape_of(const Region& region) {
   const Problem& p = region.problem();
   return gemv::combine_shape(static_cast<int>(p.size(1, -1)), static_cast<int>(size_of(p.input(1).dtype)),
-                             static_cast<int>(region.nodes.back().problem.size(row_of, 1)));
+                             static_cast<int>(region.nodes.back().problem.size(row_of_operand, 1)));
 }
 
 Decline declines(const Region& region) {
@@ -26,11 +26,11 @@ Decline declines(const Region& region) {
   if (last.op->kind != OpKind::moe_unpermute || region.nodes.size() != static_cast<std::size_t>(region.anchor) + 2)
     return "expects moe_unpermute after the product";
   if (p.target->compute_capability < 90) return "weights cannot stream through shared memory before compute capability 9.0";
-  if (max_rows(last, row_of) != 1) return "adds the rows of one token";
+  if (max_rows(last, row_of_operand) != 1) return "adds the rows of one token";
   const RegionInput& added = region.nodes.back().inputs[rows];
   if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding)) return "the rows are not the product's";
   if (last.has(residual)) return "adds no residual";
-  const std::int64_t k = p.size(1, -1), choices = last.size(row_of, 1);
+  const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
   if (choices < 1 || choices > gemv::most_choices) return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
   if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0) return "rows of the weight are not whole 16 bytes";
   if (k > gemv::longest_row || !shape_of(region).fits()) return "a row of each expert does not fit into a stage";
@@ -50,8 +50,8 @@ struct Combined {
 
   explicit Combined(const Region& region)
       : product(region, loops),
-        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of))),
-        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights))) {
+        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of_operand))),
+        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights_operand))) {
     const Problem& p = region.problem();
     const Front front(region);
     if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
