@@ -68,7 +68,8 @@ class Conversion {
     const Dims dims = is_last ? moved_entries(shape_of.dims, rank) : shape_of.dims;
     Ints shape;
     for (std::size_t a = 0; a < dims.size(); ++a) {
-      if (!dims[a].is_constant() && to_.type(value).dims[a] != dims[a])
+      // An entry of 0 stands for a dimension that stays.
+      if ((!dims[a].is_constant() || dims[a] == Dim(0)) && to_.type(value).dims[a] != dims[a])
         return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}}, name);
       shape.push_back(to_.type(value).dims[a] == dims[a] ? 0 : dims[a].constant());
     }

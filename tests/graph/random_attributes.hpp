@@ -43,7 +43,7 @@ class RandomAttributes {
         a.set("keepdims", one_in(2));
         terms_ = 1;
         if (own_axes_->empty()) terms_ = static_cast<double>(x.elements().constant());
-        else if (rank > 0) terms_ = static_cast<double>(x.dims[static_cast<std::size_t>((own_axes_->front() + rank) % rank)].constant());
+        else if (rank > 0) terms_ = static_cast<double>(x.dims[static_cast<std::size_t>((own_axes_->front() % rank + rank) % rank)].constant());
         if (one_in(2)) terms_ = 1 / terms_;
         break;
       }

@@ -26,7 +26,7 @@ TEST(Compile, ReportsItsSteps) {
                                              "fold-views", "select-kernels", "compile-kernels", "load-weights", "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
   EXPECT_EQ(runner.report[3].note, "rope-and-cache 1, stack-linears 1");
-  EXPECT_EQ(runner.report[7].note, "5 views, 11 launches left");
+  EXPECT_EQ(runner.report[8].note, "5 views, 11 launches left");
   EXPECT_EQ(runner.executable.steps().size(), 11u);
   EXPECT_EQ(GraphRunner("dense", {.maximum = {}, .skip = {"rewrite"}, .dump_after = ""}).executable.steps().size(), 14u);
 }

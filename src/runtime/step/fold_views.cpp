@@ -35,15 +35,20 @@ std::string step::fold_views(Compilation& c) {
   std::vector<ValueLayout>& all = c.state->layouts;
   all.resize(c.graph().values().size());
   std::vector<bool> owned(c.graph().values().size());  // by value: its memory is in the arena
+  std::vector<bool> is_fused(c.graph().nodes().size());
+  for (const FusionGroup& group : c.groups)
+    if (group.nodes.size() > 1)
+      for (const std::int32_t n : group.nodes) is_fused[static_cast<std::size_t>(n)] = true;
   for (const Node& node : c.graph().nodes()) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId shared = overwritten_by(node, o);
       owned[static_cast<std::size_t>(node.outputs[o].index)] = !shared || owned[static_cast<std::size_t>(shared.index)];
     }
-    if (node.inputs.empty() || !node.inputs[0] || !owned[static_cast<std::size_t>(node.inputs[0].index)]) continue;
+    const auto n = &node - c.graph().nodes().data();
+    if (is_fused[static_cast<std::size_t>(n)] || node.inputs.empty() || !node.inputs[0] || !owned[static_cast<std::size_t>(node.inputs[0].index)]) continue;
     const auto layouts = view_layouts(c.graph().problem_of(node, c.options.maximum), all[static_cast<std::size_t>(node.inputs[0].index)]);
     if (!layouts || !readers_accept(c, is_result, node, *layouts)) continue;
-    c.views.push_back(static_cast<std::int32_t>(&node - c.graph().nodes().data()));
+    c.views.push_back(static_cast<std::int32_t>(n));
     for (std::size_t o = 0; o < node.outputs.size(); ++o) all[static_cast<std::size_t>(node.outputs[o].index)] = (*layouts)[o];
   }
   std::erase_if(c.groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && std::ranges::binary_search(c.views, group.nodes[0]); });

@@ -12,7 +12,7 @@
 namespace cermet::cuda::gemv_combine_file {
 namespace {
 
-constexpr std::size_t row_of_operand = 1, weights_operand = 2;  ///< of moe_unpermute
+constexpr std::size_t rows_operand = 0, row_of_operand = 1, weights_operand = 2, residual_operand = 3;  ///< of moe_unpermute
 constexpr ProductLoops loops{.row_scale = true, .combines = true};
 
 gemv::CombineShape shape_of(const Region& region) {
@@ -27,9 +27,9 @@ Decline declines(const Region& region) {
     return "expects moe_unpermute after the product";
   if (p.target->compute_capability < 90) return "weights cannot stream through shared memory before compute capability 9.0";
   if (max_rows(last, row_of_operand) != 1) return "adds the rows of one token";
-  const RegionInput& added = region.nodes.back().inputs[rows];
+  const RegionInput& added = region.nodes.back().inputs[rows_operand];
   if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding)) return "the rows are not the product's";
-  if (last.has(residual)) return "adds no residual";
+  if (last.has(residual_operand)) return "adds no residual";
   const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
   if (choices < 1 || choices > gemv::most_choices) return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
   if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0) return "rows of the weight are not whole 16 bytes";
