@@ -1,3 +1,4 @@
+// Over 300 lines because the four verbs share how an ONNX model is opened, given inputs and reported.
 #include "cli/onnx_model.hpp"
 
 #include <charconv>
