@@ -117,7 +117,9 @@ class Planner {
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
       const std::int32_t reader = first_reader(nodes);
-      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader) || !may_move(nodes, reader)) break;
+      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader, group.anchor()) ||
+          !may_move(nodes, reader))
+        break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
       const auto after = std::ranges::count_if(larger.region.results, [&](const RegionPlace& result) { return result.node >= larger.region.anchor; });
@@ -128,9 +130,11 @@ class Planner {
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
 
-  /// Operators of one place each, and those that end some products: a gated activation, the sum of a token's experts, the pool behind a convolution.
-  bool may_follow(std::int32_t n) const {
-    const OpKind op = node(n).op;
+  /// Operators of one place each, and those that end some products: a gated activation, the sum of a token's experts, the pool behind a convolution; channels
+  /// that are moved behind their normalization.
+  bool may_follow(std::int32_t n, std::int32_t anchor) const {
+    const OpKind op = node(n).op, before = node(anchor).op;
+    if (before == OpKind::group_norm || before == OpKind::instance_norm) return is_elementwise(n) || op == OpKind::transpose;
     return is_elementwise(n) || op == OpKind::silu_and_mul || op == OpKind::moe_unpermute || op == OpKind::max_pool;
   }
 

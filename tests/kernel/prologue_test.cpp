@@ -133,6 +133,18 @@ TEST(Prologue, ElementwiseChain) {
   }
 }
 
+TEST(Prologue, GatedGelu) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::int64_t rows : {1, 33, 700}) {
+      RegionBuilder b(Rounding::strict);
+      const Value gated = b.add(OpKind::gelu_and_mul, {b.operand(type(dtype, {2, rows, 192}))}, {{"gate", "second"}});
+      const Value product = b.add(OpKind::linear, {gated, b.operand(type(dtype, {40, 96}))});
+      b.result(b.add(OpKind::add, {product, b.operand(type(dtype, {2, rows, 40}))}));
+      if (rows == 33) b.result(gated);
+      expect_region_conforms(with_constants(b, product, 2), {normal(), normal(0.1), normal()}, 1);
+    }
+}
+
 TEST(Prologue, ScalesOfTokens) {
   for (const std::int64_t rows : {1, 33, 70})
     for (const bool activates : {false, true}) {
@@ -188,7 +200,7 @@ TEST(Prologue, Declines) {
   RegionBuilder softmax(Rounding::strict);
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
   softmax.result(first);
-  EXPECT_EQ(reason(with_constants(softmax, first, 2)), "softmax before linear: only elementwise operators or one normalization can precede");
+  EXPECT_EQ(reason(with_constants(softmax, first, 2)), "softmax before linear: only elementwise operators, one normalization or one gated GELU can precede");
   RegionBuilder fast(Rounding::fast);
   const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
   fast.result(product);

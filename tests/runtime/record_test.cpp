@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/text.hpp"
 #include "runtime/session.hpp"
 #include "tests/runtime/graph_harness.hpp"
+#include "tests/support/golden.hpp"
 
 namespace cermet {
 namespace {
@@ -66,6 +68,39 @@ TEST(CompileRecord, HasAReasonForEveryValueBetweenBlocks) {
 TEST(CompileRecord, KernelsSayWhyTheyDoNotTakeMore) {
   const CompileRecord record = record_in(FusionMode::pattern);
   for (const UnfusedEdge& edge : record.report.edges) EXPECT_FALSE(edge.text.empty());
+}
+
+/// Blocks as "concat+transpose+group_norm+silu+transpose", without views.
+std::vector<std::string> blocks_of(const std::string& text) {
+  const Context context(ContextOptions{.device = "null", .threads = 1});
+  Context own = context.with_own_stream();
+  std::vector<CompileRecord> records;
+  const Session session(parse_graph(text), own, load_by_name, {.maximum = {}, .skip = {}, .fusion = {.mode = FusionMode::full, .records = &records}});
+  std::vector<std::string> blocks;
+  for (const FusionGroup& group : records.at(0).groups) blocks.push_back(group.region.operators());
+  return blocks;
+}
+
+/// A part of a U-Net as exporters write it: its norms read and write images with their channels last, joints of channels with them, and gates of GELU are
+/// computed where the next product packs its rows.
+TEST(CompileRecord, BlocksOfAUNet) {
+  const std::vector<std::string> expected{
+      "transpose + conv",
+      "transpose + conv",
+      "concat + transpose + group_norm + silu + transpose",
+      "silu + linear",
+      "conv + add",
+      "transpose + group_norm + silu + transpose",
+      "conv",
+      "conv + add",
+      "transpose + group_norm + transpose",
+      "conv",
+      "layer_norm + linear",
+      "gelu_and_mul + linear + add",
+      "conv + add",
+      "transpose",
+  };
+  EXPECT_EQ(blocks_of(read_text(CERMET_SOURCE_DIR "/tests/graph/corpus/unet.graph")), expected);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ bool quantize_before_movement(const Rule& rule, GraphEditor& editor, NodeId anch
 
 /// Gathers of single indices from a transposed reshape of x: columns of x.
 bool split_gathers(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// Slices that share out all columns of x: a split.
+bool split_slices(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 /// Rows of a product that change their places before they are added to others: the product of rows that have changed theirs.
 bool move_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);

@@ -193,6 +193,12 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::gather,
                    .stage = 1,
                    .apply = split_gathers});
+  rules.push_back({.name = "split-slices",
+                   .summary = "slice(x, columns), slice(x, the next), .. -> split(x), where the slices share out all columns of x",
+                   .rounding = exact,
+                   .anchor = OpKind::slice,
+                   .stage = 2,
+                   .apply = split_slices});
   rules.push_back({.name = "transposes-around-reshape",
                    .summary = "transpose(reshape(transpose(x))) -> reshape(x), where every element stays where it was",
                    .rounding = exact,

@@ -15,7 +15,8 @@ constexpr std::size_t most_tensors = 12;
 
 std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(region.anchor); }
 
-bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
+/// What is computed of each row by itself. Gates of SiLU are left to products that compute them at their end.
+bool goes_by_rows(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm || op == OpKind::gelu_and_mul; }
 
 /// How many of the first nodes only move elements.
 std::size_t moves_of(const Region& region) {
@@ -116,12 +117,12 @@ Decline Prologue::declines(const Region& region) {
   if (x.rank() < 2) return fails("it has no rows");
   if (anchor.inputs[0].rounding != Rounding::strict && x.dtype != DType::f32) return fails("float32 is packed as the operand's type");
   const Problem& last = region.nodes[count - 1].problem;
-  const bool is_normed = is_norm(last.op->kind);
+  const bool is_by_rows = goes_by_rows(last.op->kind);
   if (moves > 0) {
     if (!x.dims.back().is_constant()) return fails("the length of rows is open");
     const RegionInput& read = moves == count ? anchor.inputs[0] : region.nodes[moves].inputs[0];
     const RegionPlace place{read.index, read.output};
-    if (moves + 1 < count || (moves < count && !is_normed)) return fails("one normalization at most comes between what is moved and the product");
+    if (moves + 1 < count || (moves < count && !is_by_rows)) return fails("one normalization at most comes between what is moved and the product");
     if (moves < count && (last.op->kind == OpKind::add_rms_norm || last.input(0).dtype != last.outputs[0].dtype || last.input(0).dims != x.dims))
       return fails("it does not replace what was moved");
     if (moves < count && (!read.is_inside() || std::ranges::count_if(region.nodes[moves].inputs, &RegionInput::is_inside) != 1))
@@ -133,7 +134,7 @@ Decline Prologue::declines(const Region& region) {
   if (moves == count) return std::nullopt;
   const bool elementwise = std::ranges::all_of(region.nodes.begin(), region.nodes.begin() + region.anchor,
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
-  if (!elementwise && (count > moves + 1 || !is_normed)) return fails("only elementwise operators or one normalization can precede");
+  if (!elementwise && (count > moves + 1 || !is_by_rows)) return fails("only elementwise operators, one normalization or one gated GELU can precede");
   if (elementwise && x.rank() != 2) return fails("its rows have more dimensions than one");
   const std::size_t weight = last.op->kind == OpKind::add_rms_norm ? 2 : 1;
   for (std::size_t i = weight; !elementwise && i < last.inputs.size(); ++i)

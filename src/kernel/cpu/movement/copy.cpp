@@ -58,6 +58,34 @@ struct PlaneAxis {
   std::int64_t length, from, to;
 };
 
+/// Elements of a square that is transposed in registers, by row.
+using Four = std::uint32_t __attribute__((vector_size(16)));
+
+/// 4 x 4 elements: rows of the source, `from_step` apart, to columns of the result, whose rows are `to_step` apart.
+void copy_square(const std::uint32_t* from, std::int64_t from_step, std::uint32_t* to, std::int64_t to_step) {
+  Four rows[4];
+  for (int r = 0; r < 4; ++r) std::memcpy(&rows[r], from + r * from_step, sizeof(Four));
+  const Four low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5), more_low = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Four high = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7), more_high = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  const Four columns[4] = {__builtin_shufflevector(low, more_low, 0, 1, 4, 5), __builtin_shufflevector(low, more_low, 2, 3, 6, 7),
+                           __builtin_shufflevector(high, more_high, 0, 1, 4, 5), __builtin_shufflevector(high, more_high, 2, 3, 6, 7)};
+  for (int c = 0; c < 4; ++c) std::memcpy(to + c * to_step, &columns[c], sizeof(Four));
+}
+
+/// Rows [first, last) and `width` columns of a tile of the result.
+template <class T>
+void copy_tile(PlaneAxis across, PlaneAxis along, std::int64_t first, std::int64_t last, std::int64_t width, const T* from, T* to) {
+  std::int64_t i = first;
+  if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+    for (; along.to == 1 && i + 4 <= last; i += 4) {
+      std::int64_t j = 0;
+      for (; j + 4 <= width; j += 4) copy_square(from + i + j * along.from, along.from, to + i * across.to + j, across.to);
+      for (std::int64_t r = i; j < width && r < i + 4; ++r) copy_run(from + r + j * along.from, along.from, to + r * across.to + j, 1, width - j);
+    }
+  }
+  for (; i < last; ++i) copy_run(from + i, along.from, to + i * across.to, along.to, width);
+}
+
 /// `across` is dense in the source, `along` is the last axis of the result.
 template <class T>
 void copy_tiles(const CopyAxes& outer, PlaneAxis across, PlaneAxis along, const T* from, T* to, ThreadPool& pool) {
@@ -67,8 +95,7 @@ void copy_tiles(const CopyAxes& outer, PlaneAxis across, PlaneAxis along, const 
                const std::int64_t first = p * tile, last = std::min(first + tile, across.length);
                for (std::int64_t j = 0; j < along.length; j += tile) {
                  const std::int64_t width = std::min(tile, along.length - j);
-                 for (std::int64_t i = first; i < last; ++i)
-                   copy_run(from + from_at + i * across.from + j * along.from, along.from, to + to_at + i * across.to + j * along.to, along.to, width);
+                 copy_tile(across, along, first, last, width, from + from_at + j * along.from, to + to_at + j * along.to);
                }
              });
 }
