@@ -1,7 +1,6 @@
 // conv with a group for each channel, of an image that a convolution of single pixels expands: 32 channels of a few rows at a time, which stay in the
 // second-level cache between the two.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/checked.hpp"
@@ -10,6 +9,7 @@
 #include "kernel/cpu/conv/weights.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/shared_items.hpp"
 #include "kernel/roofline.hpp"
 
 namespace cermet::cpu {
@@ -116,10 +116,10 @@ void conv_expanded(const LaunchArgs& args, const Plan& plan) {
                       .read = {g.stride[1], g.before[1], g.extent(1), expansion.x().dims[3]}};
   const std::int64_t panels = panel_count(channels), threads = args.pool->size();
   const std::int64_t bands = threads == 1 ? 1 : bands_of(launch.read, rows, panels * out.batch(), threads), items = out.batch() * bands * panels;
-  std::atomic<std::int64_t> next{0};
+  SharedItems shared(items, args.pool->size());
   args.pool->run([&](int thread) {
     auto* const buffer = reinterpret_cast<float*>(args.workspace + thread * plan.buffer_bytes(width));
-    for (std::int64_t item = next.fetch_add(1); item < items; item = next.fetch_add(1)) {
+    for (std::int64_t item = shared.take(thread); item >= 0; item = shared.take(thread)) {
       const std::int64_t channel = item % panels * panel_columns, band = item / panels % bands;
       launch.run(item / panels / bands, rows * band / bands, rows * (band + 1) / bands, channel, std::min(panel_columns, channels - channel), buffer);
     }
