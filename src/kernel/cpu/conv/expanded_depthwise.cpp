@@ -1,4 +1,4 @@
-// conv with a group for each channel, of an image that a convolution of single pixels expands: 32 channels of a few rows at a time, which stay in the
+// conv with a group for each channel, of an image that another convolution makes, mostly expands: 32 channels of a few rows at a time, which stay in the
 // second-level cache between the two.
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
 /// Of expanded rows, for each thread.
-constexpr std::int64_t buffer_floats = (192 << 10) / float_bytes;
+constexpr std::int64_t wanted_floats = (192 << 10) / float_bytes;
 
 struct Plan {
   Expansion expansion;
@@ -25,7 +25,8 @@ struct Plan {
   AnchorOperands operands;
   ConvStore store;
   MultiplyDepthwise multiply;
-  std::int64_t buffer_rows;
+  std::int64_t height, width;              ///< of the expanded image
+  std::int64_t buffer_floats, copy_bytes;  ///< for each thread
 
   explicit Plan(const Region& region)
       : expansion(region),
@@ -33,13 +34,22 @@ struct Plan {
         operands(region),
         store(region),
         multiply(depthwise_product(geometry.kernel[2], geometry.stride[2], geometry.dilation[2])),
-        buffer_rows(rows_of_buffer(region.problem())) {}
+        height(region.problem().size(0, 1)),
+        width(region.problem().size(0, 2)),
+        buffer_floats(std::max(wanted_floats, geometry.extent(1) * width * panel_columns)),
+        copy_bytes(round_up(expansion.copy_floats(region.nodes[Expansion::node_of(region)].problem) * float_bytes, 64)) {}
 
-  static std::int64_t row_floats(const Problem& p) { return p.size(0, 2) * panel_columns; }
-  static std::int64_t rows_of_buffer(const Problem& p) {
-    return std::clamp(buffer_floats / std::max<std::int64_t>(1, row_floats(p)), conv_geometry(p).extent(1), std::max(p.size(0, 1), conv_geometry(p).extent(1)));
+  std::int64_t buffer_bytes() const { return round_up(buffer_floats * float_bytes, 64); }
+  std::int64_t thread_bytes() const { return buffer_bytes() + copy_bytes; }
+
+  /// Panels that are taken together: of small images several, where that leaves each thread as much to do.
+  std::int64_t panels_at_once(std::int64_t panels, std::int64_t threads) const {
+    for (const std::int64_t count : {4, 2})
+      if (const std::int64_t items = div_up(panels, count);
+          height * width * panel_columns * count <= buffer_floats && (items >= 4 * threads || (panels % count == 0 && items % threads == 0)))
+        return count;
+    return 1;
   }
-  std::int64_t buffer_bytes(std::int64_t width) const { return round_up(buffer_rows * width * panel_columns * float_bytes, 64); }
 };
 
 /// Rows of the expanded image that rows of results read.
@@ -71,17 +81,17 @@ struct Launch {
   RowsRead read;
 
   /// Rows [row, end) of a sample's results, channels [channel, channel + count).
-  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer) const {
-    const std::int64_t row_floats = expanded.strides[3];
+  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer, float* copy) const {
+    const std::int64_t row_floats = expanded.strides[3], most_rows = plan.buffer_floats / std::max<std::int64_t>(1, row_floats);
     for (std::int64_t base = 0, made = 0; row < end;) {  // rows [base, made) of the expanded image are in the buffer
       const std::int64_t first = read.first(row);
       if (made > first) std::memmove(buffer, buffer + (first - base) * row_floats, static_cast<std::size_t>((made - first) * row_floats * float_bytes));
       else made = first;
       base = first;
       std::int64_t next = row + 1;
-      while (next < end && read.last(next) - base <= plan.buffer_rows) ++next;
+      while (next < end && read.last(next) - base <= most_rows) ++next;
       if (const std::int64_t last = read.last(next - 1); last > made) {
-        expansion.make(sample, made, last, channel, count, buffer + (made - base) * row_floats);
+        expansion.make(sample, made, last, channel, count, {buffer + (made - base) * row_floats, expanded.strides[4]}, copy);
         made = last;
       }
       const DepthwiseRows rows{.g = plan.geometry,
@@ -100,28 +110,29 @@ struct Launch {
 void conv_expanded(const LaunchArgs& args, const Plan& plan) {
   const TensorView& y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
-  const ExpansionRun expansion(plan.expansion, args);
   const ConvStoreRun store(plan.store, args);
   const ConvGeometry& g = plan.geometry;
   const ConvTensor out = conv_tensor(y, true);
-  const std::int64_t width = expansion.x().dims[4], channels = out.channels(), rows = out.dims[3];
-  ConvTensor expanded{expansion.x().dims, {0, 1, 0, width * panel_columns, panel_columns}};
-  expanded.dims[1] = channels;
+  const std::int64_t width = plan.width, channels = out.channels(), rows = out.dims[3];
+  const ExpansionRun expansion(plan.expansion, args, {out.batch(), plan.height, width, channels});
+  const std::int64_t threads = args.pool->size(), step = plan.panels_at_once(panel_count(channels), threads) * panel_columns, parts = div_up(channels, step);
+  const ConvTensor expanded{{out.batch(), channels, 1, plan.height, width}, {0, 1, 0, width * step, step}};
   const Launch launch{.plan = plan,
                       .expansion = expansion,
                       .store = store,
                       .weight = plan.operands(args, 1).as<const float>(),
                       .expanded = expanded,
                       .out = out,
-                      .read = {g.stride[1], g.before[1], g.extent(1), expansion.x().dims[3]}};
-  const std::int64_t panels = panel_count(channels), threads = args.pool->size();
-  const std::int64_t bands = threads == 1 ? 1 : bands_of(launch.read, rows, panels * out.batch(), threads), items = out.batch() * bands * panels;
+                      .read = {g.stride[1], g.before[1], g.extent(1), plan.height}};
+  const std::int64_t bands = threads == 1 ? 1 : bands_of(launch.read, rows, parts * out.batch(), threads), items = out.batch() * bands * parts;
   SharedItems shared(items, args.pool->size());
   args.pool->run([&](int thread) {
-    auto* const buffer = reinterpret_cast<float*>(args.workspace + thread * plan.buffer_bytes(width));
+    std::byte* const memory = args.workspace + thread * plan.thread_bytes();
+    auto* const buffer = reinterpret_cast<float*>(memory);
+    auto* const copy = reinterpret_cast<float*>(memory + plan.buffer_bytes());
     for (std::int64_t item = shared.take(thread); item >= 0; item = shared.take(thread)) {
-      const std::int64_t channel = item % panels * panel_columns, band = item / panels % bands;
-      launch.run(item / panels / bands, rows * band / bands, rows * (band + 1) / bands, channel, std::min(panel_columns, channels - channel), buffer);
+      const std::int64_t channel = item % parts * step, band = item / parts % bands;
+      launch.run(item / parts / bands, rows * band / bands, rows * (band + 1) / bands, channel, std::min(step, channels - channel), buffer, copy);
     }
   });
 }
@@ -140,7 +151,7 @@ Decline declines(const Region& region) {
 }
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
-  if (region.operand_of(0, 1) == operand) return &conv_panels;
+  if (region.operand_of(Expansion::node_of(region), 1) == operand) return &conv_panels;
   return region.operand_of(1) == operand ? &conv_channels : nullptr;
 }
 
@@ -149,12 +160,12 @@ const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
 extern const Kernel conv_expanded_depthwise{
     .name = "conv.expanded_depthwise",
     .op = OpKind::conv,
-    .summary = "a group for each channel, of what a convolution of single pixels expands in strips that stay in the second-level cache",
+    .summary = "a group for each channel, of what another convolution makes in strips that stay in the second-level cache",
     .fuses = true,
     .declines = declines,
     .bind = [](const Region& region) -> Launcher { return [plan = Plan(region)](const LaunchArgs& args) { conv_expanded(args, plan); }; },
     .weight_layout = weight_layout,
-    .workspace = [](const Region& region, int threads) -> std::int64_t { return threads * Plan(region).buffer_bytes(region.problem().size(0, 2)); },
+    .workspace = [](const Region& region, int threads) -> std::int64_t { return threads * Plan(region).thread_bytes(); },
     .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
 };
 
