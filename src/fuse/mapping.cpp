@@ -76,4 +76,9 @@ Mapping mapping_of(const Region& region) {
   return all;
 }
 
+bool is_one_to_one(OpKind op) {
+  const OpDefinition& schema = definition(op);
+  return schema.outputs.size() == 1 && std::ranges::all_of(schema.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
+}
+
 }  // namespace cermet

@@ -36,4 +36,7 @@ std::optional<ForbiddenEdge> forbidden_edge(const Region& region);
 /// The type of a region as a whole: of its results, the strongest.
 Mapping mapping_of(const Region& region);
 
+/// Whether an operator has one result, each place of which reads one place of every operand.
+bool is_one_to_one(OpKind op);
+
 }  // namespace cermet

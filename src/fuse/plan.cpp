@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "fuse/join_groups.hpp"
+#include "fuse/mapping.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 #include "op/operator.hpp"
@@ -185,10 +187,7 @@ class Planner {
     return true;
   }
 
-  bool is_elementwise(std::int32_t n) const {
-    const OpDefinition& op = definition(node(n).op);
-    return op.outputs.size() == 1 && std::ranges::all_of(op.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
-  }
+  bool is_elementwise(std::int32_t n) const { return is_one_to_one(node(n).op); }
 
   bool is_chained(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::transpose; }
 
@@ -272,7 +271,9 @@ class Planner {
 }  // namespace
 
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels, Rounding rounding) {
-  return Planner(graph, maximum, target, kernels, rounding).run();
+  std::vector<FusionGroup> groups = Planner(graph, maximum, target, kernels, rounding).run();
+  join_groups(groups, graph, maximum, target, kernels);
+  return groups;
 }
 
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target) {

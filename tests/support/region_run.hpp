@@ -87,10 +87,10 @@ inline void run_one(const Region& region, const Kernel& kernel, ThreadPool& pool
   op.run(inputs, outputs);
 }
 
-/// Kernels for single operators, one after another: `kernel` for its own, else the first that takes a node.
+/// Kernels for single operators, one after another: `kernel` where it takes a node of its operator alone, else the first that does.
 inline std::vector<OwnedTensor> run_kernels(const Region& region, const Kernel& kernel, ThreadPool& pool, const std::vector<TensorView>& operands) {
   return run_nodes(region, operands, [&](const Problem& problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) {
-    if (problem.op->kind == kernel.op) return run_one(problem, kernel, pool, inputs, outputs);
+    if (problem.op->kind == kernel.op && !kernel.declines(problem)) return run_one(problem, kernel, pool, inputs, outputs);
     for (const Kernel* other : cpu::kernels_of(problem.op->kind))
       if (!other->declines(problem)) return run_one(problem, *other, pool, inputs, outputs);
   });

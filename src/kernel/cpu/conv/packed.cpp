@@ -1,7 +1,6 @@
 // conv over packed panels: an implicit matrix product whose rows are windows. They are read where they lie, in x or in a padded copy of a region of x that
 // stays in the second-level cache.
 #include <algorithm>
-#include <atomic>
 
 #include "base/checked.hpp"
 #include "kernel/cpu/conv/store.hpp"
@@ -9,6 +8,7 @@
 #include "kernel/cpu/conv/windows.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/shared_items.hpp"
 #include "kernel/roofline.hpp"
 
 namespace cermet::cpu {
@@ -174,11 +174,11 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   // Items of some panels of a region, so that there are a few for each thread.
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;
-  std::atomic<std::int64_t> next{0};
+  SharedItems shared(items, threads);
   const auto body = [&](int thread) {
     auto* const copy = reinterpret_cast<float*>(copies + thread * parts.copy);
     std::int64_t held = -1;
-    for (std::int64_t item = next.fetch_add(1); item < items; item = next.fetch_add(1)) {
+    for (std::int64_t item = shared.take(thread); item >= 0; item = shared.take(thread)) {
       const std::int64_t index = item / pieces, piece = item % pieces;
       const WindowRegion region = windows.region(index);
       if (held != index) windows.copy(region, copy);

@@ -32,6 +32,9 @@ class Windows {
 
   /// Whether regions are copied before they are read.
   bool copies() const { return copies_; }
+  /// Of a region at most, whose copy then fits into copy_floats().
+  std::int64_t rows_at_once() const { return part_rows_; }
+  std::int64_t columns_at_once() const { return part_columns_; }
   std::int64_t region_count() const { return samples_ * depths_ * row_parts_ * column_parts_; }
   WindowRegion region(std::int64_t index) const;
   /// Number of a place among the rows of y.

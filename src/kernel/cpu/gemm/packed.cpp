@@ -3,12 +3,12 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
 
-#include <atomic>
 #include <cstring>
 
 #include "kernel/cpu/gemm/bf16.hpp"
 #include "kernel/cpu/gemm/tiles-inl.hpp"
 #include "kernel/cpu/limits.hpp"
+#include "kernel/cpu/shared_items.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
@@ -78,9 +78,9 @@ void for_cached_product(const TensorView& w, bool pairs, const LaunchArgs& args,
   constexpr std::int64_t most_rows = group_blocks * block_rows;
   const TensorView x = binding.prologue ? TensorView() : binding.operands(args, 0);
   const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
-  std::atomic<std::int64_t> next{0};
+  SharedItems shared(groups, args.pool->size());
   args.pool->run([&](int thread) {
-    for (std::int64_t i = next.fetch_add(1); i < groups; i = next.fetch_add(1)) {
+    for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) {
       const BlockGroup group{blocks, i * group_blocks, std::min(group_blocks, blocks.count() - i * group_blocks)};
       const std::int64_t first = group.first(0), last = group.first(group.count);
       PackedProduct product = make_product(w, pairs, args.workspace, first);

@@ -4,6 +4,9 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/reduce/reduce.cpp"
 #include <hwy/foreach_target.h>
 
+#include <algorithm>
+
+#include "base/checked.hpp"
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/reduce/lanes-inl.hpp"
@@ -52,6 +55,32 @@ float reduce_to_one(const ReducePlan& plan, std::int64_t x_offset) {
   return combine_all<Op>(total);
 }
 
+/// Totals of neighbouring columns of float32, V vectors of them, the last of which is `last` wide.
+template <class Op, int V>
+HWY_INLINE void reduce_vectors(const ReducePlan& plan, const float* x, std::size_t last, float* total) {
+  Floats sums[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) sums[v] = Real(Op::identity).v;
+  Walk<1> walk(plan.reduced);
+  for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
+    const float* const row = x + walk.offset[0];
+#pragma GCC unroll 8
+    for (int v = 0; v + 1 < V; ++v) sums[v] = Op::combine(sums[v], load(row + static_cast<std::size_t>(v) * lanes())).v;
+    sums[V - 1] = Op::combine(sums[V - 1], load_n(row + (V - 1) * lanes(), last)).v;
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) store_n(sums[v], total + static_cast<std::size_t>(v) * lanes(), v + 1 < V ? lanes() : last);
+}
+
+template <class Op>
+void reduce_in_registers(const ReducePlan& plan, const float* x, std::size_t count, float* total) {
+  constexpr int most = 8;
+  std::size_t i = 0;
+  for (; i + most * lanes() <= count; i += most * lanes()) reduce_vectors<Op, most>(plan, x + i, lanes(), total + i);
+  for (; i + 2 * lanes() <= count; i += 2 * lanes()) reduce_vectors<Op, 2>(plan, x + i, lanes(), total + i);
+  for (; i < count; i += lanes()) reduce_vectors<Op, 1>(plan, x + i, HWY_MIN(lanes(), count - i), total + i);
+}
+
 /// The last axis is kept: a tile of results at a time, terms in index order.
 template <class Op>
 void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t y_offset, std::size_t first, std::size_t count) {
@@ -60,22 +89,32 @@ void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t 
   const RowOut y{const_cast<std::byte*>(y_row.data), plan.y.dtype};
   float* total = y.tile(first, out);
   const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(plan.terms()) : 1.0);
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Real(Op::identity).v, total + i, n); });
-  Walk<1> walk(plan.reduced);
-  for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
-    const float* x = row_at(plan.x, x_offset + walk.offset[0]).read(first, count, in);
-    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Op::combine(load_n(total + i, n), load_n(x + i, n)).v, total + i, n); });
+  if (plan.x.dtype == DType::f32) {
+    reduce_in_registers<Op>(plan, plan.x.as<const float>() + x_offset + first, count, total);
+  } else {
+    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Real(Op::identity).v, total + i, n); });
+    Walk<1> walk(plan.reduced);
+    for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
+      const float* x = row_at(plan.x, x_offset + walk.offset[0]).read(first, count, in);
+      for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Op::combine(load_n(total + i, n), load_n(x + i, n)).v, total + i, n); });
+    }
   }
   if (plan.kind == Reduction::mean)
     for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n((Real(load_n(total + i, n)) / divisor).v, total + i, n); });
   y.commit(first, count, out);
 }
 
+/// Columns of a tile, where there are to be as many tiles as threads.
+std::int64_t columns_of(std::int64_t length, int threads) {
+  constexpr std::int64_t most = tile_size, line = 16;
+  return std::max(line, round_up(div_up(length, std::max<std::int64_t>(1, round_up(div_up(length, most), threads))), line));
+}
+
 template <class Op>
 void reduce_with(const ReducePlan& plan, ThreadPool& pool) {
-  const auto length = static_cast<std::size_t>(plan.length);
-  const std::int64_t tiles = plan.last_is_reduced ? 1 : static_cast<std::int64_t>((length + tile_size - 1) / tile_size);
-  const std::int64_t work = plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : HWY_MIN(plan.length, static_cast<std::int64_t>(tile_size)));
+  const std::int64_t columns = columns_of(plan.length, plan.kept.shape.elements() == 1 ? pool.size() : 1);
+  const std::int64_t tiles = plan.last_is_reduced ? 1 : div_up(plan.length, columns);
+  const std::int64_t work = plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : std::min(plan.length, columns));
   pool.parallel_for(plan.kept.shape.elements() * tiles, rows_per_thread(work * 4), [&](std::int64_t begin, std::int64_t end) {
     Walk<2> walk(plan.kept, begin / tiles);
     for (std::int64_t unit = begin; unit < end; ++unit) {
@@ -87,8 +126,8 @@ void reduce_with(const ReducePlan& plan, ThreadPool& pool) {
         y.tile(0, buffer)[0] = plan.kind == Reduction::mean ? total / static_cast<float>(plan.terms()) : total;
         y.commit(0, 1, buffer);
       } else {
-        const std::size_t first = static_cast<std::size_t>(unit % tiles) * tile_size;
-        reduce_columns<Op>(plan, x_offset, y_offset, first, HWY_MIN(tile_size, length - first));
+        const std::int64_t first = unit % tiles * columns;
+        reduce_columns<Op>(plan, x_offset, y_offset, static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(columns, plan.length - first)));
       }
       if ((unit + 1) % tiles == 0) walk.next();
     }
