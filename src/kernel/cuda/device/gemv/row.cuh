@@ -4,9 +4,19 @@
 
 #include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
+#include "kernel/cuda/device/gemv/rotation.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
+
+template <Config C, class E, class Team, bool Rotates = C.rotation.given>
+struct FinishOf {
+  using type = ColumnFinish<C, E, Team>;
+};
+template <Config C, class E, class Team>
+struct FinishOf<C, E, Team, true> {
+  using type = PairFinish<C, E, Team>;
+};
 
 /// What the threads of a team do. E: the epilogue, see tile/epilogue.cuh.
 template <Config C, class E, class Team>
@@ -21,7 +31,7 @@ struct RowBody : RowSums<C, E> {
   using typename Base::S32;
   using typename Base::Segment;
   using typename Base::Sums;
-  using Finish = ColumnFinish<C, E, Team>;
+  using Finish = typename FinishOf<C, E, Team>::type;
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
@@ -118,10 +128,18 @@ struct RowBody : RowSums<C, E> {
     at = pipeline.state();
   }
 
+  static __device__ __forceinline__ int steps(const WeightRows& w) {
+    if constexpr (C.rotation.given) return WeightPipeline::pair_steps(w);
+    else return WeightPipeline::steps(w);
+  }
+  static __device__ __forceinline__ void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
+    if constexpr (C.rotation.given) pipeline.template fill_pairs<PairOrder<C.rotation>>(w, index, policy);
+    else pipeline.fill(w, index, policy);
+  }
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
   static __device__ __forceinline__ int early_steps(const Params& p, uint32_t item) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(WeightPipeline::steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
   }
   /// By the filling warp.
   static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
@@ -131,7 +149,7 @@ struct RowBody : RowSums<C, E> {
     const WeightRows w = Work::weights_of(p, Work::first_segment(p, item));
     const uint64_t policy = ptx::evict_first_policy();
 #pragma unroll 1
-    for (int i = 0; i < early; ++i) pipeline.fill(w, i, policy);
+    for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
   static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
@@ -140,9 +158,9 @@ struct RowBody : RowSums<C, E> {
     int started = early_steps(p, item);  // of the first segment
     Work::for_segments(p, item, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
-      const int all = WeightPipeline::steps(w);
+      const int all = steps(w);
 #pragma unroll 1
-      for (int i = started; i < all; ++i) pipeline.fill(w, i, policy);
+      for (int i = started; i < all; ++i) fill(pipeline, w, i, policy);
       started = 0;
     });
     if constexpr (C.routed)  // by the warp that has time
@@ -154,7 +172,7 @@ struct RowBody : RowSums<C, E> {
 
 template <Config C, class E>
 struct Row {
-  using Params = gemv::Params;
+  using Params = typename ParamsOf<C.rotation.given>::type;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
@@ -185,8 +203,10 @@ struct Row {
     using Body = RowBody<C, E, Team>;
     if constexpr (C.stream)
       if (team.warp() == Body::S.warps) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
-    constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
-    if (!ring.is_open && team.warp() != Body::S.warps) touch_parameters<0, sizeof(Params) - unused>(p);
+    constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+    if (ring.is_open || team.warp() == Body::S.warps) return;
+    touch_parameters<0, all - unused>(p);
+    if constexpr (C.rotation.given) touch_parameters<all, sizeof(Params) - all>(p);
 #endif
   }
 
