@@ -1,9 +1,9 @@
 #include "fuse/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ranges>
 
+#include "fuse/product_ends.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 #include "op/operator.hpp"
@@ -14,14 +14,6 @@ namespace {
 constexpr std::size_t most_nodes = most_group_nodes;
 /// Readers that a product tries to take in: the longest activation that exporters write out has eight operators.
 constexpr int most_followers = 16;
-/// Operators that end some products though they are not of one place each: a gated activation, the sum of a token's experts, the pool behind a convolution, and
-/// what rotates and stores the heads that are parts of a product's columns.
-struct End {
-  OpKind op;
-  bool reads_parts = false;  ///< through splits and reshapes that nothing else reads; all of its results leave
-};
-constexpr std::array ends{End{OpKind::silu_and_mul}, End{OpKind::moe_unpermute}, End{OpKind::max_pool}, End{OpKind::rope_and_cache, true}};
-
 /// Answers of no kernels.
 constexpr auto no_anchor = [](OpKind) { return false; };
 constexpr auto no_region = [](const Region&) { return false; };
@@ -129,43 +121,15 @@ class Planner {
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader) || !may_move(nodes, reader)) break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
-      if (is_ended(larger) && taken(larger.region)) best = std::move(larger);
+      if (is_ended(larger.region) && taken(larger.region)) best = std::move(larger);
     }
     if (best.nodes.size() == group.nodes.size()) return;
     group = std::move(best);
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
 
-  const End* end_of(std::int32_t n) const {
-    const auto found = std::ranges::find(ends, node(n).op, &End::op);
-    return found == ends.end() ? nullptr : &*found;
-  }
-
   /// Operators of one place each, and those that end some products, with the parts of its columns that they read.
-  bool may_follow(std::int32_t n) const { return is_elementwise(n) || end_of(n) != nullptr || leads_to_end(n); }
-
-  /// Whether a node only makes parts of a value for an end that reads parts.
-  bool leads_to_end(std::int32_t n) const {
-    if (node(n).op != OpKind::split && node(n).op != OpKind::reshape) return false;
-    const auto leads = [&](const Use& use) {
-      const End* const end = end_of(use.node);
-      return end != nullptr ? end->reads_parts : leads_to_end(use.node);
-    };
-    return std::ranges::all_of(node(n).outputs, [&](ValueId id) {
-      return !is_result_[static_cast<std::size_t>(id.index)] && !graph_.uses(id).empty() && std::ranges::all_of(graph_.uses(id), leads);
-    });
-  }
-
-  /// Whether one result leaves behind the anchor, or those of an end that reads parts and no others.
-  bool is_ended(const FusionGroup& group) const {
-    const End* const end = end_of(group.nodes.back());
-    std::int64_t after = 0, of_last = 0;
-    for (const RegionPlace& result : group.region.results) {
-      after += result.node >= group.region.anchor;
-      of_last += static_cast<std::size_t>(result.node) + 1 == group.nodes.size();
-    }
-    return after == 1 || (end != nullptr && end->reads_parts && after == of_last);
-  }
+  bool may_follow(std::int32_t n) const { return is_elementwise(n) || end_of(node(n).op) != nullptr || leads_to_end(graph_, n, is_result_); }
 
   /// Whether a kernel takes the region, if need be with strict contracts, which it then has.
   bool taken(Region& region) const {

@@ -77,18 +77,13 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
   const auto add = [&](std::string name, const RotatedCase& c) { list.push_back({std::move(name), c}); };
   add("llama_1b", {.front = "norm", .q_heads = 32, .kv_heads = 8});
   add("llama_8b", {.front = "add_norm", .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
-  add("llama_1b_i8", {.w = i8, .index = i64, .q_heads = 32, .kv_heads = 8});
-  add("llama_8b_i8", {.w = i8, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
   add("bias", {.q = bf16, .front = "norm", .k = 896, .bias = true});
   for (const DType product : {f32, bf16, f16})
     for (const DType cache : {f32, bf16, f16})
       add(fmt::format("{}_to_{}", name_of(product), name_of(cache)), {.product = product, .cache = cache, .q = product, .table = product, .k = 264});
-  for (const std::int64_t k : {36, 520, 1000, 5632, 14336, 20480, 28672}) {
-    add(fmt::format("k{}", k), {.k = k, .q_heads = 3, .kv_heads = 1});
-    add(fmt::format("i8_k{}", k), {.w = i8, .k = k, .q_heads = 3, .kv_heads = 1});
-  }
+  for (const std::int64_t k : {36, 520, 1000, 5632, 14336, 20480, 28672})
+    add(fmt::format("k{}", k), {.index = DType::i64, .k = k, .q_heads = 3, .kv_heads = 1});
   add("f32_weight", {.w = f32, .front = "norm"});
-  add("fp8_weight", {.w = f8_e4m3, .q = bf16});
   add("fp8_cache", {.cache = f8_e5m2});
   add("tokens_before_heads", {.layout = "nhd"});
   add("interleaved", {.style = "gptj"});
