@@ -5,6 +5,7 @@
 
 #include "fuse/join_groups.hpp"
 #include "fuse/mapping.hpp"
+#include "fuse/product_ends.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 #include "op/operator.hpp"
@@ -124,20 +125,19 @@ class Planner {
         break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
-      const auto after = std::ranges::count_if(larger.region.results, [&](const RegionPlace& result) { return result.node >= larger.region.anchor; });
-      if (after == 1 && taken(larger.region)) best = std::move(larger);
+      if (is_ended(larger.region) && taken(larger.region)) best = std::move(larger);
     }
     if (best.nodes.size() == group.nodes.size()) return;
     group = std::move(best);
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
 
-  /// Operators of one place each, and those that end some products: a gated activation, the sum of a token's experts, the pool behind a convolution; channels
-  /// that are moved behind their normalization.
+  /// Operators of one place each, and those that end some products, with the parts of its columns that they read; channels that are moved behind their
+  /// normalization.
   bool may_follow(std::int32_t n, std::int32_t anchor) const {
     const OpKind op = node(n).op, before = node(anchor).op;
     if (before == OpKind::group_norm || before == OpKind::instance_norm) return is_elementwise(n) || op == OpKind::transpose;
-    return is_elementwise(n) || op == OpKind::silu_and_mul || op == OpKind::moe_unpermute || op == OpKind::max_pool;
+    return is_elementwise(n) || end_of(op) != nullptr || leads_to_end(graph_, n, is_result_);
   }
 
   /// Whether a kernel takes the region, if need be with strict contracts, which it then has.

@@ -63,6 +63,7 @@ class Explainer {
   using Reason = std::pair<WhyApart, std::string>;
 
   Reason reason(std::int32_t from, std::int32_t to, ValueId id) {
+    if (is_view(from) && !is_view(to)) return behind_views(groups_[at(to)]);
     if (is_view(from) || is_view(to)) return {WhyApart::view, ""};
     const FusionGroup &first = groups_[at(from)], &second = groups_[at(to)];
     if (questions_.mode == FusionMode::none) return {WhyApart::mode, why_apart(FusionMode::none, first.region)};
@@ -83,6 +84,32 @@ class Explainer {
     const auto others = std::ranges::count_if(graph_.uses(id), [&](const Use& use) { return !std::ranges::binary_search(nodes, use.node); });
     if (others > 0) return {WhyApart::readers, fmt::format("read by {} other operator{}; {}", others, others == 1 ? "" : "s", declines)};
     return {WhyApart::kernels, declines};
+  }
+
+  /// Of an operator that may end a product whose columns it reads in parts, and of which only views keep it apart: why no kernel takes all of them.
+  Reason behind_views(const FusionGroup& reader) {
+    const Reason apart{WhyApart::view, ""};
+    if (reader.region.problem().op->kind != OpKind::rope_and_cache) return apart;
+    std::vector<std::int32_t> nodes = reader.nodes;
+    std::int32_t maker = -1;
+    for (const ValueId operand : reader.operands) {
+      std::int32_t n = operand ? graph_.value(operand).producer : -1;
+      bool viewed = false;
+      for (; n >= 0 && is_view(group_of_[at(n)]); n = graph_.value(graph_.nodes()[at(n)].inputs[0]).producer) {
+        nodes.push_back(n);
+        viewed = true;
+      }
+      if (!viewed) continue;
+      if (n < 0 || (maker >= 0 && maker != group_of_[at(n)])) return apart;
+      maker = group_of_[at(n)];
+    }
+    if (maker < 0) return apart;
+    const FusionGroup& product = groups_[at(maker)];
+    nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    std::string declines = questions_.declines(maker_.group(nodes, product.anchor()).region);
+    return declines.empty() ? apart : Reason{WhyApart::kernels, std::move(declines)};
   }
 
   /// Whether some node must not run where the last one does.

@@ -2,7 +2,7 @@
 #include "base/function_ref.hpp"
 #include "kernel/decline.hpp"
 #include "tests/jit/architectures.hpp"
-#include "tests/support/decode_regions.hpp"
+#include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {
@@ -43,6 +43,28 @@ void expect_of_row_reductions(int compute_capability, FunctionRef<bool(std::size
   expect_taken_and_compiled(row_regions(device->target()), *device->target(), "rowwise.", compiled);
 }
 
+void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_t region)> compiled) {
+  const std::unique_ptr<Device> device = make_null_device(compute_capability);
+  std::vector<CaseProgram> list;
+  std::size_t index = 0;
+  for (const auto& [name, region] : rotated_regions(device->target())) {
+    std::string takers;
+    for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
+      if (decline_of(*kernel, region)) continue;
+      takers += kernel->name;
+      if (compiled(index))
+        for (cuda::Program& program : kernel->programs(region)) list.push_back({std::move(program), name});
+    }
+    ++index;
+    EXPECT_EQ(takers, region.anchor > 0 ? "gemv.norm_linear" : "gemv.linear") << name;
+  }
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
+TEST_P(Regions, OfRotatedHeads) {
+  expect_of_rotated_heads(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
+}
+
 TEST_P(Regions, OfElementwiseOperators) {
   expect_of_elementwise_operators(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }
@@ -69,6 +91,10 @@ TEST(Regions, OfDecodeSteps) {
       for (cuda::Program& program : taken->programs(region)) list.push_back({std::move(program), name});
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
+TEST_P(LongRegions, OfRotatedHeads) {
+  expect_of_rotated_heads(GetParam(), [](std::size_t) { return true; });
 }
 
 TEST_P(LongRegions, OfElementwiseOperators) {

@@ -2,6 +2,7 @@
 #include "tests/kernel_cuda/epilogue_case.hpp"
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "tests/support/rotated_regions.hpp"
 
 namespace cermet {
 namespace {
@@ -65,6 +66,25 @@ TEST(EpilogueChoice, WhatCannotFollowIsSaid) {
   EXPECT_EQ(reason(normalized), "computes nothing before the product");
   const std::vector<Follower> many(epilogue::most_extras + 1, {OpKind::add, TensorType{DType::bf16, {64, 64}}});
   EXPECT_EQ(reason(followed(product, many)), "9 operands are read after the product, and 8 can be");
+}
+
+TEST(EpilogueChoice, WhyHeadsAreNotRotatedIsSaid) {
+  const auto device = make_null_device(90);
+  const auto reason_of = [](const Region& region) {
+    const auto kernels = cuda::kernels_of(region.problem().op->kind);
+    const auto name = region.problem().op->kind == OpKind::linear ? "gemv.linear" : "gemv.scaled_mm";
+    return decline_of(**std::ranges::find(kernels, name, &Kernel::name), region).value_or("takes it");
+  };
+  const auto reason = [&](const RotatedCase& c, Rounding rounding = Rounding::strict) { return reason_of(rotated_region(c, device->target(), rounding)); };
+  EXPECT_EQ(reason({}), "takes it");
+  EXPECT_EQ(reason({.head_norms = true}), "heads are normalized before they are rotated, and a block has parts of them");
+  EXPECT_EQ(reason({.cache = DType::i8, .token_scales = true}), "the cache is quantized with scales");
+  EXPECT_EQ(reason({.w = DType::i8}), "with int8 weights a launch of its own was faster, and with fp8 none was timed");
+  EXPECT_EQ(reason({.value = 33}), "a head has no whole number of pairs");
+  EXPECT_EQ(reason({.product = DType::bf16}, Rounding::fast), "heads are not rounded before they are rotated");
+  Region read = rotated_region({}, device->target());
+  read.results.push_back({read.anchor, 0});
+  EXPECT_EQ(reason_of(read), "what the product gives is read elsewhere");
 }
 
 }  // namespace

@@ -1,11 +1,21 @@
 // Regions of several operators in one launch, against the operators one after another.
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
-#include "tests/support/decode_regions.hpp"
+#include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
 namespace cermet {
 namespace {
+
+/// Which operand of a node a result is in the memory of; -1 for none.
+int alias_of(const Problem& p, std::size_t output) {
+  const std::vector<int>& aliases = definition(p).aliases;
+  return output < aliases.size() ? aliases[output] : -1;
+}
+
+void copy(const TensorView& from, const TensorView& to) {
+  for (std::int64_t e = 0; e < from.elements(); ++e) copy_element(from, e, to, e);
+}
 
 /// Operands of a region and what its nodes give, each result in its own type.
 struct RegionData {
@@ -16,6 +26,10 @@ struct RegionData {
   explicit RegionData(const NamedRegion& named) : region(named.region) {
     std::mt19937_64 random(std::hash<std::string>()(named.name));
     for (std::size_t i = 0; i < region.operands.size(); ++i) {
+      if (!region.has(i)) {
+        operands.emplace_back();
+        continue;
+      }
       const TensorType& type = region.operand_type(i);
       operands.emplace_back(type.dtype, bind(type.dims, {}));
       const Fill fill = fill_of(i);
@@ -42,6 +56,8 @@ struct RegionData {
       made.emplace_back();
       for (const TensorType& type : node.problem.outputs) made.back().emplace_back(type.dtype, bind(type.dims, {}));
       for (const OwnedTensor& tensor : made.back()) outputs.push_back(tensor.view);
+      for (std::size_t o = 0; o < outputs.size(); ++o)
+        if (const int alias = alias_of(node.problem, o); alias >= 0) copy(inputs[static_cast<std::size_t>(alias)], outputs[o]);
       compute(node.problem, inputs, outputs);
     }
     std::vector<TensorView> results;
@@ -74,6 +90,7 @@ struct RegionData {
       offsets.back() = static_cast<double>(rows);
       return values(offsets);
     }
+    if (reader == OpKind::rope_and_cache && dtypes::index.contains(dtype)) return integers(17, 39);  // of 48 slots and 40 positions
     if (dtype == DType::i8) return integers(-127, 127);
     if ((reader == OpKind::scaled_mm || reader == OpKind::grouped_linear) && dtype == DType::f32 && place.index > 1) return uniform(0.001, 0.02);
     if ((reader == OpKind::quantize || reader == OpKind::dequantize) && place.index > 0) return uniform(0.02, 0.04);
@@ -90,7 +107,17 @@ std::string run_on_device(RegionData& data, const Kernel& kernel, std::int64_t p
     memory.emplace_back(operand.view, queue);
     inputs.push_back(memory.back().view);
   }
-  for (std::size_t r = 0; r < data.region.results.size(); ++r) results.emplace_back(data.region.result_type(r), 1, padding, queue);
+  for (std::size_t r = 0; r < data.region.results.size(); ++r) {
+    const RegionPlace place = data.region.results[r];
+    const RegionNode& node = data.region.nodes[static_cast<std::size_t>(place.node)];
+    const int alias = alias_of(node.problem, static_cast<std::size_t>(place.index));
+    results.emplace_back(data.region.result_type(r), 1, alias >= 0 ? 0 : padding, queue);
+    if (alias < 0) continue;
+    const auto operand = static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(alias)].index);
+    copy(data.operands[operand].view, results.back().view);
+    results.back().upload(queue);
+    inputs[operand] = results.back().on_device();
+  }
   for (const DeviceResult& result : results) outputs.push_back(result.on_device());
   const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(data.region));
   Plan plan;
@@ -169,6 +196,56 @@ TEST(DecodeRegion, GivesWhatTheOperatorsGive) {
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   expect_right(decode_regions(gpu.device->target()), gpu);
 }
+
+class RotatedRegion : public testing::TestWithParam<NamedRotatedCase> {};
+
+TEST_P(RotatedRegion, GivesWhatTheOperatorsGive) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  expect_right({{GetParam().name, rotated_region(GetParam().c, gpu.device->target())}}, gpu);
+}
+
+/// What rope_and_cache gives of a row that holds all heads, with its other operands those of the region's last node.
+std::vector<DeviceResult> rotated_alone(const RegionData& whole, const TensorView& row, TestDevice& gpu) {
+  const RegionNode& rotation = whole.region.nodes.back();
+  RegionData heads({"", Region(rotation.problem)});
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < heads.operands.size(); ++i) {
+    const TensorView& operand = heads.operands[i].view;
+    const RegionInput& input = rotation.inputs[i];
+    if (input.from == RegionInput::From::outside) copy(whole.operands[static_cast<std::size_t>(input.index)].view, operand);
+    if (!input.is_inside()) continue;
+    for (std::int64_t e = 0; e < operand.elements(); ++e) copy_element(row, first + e, operand, e);
+    first += operand.elements();
+  }
+  std::vector<DeviceResult> results;
+  EXPECT_EQ(run_on_device(heads, *cuda::kernels_of(OpKind::rope_and_cache).front(), 0, gpu, results), "");
+  return results;
+}
+
+/// The bits of the product's kernel and that of rope_and_cache, one after the other; also where the token is not kept.
+TEST_P(RotatedRegion, GivesTheBitsOfTheKernelsApart) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  const auto& [name, c] = GetParam();
+  const Target* const target = gpu.device->target();
+  for (const bool kept : {true, false}) {
+    RegionData whole({name, rotated_region(c, target)}), product({name, product_before_rotation(c, target)});
+    for (std::size_t i = 0; i < product.operands.size(); ++i) copy(whole.operands[i].view, product.operands[i].view);
+    constexpr std::size_t slots = 8;
+    if (!kept) store(whole.operands[static_cast<std::size_t>(whole.region.nodes.back().inputs[slots].index)].view, 0, -1);
+    std::vector<DeviceResult> together, row;
+    EXPECT_EQ(run_on_device(whole, *kernel_of(whole.region), 0, gpu, together), "");
+    EXPECT_EQ(run_on_device(product, *kernel_of(product.region), 0, gpu, row), "");
+    const std::vector<DeviceResult> apart = rotated_alone(whole, row.back().view, gpu);
+    for (std::size_t r = 0; r < apart.size(); ++r) {
+      const TensorView &a = together[together.size() - apart.size() + r].view, &b = apart[r].view;
+      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0) << "result " << r << ", kept " << kept;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RotatedRegion, testing::ValuesIn(rotated_cases()), [](const auto& info) { return info.param.name; });
 
 /// Strict edges give the bits of the unfused kernels.
 TEST(PointwiseRegion, StrictEdgesGiveTheSameBits) {

@@ -43,6 +43,7 @@ Decline declines_sizes(const Problem& p) {
 
 /// Of what follows the product.
 Decline declines_behind(const Region& region) {
+  if (RotatedHeads::end(region)) return RotatedHeads::declines(region);
   if (Decline reason = Product::declines_after(region, loops_of(region))) return reason;
   const Product product(region, loops_of(region));
   if (is_gated(region) && product.blocked) return "scales cover blocks of the reduction";
@@ -68,7 +69,8 @@ Decline FewRows::declines_front(const Region& region) {
 }
 
 FewRows::FewRows(const Region& region, const Config& config)
-    : product_(region, loops_of(region)),
+    : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
+      product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
       gated_(is_gated(region)),
       row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
@@ -105,9 +107,9 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue.source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > 512 || held > (normed_ >= 0 ? 24 : 56) ? 1
-                                     : !stream_ && held <= 8                                  ? 3
-                                                                                              : 2,
+                       .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24 : 56) ? 1
+                                     : !stream_ && !heads_ && held <= 8                                        ? 3
+                                                                                                               : 2,
                        .alternates = stream_});
 }
 
@@ -120,19 +122,20 @@ std::vector<Config> FewRows::configs(const Region& region) {
 /// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended.
 double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
   const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
-  return start + roofline_seconds(region, limits.f32_operations_per_second, limits);
+  return start + roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
 }
 
 std::string FewRows::row_task(const Region& region) const {
   const Problem& p = region.problem();
   const Front front(region);
   const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
+  const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
-      ".stream = {}, .prologue = {{{}}}}}, {}>",
+      ".stream = {}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
       device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), product_.epilogue.name);
+      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), rotation, product_.epilogue.name);
 }
 
 std::string FewRows::prologue(const Region& region) const {
@@ -195,7 +198,8 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
 }
 
 void FewRows::launch(const LaunchArgs& args) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &y = args.outputs[product_.y];
+  const TensorView& x = *product_.given(args, product_.at.x);
+  const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
   if (y.elements() == 0) return;
   const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
@@ -215,7 +219,8 @@ void FewRows::launch(const LaunchArgs& args) const {
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
 
-  gemv::Params p{};
+  gemv::RotatedParams p{};
+  if (heads_) heads_->set(args, p);
   set_weights(args, p);
   set_scales(args, p);
   set_route(args, p);
@@ -239,7 +244,8 @@ void FewRows::launch(const LaunchArgs& args) const {
   }
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(0);
-  p.shares = static_cast<std::int32_t>(std::min({blocks, results, std::max<std::int64_t>(1, results * row_bytes_ / least_share)}));
+  const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
+  p.shares = static_cast<std::int32_t>(std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
   for (std::int64_t batch = 0; batch < axes.batches(); ++batch) {
     const auto at = [&](const TensorView* view, std::size_t operand) -> std::byte* {
@@ -262,7 +268,8 @@ void FewRows::launch(const LaunchArgs& args) const {
       const TensorView& view = product_.extra(args, i);
       p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
-    args.queue->run(0, p.shares, p);
+    if (heads_) args.queue->run(0, p.shares, p);
+    else args.queue->run(0, p.shares, static_cast<const gemv::Params&>(p));
   }
 }
 

@@ -2,17 +2,19 @@
 // divides it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/gemm/product.hpp"
+#include "kernel/cuda/gemv/rotation.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves after
-/// it.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves or
+/// rope_and_cache (rotation.hpp) after it.
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
@@ -34,6 +36,7 @@ class FewRows {
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
   std::string row_task(const Region& region) const;
 
+  std::optional<RotatedHeads> heads_;
   Product product_;
   bool gated_;                                        ///< the second half of the weight's rows is multiplied together with the first
   int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum

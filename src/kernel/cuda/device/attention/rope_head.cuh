@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/device/attention/cache_slots.cuh"
 #include "kernel/cuda/device/attention/rope_and_cache.hpp"
+#include "kernel/cuda/device/attention/rotate_pair.cuh"
 
 namespace cermet::rope_and_cache {
 
@@ -123,9 +124,7 @@ struct Head {
 #pragma unroll
           for (int i = 0; i < Width; ++i) {
             const float x = cos ? to_float(c[i]) : quiet_nan(), y = cos ? to_float(s[i]) : quiet_nan();
-            const float rotated = a[j][i] * x - b[j][i] * y;
-            b[j][i] = b[j][i] * x + a[j][i] * y;
-            a[j][i] = rotated;
+            rotate_pair(a[j][i], b[j][i], x, y);
           }
         },
         [](int, int) {});

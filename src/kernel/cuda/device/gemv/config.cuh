@@ -16,6 +16,15 @@ struct Prologue {
   bool wide = false;      ///< that is absmax / 127.5
 };
 
+/// rope_and_cache behind the product, whose columns are the heads of queries, keys and values in this order.
+struct Rotation {
+  bool given = false;
+  int head_size = 0, half = 0, value_size = 0;  ///< half: pairs of a head that are rotated
+  int q_heads = 0, kv_heads = 0, page = 0;      ///< page: tokens of a block of the cache
+  bool neox = true;                             ///< pairs are (i, half + i), otherwise (2 i, 2 i + 1)
+  DType q = DType::f32, cache = DType::f32, table = DType::f32, position = DType::i32, slot = DType::i32;
+};
+
 struct Config {
   int k;  ///< reduction length
   DType x, w;
@@ -28,6 +37,7 @@ struct Config {
   int choices = 0;      ///< experts of a token whose rows are weighted and added: see combine.cuh
   bool stream = false;  ///< weights come through stages in shared memory (sm_90 on)
   Prologue prologue = {};
+  Rotation rotation = {};
 };
 
 template <Config C>
@@ -43,5 +53,14 @@ struct SumOf<true> {
 };
 template <Config C>
 using Sum = typename SumOf<integer<C>>::type;
+
+template <bool Rotates>
+struct ParamsOf {
+  using type = Params;
+};
+template <>
+struct ParamsOf<true> {
+  using type = RotatedParams;
+};
 
 }  // namespace cermet::gemv

@@ -1,6 +1,7 @@
 // Operands of GEMVs, matrix products of few rows.
 #pragma once
 
+#include "kernel/cuda/device/attention/cache_slots.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemv {
@@ -42,6 +43,14 @@ struct Params {
   int32_t choices;
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
+};
+
+/// With rope_and_cache behind the product: y are the rotated queries [rows, heads, head size], and columns count pairs of columns.
+struct RotatedParams : Params {
+  const void *cos, *sin;          ///< [table_rows, pairs of a head that are rotated]
+  const void *positions, *slots;  ///< [rows]
+  kv_cache::Cache k_cache, v_cache;
+  int64_t q_head_stride, cos_stride, sin_stride, table_rows, pages;
 };
 
 }  // namespace cermet::gemv

@@ -1,6 +1,7 @@
 // Weights on their way through shared memory: one warp fills stages, the others empty them (sm_90 on).
 #pragma once
 
+#include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/device/ptx/bulk_copy.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/team.cuh"
@@ -53,6 +54,7 @@ struct Pipeline {
   __device__ __forceinline__ PipelineState state() const { return {stage, parity}; }
 
   static __device__ __forceinline__ int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
+  static __device__ __forceinline__ int pair_steps(const WeightRows& w) { return PairStages{S.rows}.rows_of(w.end - w.first) / S.rows * S.chunks; }
 
   /// By one thread, before a barrier of all.
   __device__ __forceinline__ void init() const {
@@ -89,6 +91,50 @@ struct Pipeline {
       }
     } else {
       fill_elements(to, from, stride, rows, bytes);
+      __syncwarp();
+      if (lane_index() == 0) ptx::mbarrier_arrive(&full[stage]);
+    }
+    advance();
+  }
+
+  /// The same for pairs of rows, which `Order` finds and PairStages lays out.
+  template <class Order>
+  __device__ __forceinline__ void fill_pairs(const WeightRows& w, int index, uint64_t policy) {
+    constexpr PairStages stages{S.rows};
+    constexpr int pairs = stages.pairs(), halves = S.rows == 1 ? 1 : 2;
+    const int chunk = S.chunks == 1 ? 0 : index % S.chunks, row = (S.chunks == 1 ? index : index / S.chunks) * S.rows;
+    const int pair = w.first + stages.pair_of(row), count = min_of(pairs, w.end - pair), bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
+    const int64_t stride = w.stride[0];
+    const char* const from = w.matrix[0] + chunk * S.chunk;
+    char* const to = data + stage * S.stage_bytes;
+    ptx::mbarrier_wait(&empty[stage], parity ^ 1);
+    const auto copy = [&](auto&& copy_rows) {
+#pragma unroll
+      for (int half = 0; half < halves; ++half) {
+        const int second = halves == 2 ? half : stages.second_of(row), first = Order::column(pair, second);
+        char* const part = to + half * pairs * S.chunk;
+        if (S.chunks == 1 && Order::column(pair + count - 1, second) == first + count - 1) {
+          copy_rows(part, from + first * stride, count);
+        } else {
+#pragma unroll 1
+          for (int r = 0; r < count; ++r) copy_rows(part + r * S.chunk, from + Order::column(pair + r, second) * stride, 1);
+        }
+      }
+    };
+    if (((reinterpret_cast<uintptr_t>(from) | static_cast<uintptr_t>(stride)) & 15) == 0) {
+      if (ptx::elect_one()) {
+        ptx::mbarrier_arrive_expect(&full[stage], static_cast<uint32_t>(halves * count * bytes));
+        copy([&](char* part, const char* rows, int length) {
+          if (length > 1 && stride != S.row_bytes) {
+#pragma unroll 1
+            for (int r = 0; r < length; ++r) ptx::bulk_copy(part + r * S.chunk, rows + r * stride, bytes, &full[stage], policy);
+          } else {
+            ptx::bulk_copy(part, rows, length * bytes, &full[stage], policy);
+          }
+        });
+      }
+    } else {
+      copy([&](char* part, const char* rows, int length) { fill_elements(part, rows, stride, length, bytes); });
       __syncwarp();
       if (lane_index() == 0) ptx::mbarrier_arrive(&full[stage]);
     }

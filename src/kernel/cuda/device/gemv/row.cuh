@@ -2,10 +2,21 @@
 // rows that have weights of their own (experts), and wherever nothing better fits.
 #pragma once
 
+#include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
+#include "kernel/cuda/device/gemv/rotation.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
+
+template <Config C, class E, class Team, bool Rotates = C.rotation.given>
+struct FinishOf {
+  using type = ColumnFinish<C, E, Team>;
+};
+template <Config C, class E, class Team>
+struct FinishOf<C, E, Team, true> {
+  using type = PairFinish<C, E, Team>;
+};
 
 /// What the threads of a team do. E: the epilogue, see tile/epilogue.cuh.
 template <Config C, class E, class Team>
@@ -20,7 +31,7 @@ struct RowBody : RowSums<C, E> {
   using typename Base::S32;
   using typename Base::Segment;
   using typename Base::Sums;
-  using Factors = epilogue::ValuesOf<E>;
+  using Finish = typename FinishOf<C, E, Team>::type;
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
@@ -40,61 +51,11 @@ struct RowBody : RowSums<C, E> {
           barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
   };
 
-  /// The thread that finishes a row of a batch is the first of `lanes`.
-  static constexpr int lanes = ordered ? 1 : S.along;
-
-  /// Adds up `rows` rows from `row` of the segment on and stores them. `factors` are those of this thread's row, and become those of the next batch.
-  static __device__ __forceinline__ void finish_batch(const Pass& pass, int row, int rows, const S32* partial, Factors& factors) {
-    Team::sync_part(0, 32 * S.warps);
-    const int thread = static_cast<int>(Team::rank()), r = thread / lanes, q = thread % lanes;
-    if (thread >= batch * lanes) return;
-    typename SumOf<integer<C> && !ordered>::type value[Base::sums];
-#pragma unroll
-    for (int m = 0; m < sums; ++m) {
-      const S32* const own = partial + (m * batch + r) * S.slots;
-      if constexpr (ordered) {
-        value[m] = add_blocks(pass, min_of(pass.s.first + row + r, pass.s.end - 1), own);
-      } else {
-        value[m] = own[q];
-#pragma unroll
-        for (int width = lanes / 2; width > 0; width /= 2) value[m] += __shfl_xor_sync(0xffffffffu, value[m], width);
-      }
-    }
-    if (q == 0 && r < rows) {
-      const int column = pass.s.first + row + r;
-      store(pass, column, value, factors);
-      if (column + batch < pass.s.end) epilogue::load_place<E>(pass.p.extra, pass.s.row, column + batch, pass.s.group, factors);
-    }
-  }
-
-  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every kernel's bits.
-  static __device__ __forceinline__ float add_blocks(const Pass& pass, int column, const S32* own) {
-    const Params& p = pass.p;
-    const int64_t at = pass.s.group * p.w_scale_group_stride + column / p.w_scale_columns * p.w_scale_stride;
-    float total = 0;
-    for (int block = 0; block < S.slots; ++block) {
-      const float w_scale = p.w_scale == nullptr ? 1.0f : p.w_scale[at + block * p.w_scale_block];
-      const float row_scale = p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
-      const float term = __fmul_rn(row_scale, __fmul_rn(w_scale, static_cast<float>(own[block])));
-      total = block == 0 ? term : __fadd_rn(total, term);
-    }
-    return total;
-  }
-
-  template <class Value>
-  static __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
-    using Out = Element<E::out>;
-    Out& y = static_cast<Out*>(pass.p.y)[pass.s.row * pass.p.y_stride + column];
-    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], value[1], pass.row_scale, factors));
-    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], pass.row_scale, factors));
-    else if constexpr (sums == 2) y = epilogue::rounded<Out>(E::value(value[0], value[1], factors));
-    else y = epilogue::rounded<Out>(E::value(value[0], factors));
-  }
-
   template <class Source>
   static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, Source&& source) {
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index());
     Held x;
+    Finish finish(p, s);
     const float row_scale = Loader::load(p, s.x_row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
     Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, row_scale, {}};
     if constexpr (C.blocked && !integer<C>)
@@ -103,14 +64,10 @@ struct RowBody : RowSums<C, E> {
         const int block = min_of((j * S.along + pass.a) * 4 + lane / 8, (C.k - 1) / scale_block);
         pass.x_scales[j] = p.x_scale == nullptr ? 1.0f : p.x_scale[s.row * p.x_scale_stride + block * p.x_scale_block];
       }
-    const int columns = s.end - s.first, own = static_cast<int>(Team::rank()) / lanes;
-    Factors factors;  // loaded well before the sums are there
-    if (static_cast<int>(Team::rank()) % lanes == 0 && own < min_of(batch, columns)) {
-      epilogue::load_row<E>(p.extra, s.row, s.group, factors);
-      epilogue::load_place<E>(p.extra, s.row, s.first + own, s.group, factors);
-    }
+    finish.load(p, s);
+    const int rows = Finish::rows_of(s);
 #pragma unroll 1
-    for (int row = 0; row < columns; row += S.stage_rows) {
+    for (int row = 0; row < rows; row += S.stage_rows) {
       S32* const partial = place.partial + buffer * sums * batch * S.slots;
 #pragma unroll
       for (int m = 0; m < matrices; ++m) {
@@ -120,8 +77,8 @@ struct RowBody : RowSums<C, E> {
         hand_over(pass, row, own_sums, partial + m * batch * S.slots);
       }
       const int first = row / batch * batch;
-      if (row + S.stage_rows == first + batch || row + S.stage_rows >= columns) {
-        finish_batch(pass, first, min_of(batch, columns - first), partial, factors);
+      if (row + S.stage_rows == first + batch || row + S.stage_rows >= rows) {
+        finish.finish(pass, first, partial);
         buffer ^= 1;
       }
     }
@@ -137,7 +94,7 @@ struct RowBody : RowSums<C, E> {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, 0, S.held, sums, partial, [&](int r, int j) {
-          const int column = min_of(s.first + row + r * S.side + pass.warp_n, s.end - 1);
+          const int column = Finish::column_of(s, row + r * S.side + pass.warp_n);
           return load_piece<W>(matrix + column * stride, ((j * S.along + pass.a) * 32 + pass.lane) * 16, S.row_bytes);
         });
       });
@@ -171,20 +128,28 @@ struct RowBody : RowSums<C, E> {
     at = pipeline.state();
   }
 
+  static __device__ __forceinline__ int steps(const WeightRows& w) {
+    if constexpr (C.rotation.given) return WeightPipeline::pair_steps(w);
+    else return WeightPipeline::steps(w);
+  }
+  static __device__ __forceinline__ void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
+    if constexpr (C.rotation.given) pipeline.template fill_pairs<PairOrder<C.rotation>>(w, index, policy);
+    else pipeline.fill(w, index, policy);
+  }
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
   static __device__ __forceinline__ int early_steps(const Params& p, uint32_t item) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(WeightPipeline::steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
   }
   /// By the filling warp.
   static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
-    const int steps = early_steps(p, item);
-    if (steps == 0) return;
+    const int early = early_steps(p, item);
+    if (early == 0) return;
     const WeightRows w = Work::weights_of(p, Work::first_segment(p, item));
     const uint64_t policy = ptx::evict_first_policy();
 #pragma unroll 1
-    for (int i = 0; i < steps; ++i) pipeline.fill(w, i, policy);
+    for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
   static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
@@ -193,9 +158,9 @@ struct RowBody : RowSums<C, E> {
     int started = early_steps(p, item);  // of the first segment
     Work::for_segments(p, item, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
-      const int steps = WeightPipeline::steps(w);
+      const int all = steps(w);
 #pragma unroll 1
-      for (int i = started; i < steps; ++i) pipeline.fill(w, i, policy);
+      for (int i = started; i < all; ++i) fill(pipeline, w, i, policy);
       started = 0;
     });
     if constexpr (C.routed)  // by the warp that has time
@@ -207,7 +172,7 @@ struct RowBody : RowSums<C, E> {
 
 template <Config C, class E>
 struct Row {
-  using Params = gemv::Params;
+  using Params = typename ParamsOf<C.rotation.given>::type;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
@@ -238,8 +203,10 @@ struct Row {
     using Body = RowBody<C, E, Team>;
     if constexpr (C.stream)
       if (team.warp() == Body::S.warps) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
-    constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
-    if (!ring.is_open && team.warp() != Body::S.warps) touch_parameters<0, sizeof(Params) - unused>(p);
+    constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+    if (ring.is_open || team.warp() == Body::S.warps) return;
+    touch_parameters<0, all - unused>(p);
+    if constexpr (C.rotation.given) touch_parameters<all, sizeof(Params) - all>(p);
 #endif
   }
 

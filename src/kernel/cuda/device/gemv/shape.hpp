@@ -69,4 +69,17 @@ constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered
   return s;
 }
 
+/// How pairs lie in stages of `rows` rows: the first columns of some pairs, then their second ones; where a stage is one row, each pair takes two.
+struct PairStages {
+  int rows;
+  constexpr int pairs() const { return rows == 1 ? 1 : rows / 2; }
+  /// Rows that `count` pairs take, in whole stages.
+  constexpr int rows_of(int count) const { return (count + pairs() - 1) / pairs() * 2 * pairs(); }
+  /// The pair in a row, and which of its columns.
+  constexpr int pair_of(int row) const { return row / (2 * pairs()) * pairs() + row % pairs(); }
+  constexpr int second_of(int row) const { return row / pairs() % 2; }
+  /// The row of the first column of a pair; the second one is `pairs()` later.
+  constexpr int row_of(int pair) const { return pair / pairs() * 2 * pairs() + pair % pairs(); }
+};
+
 }  // namespace cermet::gemv

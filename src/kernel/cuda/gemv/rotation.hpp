@@ -1,0 +1,40 @@
+// rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a launch is given
+// (device/gemv/rotation.cuh).
+#pragma once
+
+#include <string>
+
+#include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/decline.hpp"
+#include "kernel/kernel.hpp"
+#include "op/kv_cache.hpp"
+
+namespace cermet::cuda {
+
+class RotatedHeads {
+ public:
+  /// Whether a region ends with it.
+  static bool end(const Region& region);
+  /// Why heads are not rotated in the store of the product; for regions that end with it.
+  static Decline declines(const Region& region);
+  /// The region without what follows the product. Its operands keep their places; those of the rest are read by nobody.
+  static Region product_of(const Region& region);
+
+  /// The region must not be declined.
+  explicit RotatedHeads(const Region& region);
+  std::string config(const Region& region) const;  ///< fields of gemv::Rotation
+  std::int64_t pairs() const { return pairs_; }
+  /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
+  TensorView rows(const LaunchArgs& args) const;
+  void set(const LaunchArgs& args, gemv::RotatedParams& p) const;
+
+ private:
+  struct Places {
+    std::size_t cos, sin, positions, slots, q, k_cache, v_cache;  ///< operands of the launch; from q on results
+  };
+  Places at_;
+  KvCacheAxes axes_;
+  std::int64_t pairs_;
+};
+
+}  // namespace cermet::cuda
