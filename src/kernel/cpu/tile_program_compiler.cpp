@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/tile_fusions.hpp"
 #include "kernel/cpu/tile_program.hpp"
 #include "op/operator.hpp"
 
@@ -12,15 +13,7 @@ class TileProgramCompiler {
   using Source = TileProgram::Source;
   using Step = TileProgram::Step;
 
-  TileProgramCompiler(const TileProgram& program, std::optional<Source> value)
-      : program_(program), value_(value), readers_(program.steps.size()), last_(program.steps.size()) {
-    for (std::size_t s = 0; s < program.steps.size(); ++s) {
-      note(program.steps[s].a, s);
-      if (TileProgram::is_binary(program.steps[s])) note(program.steps[s].b, s);
-    }
-    for (const TileProgram::Result& result : program.results) note(result.value, program.steps.size());
-    if (value) note(*value, program.steps.size());
-  }
+  TileProgramCompiler(const TileProgram& program, std::optional<Source> value) : program_(program), value_(value), fusions_(program, value) {}
 
   Decline run(BoundTileProgram& to, std::span<const std::size_t> grouped) {
     if (program_.inputs.size() > BoundTileProgram::most_inputs || program_.extras.size() > BoundTileProgram::most_extras ||
@@ -31,8 +24,6 @@ class TileProgramCompiler {
       if (Decline reason = add_extra(to, extra, std::ranges::find(grouped, extra.operand) != grouped.end())) return reason;
     collect_numbers(to);
     places_.resize(program_.steps.size());
-    skipped_.assign(program_.steps.size(), false);
-    plan_fusions();
     for (std::size_t s = 0; s < program_.steps.size(); ++s)
       if (Decline reason = add_step(to, s)) return reason;
     for (std::size_t r = 0; r < program_.results.size(); ++r)
@@ -51,13 +42,6 @@ class TileProgramCompiler {
   }
 
  private:
-  void note(const Source& source, std::size_t reader) {
-    if (source.from != Source::From::step) return;
-    const auto s = static_cast<std::size_t>(source.index);
-    ++readers_[s];
-    last_[s] = std::max(last_[s], reader);
-  }
-
   Decline add_extra(BoundTileProgram& to, const TileProgram::Extra& extra, bool is_grouped) {
     if (!tile_types.contains(extra.dtype)) return fmt::format("operand {} is {}", extra.operand, name_of(extra.dtype));
     to.extras_.push_back({extra, is_grouped, tile_reader(extra.dtype), static_cast<std::uint8_t>(used_.size())});
@@ -77,81 +61,10 @@ class TileProgramCompiler {
     }
   }
 
-  /// The only step that makes the source and that nothing else reads, where it has this function and is not rounded.
-  const Step* only(const Source& source, OpKind function, bool integer = false) const {
-    if (source.from != Source::From::step) return nullptr;
-    const auto s = static_cast<std::size_t>(source.index);
-    const Step& step = program_.steps[s];
-    return readers_[s] == 1 && step.function == function && step.integer == integer && step.round == DType::f32 ? &step : nullptr;
-  }
-  void skip(const Source& source) { skipped_[static_cast<std::size_t>(source.index)] = true; }
-  /// A value that a step skipped reads is read later than that step says.
-  void keep_until(const Source& source, std::size_t reader) {
-    if (source.from == Source::From::step) last_[static_cast<std::size_t>(source.index)] = std::max(last_[static_cast<std::size_t>(source.index)], reader);
-  }
-
-  /// The scales and the zero point of a product, and the sum that is stored: passes over the tile that are worth saving.
-  void plan_fusions() {
-    fused_.resize(program_.steps.size());
-    const TileSteps functions = tile_steps();
-    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
-      const Step& outer = program_.steps[s];
-      if (plan_function_of_sum(s)) continue;
-      const Step* const inner = only(outer.b, OpKind::mul, outer.integer);
-      if (!inner && plan_factors(s)) continue;
-      if (!inner || fused_[static_cast<std::size_t>(outer.b.index)]) continue;
-      if (outer.integer && outer.function == OpKind::sub) {
-        fused_[s] = Fused{functions.subtract_product, {outer.a, inner->a, inner->b}};
-      } else if (!outer.integer && outer.function == OpKind::mul) {
-        const Step* const cast = only(inner->b, OpKind::cast);
-        const bool integers = cast && program_.is_integer(cast->a);
-        fused_[s] = Fused{integers ? functions.scale_integers : functions.scale, {integers ? cast->a : inner->b, inner->a, outer.a}};
-        if (integers) skip(inner->b);
-      } else {
-        continue;
-      }
-      skip(outer.b);
-      for (const Source& read : fused_[s]->operands) keep_until(read, s);
-    }
-    for (const TileProgram::Result& result : program_.results) {
-      const Step* const sum = only(result.value, OpKind::add);
-      if (!sum) continue;
-      skip(result.value);
-      keep_until(sum->a, program_.steps.size());
-      keep_until(sum->b, program_.steps.size());
-    }
-  }
-
-  /// A product and a factor, as after a norm's reduction.
-  bool plan_factors(std::size_t s) {
-    const Step& outer = program_.steps[s];
-    if (outer.integer || outer.function != OpKind::mul || outer.a == outer.b) return false;
-    const Step* const inner = only(outer.a, OpKind::mul);
-    if (!inner || fused_[static_cast<std::size_t>(outer.a.index)]) return false;
-    fused_[s] = Fused{tile_steps().scale, {inner->a, inner->b, outer.b}};
-    skip(outer.a);
-    for (const Source& read : fused_[s]->operands) keep_until(read, s);
-    return true;
-  }
-
-  /// An activation after a bias.
-  bool plan_function_of_sum(std::size_t s) {
-    const Step& outer = program_.steps[s];
-    if (outer.integer || outer.function == OpKind::cast || TileProgram::is_binary(outer)) return false;
-    const Step* const sum = only(outer.a, OpKind::add);
-    const TileFunction function = sum && !sum->fused_multiply ? pointwise_functions(outer.function).of_sum : nullptr;
-    if (!function) return false;
-    fused_[s] = Fused{function, {sum->a, sum->b, sum->b}};
-    skip(outer.a);
-    keep_until(sum->a, s);
-    keep_until(sum->b, s);
-    return true;
-  }
-
   /// Whether the last instruction makes a value.
   bool ends_in(const BoundTileProgram& to, const Source& value) const {
     if (to.instructions_.empty()) return false;
-    return value.from == Source::From::step && !skipped_[static_cast<std::size_t>(value.index)] &&
+    return value.from == Source::From::step && !fusions_.skips(static_cast<std::size_t>(value.index)) &&
            static_cast<std::size_t>(value.index) + 1 == program_.steps.size();
   }
 
@@ -171,7 +84,7 @@ class TileProgramCompiler {
   /// A slot for step s, after those of steps that are not read again.
   std::uint8_t take_slot(std::size_t s) {
     for (std::size_t earlier = 0; earlier < s; ++earlier)
-      if (!skipped_[earlier] && last_[earlier] == s) used_[places_[earlier]] = false;
+      if (!fusions_.skips(earlier) && fusions_.last_reader(earlier) == s) used_[places_[earlier]] = false;
     const auto free = static_cast<std::size_t>(std::ranges::find(used_, false) - used_.begin());
     if (free == used_.size()) used_.push_back(true);
     used_[free] = true;
@@ -180,14 +93,14 @@ class TileProgramCompiler {
   }
 
   Decline add_step(BoundTileProgram& to, std::size_t s) {
-    if (skipped_[s]) return std::nullopt;
+    if (fusions_.skips(s)) return std::nullopt;
     const Step& step = program_.steps[s];
     const TileSteps steps = tile_steps();
     TileFunction function = nullptr;
     std::array<std::uint8_t, 3> operands{};
-    if (fused_[s]) {
-      function = fused_[s]->function;
-      std::ranges::transform(fused_[s]->operands, operands.begin(), [&](const Source& source) { return place(source); });
+    if (const auto& fused = fusions_.of(s)) {
+      function = fused->function;
+      std::ranges::transform(fused->operands, operands.begin(), [&](const Source& source) { return place(source); });
     } else {
       operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0}, 0};
       if (step.function == OpKind::cast) {
@@ -210,7 +123,7 @@ class TileProgramCompiler {
   Decline add_store(BoundTileProgram& to, std::size_t r) {
     const TileProgram::Result& result = program_.results[r];
     const bool integer = program_.is_integer(result.value);
-    const Step* const sum = only(result.value, OpKind::add);
+    const Step* const sum = fusions_.stored_sum(result);
     const TileStore function = tile_store(result.dtype, sum != nullptr);
     if (!function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
     const std::array<std::uint8_t, 2> operands = sum ? std::array{place(sum->a), place(sum->b)} : std::array{place(result.value), std::uint8_t{0}};
@@ -218,17 +131,9 @@ class TileProgramCompiler {
     return std::nullopt;
   }
 
-  struct Fused {
-    TileFunction function;
-    std::array<Source, 3> operands;
-  };
-
   const TileProgram& program_;
-  std::optional<Source> value_;    ///< given and not stored
-  std::vector<int> readers_;       ///< of steps: how many read it
-  std::vector<std::size_t> last_;  ///< of steps: the last that reads it; all of them for results
-  std::vector<bool> skipped_;      ///< of steps: taken together with its reader
-  std::vector<std::optional<Fused>> fused_;
+  std::optional<Source> value_;  ///< given and not stored
+  TileFusions fusions_;
   std::vector<std::size_t> places_;  ///< of steps: their slots
   std::vector<bool> used_;           ///< of slots
   std::vector<float> numbers_;
