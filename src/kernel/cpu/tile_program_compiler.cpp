@@ -1,5 +1,6 @@
 // From a tile program to the flat list that the interpreter runs.
 #include <algorithm>
+#include <bit>
 
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_fusions.hpp"
@@ -32,8 +33,8 @@ class TileProgramCompiler {
     if (value_) to.value_ = place(*value_);
     const bool one_store = !value_ && to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
-    const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
-    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
+    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operand_count == 2 &&
+                    to.stores_[0].operands[0] == 0 && to.stores_[0].operands[1] == program_.inputs.size();  // the first input and the first extra
     to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 && ends_in(to, program_.results[0].value);
     to.ends_in_value_ = value_ && ends_in(to, *value_);
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
@@ -51,14 +52,32 @@ class TileProgramCompiler {
 
   void collect_numbers(BoundTileProgram& to) {
     const auto collect = [&](const Source& source) {
-      if (source.from != Source::From::number) return;
+      if (source.from != Source::From::number || number_index(source.number) < numbers_.size()) return;
       numbers_.push_back(source.number);
       to.numbers_.emplace_back().fill(source.number);
     };
-    for (const Step& step : program_.steps) {
-      collect(step.a);
-      if (TileProgram::is_binary(step)) collect(step.b);
-    }
+    for (std::size_t s = 0; s < program_.steps.size(); ++s)
+      if (!fusions_.skips(s)) std::ranges::for_each(operands_of(s), collect);
+    for (std::size_t r = 0; r < program_.results.size(); ++r) std::ranges::for_each(fusions_.store(r).operands, collect);
+  }
+
+  /// Where its bits are in numbers_: 0 and -0 are two.
+  std::size_t number_index(float number) const {
+    const auto alike = [&](float known) { return std::bit_cast<std::uint32_t>(known) == std::bit_cast<std::uint32_t>(number); };
+    return static_cast<std::size_t>(std::ranges::find_if(numbers_, alike) - numbers_.begin());
+  }
+
+  /// What the function in place of a step reads.
+  std::vector<Source> operands_of(std::size_t s) const {
+    const Step& step = program_.steps[s];
+    if (const auto& fused = fusions_.of(s)) return fused->operands;
+    return TileProgram::is_binary(step) ? std::vector{step.a, step.b} : std::vector{step.a};
+  }
+
+  template <class Operands>
+  std::uint8_t place_all(const std::vector<Source>& sources, Operands& operands) const {
+    std::ranges::transform(sources, operands.begin(), [&](const Source& source) { return place(source); });
+    return static_cast<std::uint8_t>(sources.size());
   }
 
   /// Whether the last instruction makes a value.
@@ -68,14 +87,13 @@ class TileProgramCompiler {
            static_cast<std::size_t>(value.index) + 1 == program_.steps.size();
   }
 
-  std::uint8_t place(const Source& source) {
+  std::uint8_t place(const Source& source) const {
     const std::size_t extras = program_.inputs.size(), numbers = extras + program_.extras.size(), slots = numbers + numbers_.size();
     const auto index = static_cast<std::size_t>(source.index);
     switch (source.from) {
       case Source::From::input: return static_cast<std::uint8_t>(index);
       case Source::From::extra: return static_cast<std::uint8_t>(extras + index);
-      case Source::From::number:
-        return static_cast<std::uint8_t>(numbers + static_cast<std::size_t>(std::ranges::find(numbers_, source.number) - numbers_.begin()));
+      case Source::From::number: return static_cast<std::uint8_t>(numbers + number_index(source.number));
       case Source::From::step: return static_cast<std::uint8_t>(slots + places_[index]);
     }
     assertion_failed("a source", __FILE__, __LINE__);
@@ -95,27 +113,23 @@ class TileProgramCompiler {
   Decline add_step(BoundTileProgram& to, std::size_t s) {
     if (fusions_.skips(s)) return std::nullopt;
     const Step& step = program_.steps[s];
-    const TileSteps steps = tile_steps();
     TileFunction function = nullptr;
-    std::array<std::uint8_t, 3> operands{};
+    std::array<std::uint8_t, BoundTileProgram::most_operands> operands{};
+    const std::uint8_t count = place_all(operands_of(s), operands);
     if (const auto& fused = fusions_.of(s)) {
       function = fused->function;
-      std::ranges::transform(fused->operands, operands.begin(), [&](const Source& source) { return place(source); });
+    } else if (step.function == OpKind::cast) {
+      function = program_.is_integer(step.a) ? tile_steps().to_real : nullptr;
     } else {
-      operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0}, 0};
-      if (step.function == OpKind::cast) {
-        function = program_.is_integer(step.a) ? steps.to_real : nullptr;
-      } else {
-        const PointwiseFunctions functions = pointwise_functions(step.function);
-        function = step.integer ? functions.integer : functions.real;
-        if (!function) return fmt::format("{} of such values", definition(step.function).name);
-      }
+      const PointwiseFunctions functions = pointwise_functions(step.function);
+      function = step.integer ? functions.integer : functions.real;
+      if (!function) return fmt::format("{} of such values", definition(step.function).name);
     }
     const std::uint8_t slot = take_slot(s);
-    if (function) to.instructions_.push_back({function, operands, slot, step.parameters});
+    if (function) to.instructions_.push_back({function, operands, count, slot, step.parameters});
     const TileFunction round = step.round == DType::f32 || step.integer ? nullptr : tile_round(step.round);
     if (!round && step.round != DType::f32 && !step.integer) return fmt::format("a step is rounded to {}", name_of(step.round));
-    if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, slot, {}});
+    if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, 1, slot, {}});
     if (!function && !round) return "a cast that changes nothing";
     return std::nullopt;
   }
@@ -123,11 +137,11 @@ class TileProgramCompiler {
   Decline add_store(BoundTileProgram& to, std::size_t r) {
     const TileProgram::Result& result = program_.results[r];
     const bool integer = program_.is_integer(result.value);
-    const Step* const sum = fusions_.stored_sum(result);
-    const TileStore function = tile_store(result.dtype, sum != nullptr);
-    if (!function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
-    const std::array<std::uint8_t, 2> operands = sum ? std::array{place(sum->a), place(sum->b)} : std::array{place(result.value), std::uint8_t{0}};
-    to.stores_.push_back({function, operands, result.result});
+    const TileFusions::FusedStore& store = fusions_.store(r);
+    if (!store.function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
+    BoundTileProgram::Store made{store.function, {}, 0, result.result};
+    made.operand_count = place_all(store.operands, made.operands);
+    to.stores_.push_back(made);
     return std::nullopt;
   }
 
