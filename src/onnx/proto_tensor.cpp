@@ -105,7 +105,7 @@ std::shared_ptr<const PosixFile> ExternalFiles::open(const std::string& location
   return file;
 }
 
-Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files) {
+Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files, const ElementsInFile& left) {
   const std::string name = proto.name(), what = "tensor '" + name + "'";
   const DType dtype = dtype_of(proto.data_type(), what);
   if (proto.has_segment()) fail(Status::unsupported, "{}: tensors in segments are not supported", what);
@@ -127,6 +127,10 @@ Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files) {
     if (offset > stored || bytes > stored - offset)
       fail(Status::invalid_file, "{}: expected {} bytes at {} of {}, found a file of {}", what, bytes, offset, file->path().string(), stored);
     return {name, std::move(type), file, offset};
+  }
+  if (left.file) {
+    if (left.bytes != bytes) fail(Status::invalid_file, "{}: expected {} bytes for {}, found {}", what, bytes, type.to_string(), left.bytes);
+    return {name, std::move(type), left.file, left.offset};
   }
   std::string held = proto.has_raw_data() ? std::move(*proto.mutable_raw_data()) : bytes_of_list(proto, dtype);
   if (static_cast<std::int64_t>(held.size()) != bytes)

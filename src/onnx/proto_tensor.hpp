@@ -28,7 +28,12 @@ class ExternalFiles {
 
 /// Element type of a TensorProto.DataType; throws Error(unsupported) naming `what` and the type.
 DType dtype_of(std::int64_t code, const std::string& what);
+/// Elements that a message lacks because they are left in the model's file.
+struct ElementsInFile {
+  std::shared_ptr<const PosixFile> file = {};  ///< null: the message has them
+  std::int64_t offset = 0, bytes = 0;
+};
 /// Takes the elements out of the message. Throws Error naming the tensor where they are not what its type says.
-Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files);
+Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files, const ElementsInFile& left = {});
 
 }  // namespace cermet::onnx

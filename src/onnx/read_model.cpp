@@ -16,14 +16,13 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr int most_nested = 32;                       ///< graphs within graphs
-constexpr std::int64_t least_left_in_file = 1 << 16;  ///< bytes of a weight
+constexpr int most_nested = 32;  ///< graphs within graphs
 
 std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 class Reader {
  public:
-  /// `raw` says where the file has the elements of the graph's initializers.
+  /// `raw` says where the file has elements of the graph's initializers that their messages lack.
   Reader(const std::filesystem::path& path, std::shared_ptr<const PosixFile> file, std::vector<RawData> raw)
       : files_(path), file_(std::move(file)), raw_(std::move(raw)) {}
 
@@ -51,8 +50,8 @@ class Reader {
   std::int64_t tensor_bytes() const { return tensor_bytes_; }
 
  private:
-  Tensor take(::onnx::TensorProto& proto) {
-    Tensor tensor = take_tensor(proto, files_);
+  Tensor take(::onnx::TensorProto& proto, const ElementsInFile& elements = {}) {
+    Tensor tensor = take_tensor(proto, files_, elements);
     tensor_bytes_ = checked_add(tensor_bytes_, tensor.bytes()).value_or(std::numeric_limits<std::int64_t>::max());
     return tensor;
   }
@@ -60,10 +59,8 @@ class Reader {
   /// Large elements of the model's own weights are left in the file.
   Tensor initializer(::onnx::TensorProto& proto, int depth) {
     const std::size_t at = depth == 0 ? next_++ : raw_.size();
-    const auto bytes = static_cast<std::int64_t>(proto.raw_data().size());
-    const bool in_file = at < raw_.size() && raw_[at].offset >= 0 && raw_[at].bytes == bytes && bytes >= least_left_in_file;
-    Tensor tensor = take(proto);
-    return in_file ? Tensor(tensor.name(), tensor.type(), file_, raw_[at].offset) : tensor;
+    const bool in_file = at < raw_.size() && raw_[at].offset >= 0;
+    return in_file ? take(proto, {file_, raw_[at].offset, raw_[at].bytes}) : take(proto);
   }
 
   ValueInfo value_info(const ::onnx::ValueInfoProto& proto) {
@@ -174,17 +171,27 @@ void check_names(const GraphDef& graph, const std::vector<const std::unordered_s
   }
 }
 
-void parse(const PosixFile& file, ::onnx::ModelProto& proto) {
+bool parse(google::protobuf::io::CodedInputStream& input, ::onnx::ModelProto& proto) {
+  input.SetRecursionLimit(200);
+  return proto.ParsePartialFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
+
+/// Gives what was left in the file. A file that is laid out in another way is read as a whole.
+std::vector<RawData> parse(const PosixFile& file, ::onnx::ModelProto& proto) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;  // protobuf's limit
   if (file.stamp().bytes > most)
     fail(Status::invalid_file, "expected at most 2 GiB, as ONNX has it, found {} bytes; larger weights are in files beside it", file.stamp().bytes);
   google::protobuf::LogSilencer quiet;
+  if (std::optional<ThinModel> thin = read_thin_model(file)) {
+    google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(thin->bytes.data()), static_cast<int>(thin->bytes.size()));
+    if (parse(input, proto)) return std::move(thin->raw);
+    proto.Clear();
+  }
   FileStream stream(file);
   google::protobuf::io::CopyingInputStreamAdaptor adaptor(&stream, 1 << 20);
   google::protobuf::io::CodedInputStream input(&adaptor);
-  input.SetRecursionLimit(200);
-  if (!proto.ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage())
-    fail(Status::invalid_file, "expected an ONNX model (protobuf), found bytes that are none at {}", input.CurrentPosition());
+  if (!parse(input, proto)) fail(Status::invalid_file, "expected an ONNX model (protobuf), found bytes that are none at {}", input.CurrentPosition());
+  return {};
 }
 
 }  // namespace
@@ -192,7 +199,7 @@ void parse(const PosixFile& file, ::onnx::ModelProto& proto) {
 Model read_model(const std::filesystem::path& path) try {
   const auto file = std::make_shared<const PosixFile>(PosixFile::open_for_reading(path));
   ::onnx::ModelProto proto;
-  parse(*file, proto);
+  std::vector<RawData> raw = parse(*file, proto);
   if (!proto.has_graph()) fail(Status::invalid_file, "expected a model with a graph, found none");
   Model model;
   model.path = path;
@@ -200,7 +207,7 @@ Model read_model(const std::filesystem::path& path) try {
   model.ir_version = proto.ir_version();
   for (const auto& opset : proto.opset_import()) model.opsets[domain_of(opset.domain())] = opset.version();
   if (!model.opsets.contains("")) model.opsets[""] = 1;
-  Reader reader(path, file, find_raw_data(*file));
+  Reader reader(path, file, std::move(raw));
   model.graph = reader.graph(*proto.mutable_graph(), 0);
   for (auto& function : *proto.mutable_functions()) model.functions.push_back(reader.function(function));
   model.tensor_bytes = reader.tensor_bytes();

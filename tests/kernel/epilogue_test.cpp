@@ -109,6 +109,44 @@ TEST(Epilogue, OfQuantizedProducts) {
   }
 }
 
+/// What QDQ files put after products: values are quantized and dequantized at once, or stored quantized, before and after a bias or an activation.
+TEST(Epilogue, OfProductsThatAreQuantizedAgain) {
+  const TensorType one = type(DType::f32, {}), each = type(DType::f32, {70});
+  for (const std::optional<DType> offset : {std::optional<DType>(), std::optional(DType::i8), std::optional(DType::i32)})
+    for (const bool by_column : {false, true})
+      for (const int form : {0, 1, 2, 3, 4}) {
+        RegionBuilder b(Rounding::strict);
+        std::vector<Fill> fills;
+        const auto operand = [&](const TensorType& t, Fill fill) {
+          fills.push_back(std::move(fill));
+          return b.operand(t);
+        };
+        const Value a = operand(type(DType::i8, {30, 200}), integers(-128, 127)), w = operand(type(DType::i8, {70, 200}), integers(-127, 127));
+        const Value left = operand(one, constant(0.004)), right = operand(each, uniform(0.002, 0.02));
+        const Value product = b.add(OpKind::scaled_mm, {a, w, left, right, {}, operand(type(DType::i32, {}), constant(-9))}, {{"out_dtype", "f32"}});
+        const Value scale = operand(by_column ? each : one, by_column ? uniform(0.01, 0.02) : constant(0.015));
+        const Value point = offset ? operand(type(DType::i8, {}), constant(-11)) : Value{};
+        const Value shift = offset ? operand(type(*offset, {}), constant(-11)) : Value{};
+        const auto quantized = [&](const Value& x) { return b.add(OpKind::quantize, {x, scale, {}, point}); };
+        const auto read = [&](const Value& q) { return b.add(OpKind::dequantize, {q, scale, shift}, {{"granularity", "broadcast"}}); };
+        const Value first = read(quantized(product));
+        if (form == 0) b.result(first);
+        const Value sum = form == 0 ? Value{} : b.add(OpKind::add, {first, operand(each, normal())});
+        if (form == 1) b.result(read(quantized(sum)));
+        if (form == 2) b.result(quantized(b.add(OpKind::gelu, {sum})));
+        if (form == 3) b.result(quantized(sum));
+        if (form == 4) {
+          const Value both = quantized(sum);
+          b.result(both);
+          b.result(read(both));
+        }
+        b.anchor(product);
+        Region region = b.build();
+        make_constant(region, {1});
+        expect_region_conforms(region, fills, 1, 3e4);  // a step of what is quantized; the bits are those of single operators
+      }
+}
+
 TEST(Epilogue, OfGroups) {
   RegionBuilder b(Rounding::strict);
   const Value x = b.operand(type(DType::bf16, {30, 64})), w = b.operand(type(DType::bf16, {3, 40, 64})), offsets = b.operand(type(DType::i32, {4}));

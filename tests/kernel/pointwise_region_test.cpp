@@ -1,6 +1,8 @@
 // Regions of elementwise operators on the CPU: one pass gives what the operators give one after another.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
@@ -67,6 +69,30 @@ TEST(PointwiseRegion, QuantizedWithZeroPoints) {
   const Value y = b.add(OpKind::dequantize, {q, step, zero}, {{"granularity", "broadcast"}});
   b.result(b.add(OpKind::quantize, {b.add(OpKind::relu, {y}), scale, {}, point}));
   expect_region_conforms(b.build(), {integers(0, 255), uniform(0.1, 0.3), integers(100, 140), constant(0.125), constant(-3)}, 1);
+}
+
+/// Values that are quantized and dequantized at once: saturated, no numbers, and zeros of either sign.
+TEST(PointwiseRegion, ValuesThatAreQuantizedAndDequantized) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Fill special = values({-0.0, 0.0, 0.05, -0.05, 0.15, 0.25, -12.85, 12.7, 1e30, -1e30, infinity, -infinity, std::nan(""), 3e-45, -3e-45});
+  for (const bool has_zero_point : {false, true})
+    for (const bool sum : {false, true}) {
+      RegionBuilder b(Rounding::strict);
+      Value x = b.operand(type(DType::f32, {3, 5}));
+      const Value scale = b.operand(type(DType::f32, {}));
+      std::vector<Fill> fills{special, constant(0.1)};
+      const auto operand = [&](const TensorType& t, Fill fill) {
+        fills.push_back(std::move(fill));
+        return b.operand(t);
+      };
+      if (sum) x = b.add(OpKind::add, {x, operand(type(DType::f32, {5}), constant(-0.0))});
+      const Value point = has_zero_point ? operand(type(DType::i8, {}), constant(7)) : Value{};
+      const Value q = b.add(OpKind::quantize, {x, scale, {}, point});
+      b.result(b.add(OpKind::dequantize, {q, scale, point}, {{"granularity", "broadcast"}}));
+      const Value stored = b.add(OpKind::quantize, {b.add(OpKind::neg, {x}), scale, {}, point});
+      b.result(stored);
+      expect_region_conforms(b.build(), fills, 1);
+    }
 }
 
 TEST(PointwiseRegion, IntegersAndTruth) {

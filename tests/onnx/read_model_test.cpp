@@ -1,6 +1,8 @@
 // What a file must be before anything is made of it. Every message names the file, and what in it is wrong.
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "tests/onnx/builder.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -211,6 +213,32 @@ TEST_F(ReadModel, RefusesFilesThatEndEarly) {
   }
   EXPECT_GT(refused, static_cast<int>(whole.size()) - 16) << "only a cut between fields at the end leaves a model";
   EXPECT_EQ(text(folder_.write("", "empty.onnx")), "expected a model with a graph, found none");
+}
+
+/// Their messages are read without them: the elements, the checks and the errors are those of small weights.
+TEST_F(ReadModel, ReadsLargeWeights) {
+  std::vector<float> elements(40000);
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i);
+  const std::vector<std::vector<float>> lists{elements, {elements.begin(), elements.begin() + 100}, {elements.begin() + 7, elements.begin() + 30007}};
+  ::onnx::GraphProto graph = sum();
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    *graph.add_initializer() = tensor<float>("weight " + std::to_string(i), {static_cast<std::int64_t>(lists[i].size())}, lists[i]);
+  *graph.add_initializer() = ints("after", {5, 6});
+  const std::string whole = model_of(graph).SerializeAsString();
+  const Model model = read_model(folder_.write(whole, "large.onnx"));
+  ASSERT_EQ(model.graph->initializers.size(), 5u);
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const Tensor& found = model.graph->initializers[i + 1];
+    std::vector<float> read(lists[i].size());
+    ASSERT_EQ(found.bytes(), static_cast<std::int64_t>(read.size() * sizeof(float)));
+    found.read(std::as_writable_bytes(std::span(read)));
+    EXPECT_EQ(read, lists[i]) << found.name();
+  }
+  for (const std::size_t length : {whole.size() / 4, whole.size() / 2, whole.size() * 3 / 4})
+    EXPECT_NE(text(folder_.write(whole.substr(0, length), "short.onnx")).find("expected an ONNX model (protobuf), found bytes that are none"),
+              std::string::npos);
+  graph.mutable_initializer(3)->add_dims(2);
+  EXPECT_EQ(text(graph), "tensor 'weight 2': expected 240000 bytes for f32[30000, 2], found 120000");
 }
 
 /// A model with an If whose branches hold another, and so on.

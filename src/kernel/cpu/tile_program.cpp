@@ -174,8 +174,9 @@ TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, 
   for (const BoundTileProgram::Number& number : program_.numbers_) values[at++] = {number.data(), 0, 0};
   const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
+  std::array<TileOperand, BoundTileProgram::most_operands> operands;
   for (const BoundTileProgram::Instruction& i : program_.instructions_) {
-    const TileOperand operands[] = {values[i.operands[0]], values[i.operands[1]], values[i.operands[2]]};
+    for (std::size_t o = 0; o < i.operand_count; ++o) operands[o] = values[i.operands[o]];
     TileTarget to{slots[i.slot], step, static_cast<std::size_t>(place.rows), columns};
     if (ends_in_place_ && &i == &program_.instructions_.back()) {
       to.data = reinterpret_cast<float*>(results_[0]->row(place.row)) + place.column;
@@ -185,13 +186,13 @@ TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, 
       to = *value;
       values[*program_.value_] = {to.data, to.row_step, 1};
     }
-    i.function(operands, to, i.parameters.data());
+    i.function(operands.data(), to, i.parameters.data());
   }
   if (ends_in_place_) return values;
   for (std::size_t s = 0; s < program_.stores_.size(); ++s) {
     const BoundTileProgram::Store& store = program_.stores_[s];
-    const TileOperand operands[] = {values[store.operands[0]], values[store.operands[1]]};
-    store.function(operands, *results_[s], place);
+    for (std::size_t o = 0; o < store.operand_count; ++o) operands[o] = values[store.operands[o]];
+    store.function(operands.data(), *results_[s], place);
   }
   return values;
 }

@@ -19,7 +19,7 @@ class BoundTileProgram {
   /// Of a tile: rows times columns, which count as `least_columns` at least.
   static constexpr std::size_t most_values = 512, least_columns = 32;
   /// Of a program.
-  static constexpr std::size_t most_inputs = 8, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4;
+  static constexpr std::size_t most_inputs = 8, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4, most_operands = 6;
 
   /// Why a program cannot be run, beside its results giving a value that is not stored.
   static Decline declines(const TileProgram& program, std::optional<TileProgram::Source> value = {});
@@ -40,13 +40,14 @@ class BoundTileProgram {
   /// Operands are places in a list of values: inputs, extras, numbers, slots.
   struct Instruction {
     TileFunction function;
-    std::array<std::uint8_t, 3> operands;
-    std::uint8_t slot;
+    std::array<std::uint8_t, most_operands> operands;
+    std::uint8_t operand_count, slot;
     std::array<float, 2> parameters;
   };
   struct Store {
     TileStore function;
-    std::array<std::uint8_t, 2> operands;
+    std::array<std::uint8_t, most_operands> operands;
+    std::uint8_t operand_count;
     std::size_t result;
   };
   using Number = std::array<float, TileOperand::repeated>;

@@ -1,7 +1,9 @@
 // From a tile program to the flat list that the interpreter runs.
 #include <algorithm>
+#include <bit>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/tile_fusions.hpp"
 #include "kernel/cpu/tile_program.hpp"
 #include "op/operator.hpp"
 
@@ -12,15 +14,7 @@ class TileProgramCompiler {
   using Source = TileProgram::Source;
   using Step = TileProgram::Step;
 
-  TileProgramCompiler(const TileProgram& program, std::optional<Source> value)
-      : program_(program), value_(value), readers_(program.steps.size()), last_(program.steps.size()) {
-    for (std::size_t s = 0; s < program.steps.size(); ++s) {
-      note(program.steps[s].a, s);
-      if (TileProgram::is_binary(program.steps[s])) note(program.steps[s].b, s);
-    }
-    for (const TileProgram::Result& result : program.results) note(result.value, program.steps.size());
-    if (value) note(*value, program.steps.size());
-  }
+  TileProgramCompiler(const TileProgram& program, std::optional<Source> value) : program_(program), value_(value), fusions_(program, value) {}
 
   Decline run(BoundTileProgram& to, std::span<const std::size_t> grouped) {
     if (program_.inputs.size() > BoundTileProgram::most_inputs || program_.extras.size() > BoundTileProgram::most_extras ||
@@ -31,8 +25,6 @@ class TileProgramCompiler {
       if (Decline reason = add_extra(to, extra, std::ranges::find(grouped, extra.operand) != grouped.end())) return reason;
     collect_numbers(to);
     places_.resize(program_.steps.size());
-    skipped_.assign(program_.steps.size(), false);
-    plan_fusions();
     for (std::size_t s = 0; s < program_.steps.size(); ++s)
       if (Decline reason = add_step(to, s)) return reason;
     for (std::size_t r = 0; r < program_.results.size(); ++r)
@@ -41,8 +33,8 @@ class TileProgramCompiler {
     if (value_) to.value_ = place(*value_);
     const bool one_store = !value_ && to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
-    const std::array bias{std::uint8_t{0}, static_cast<std::uint8_t>(program_.inputs.size())};  // the first input and the first extra
-    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operands == bias;
+    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operand_count == 2 &&
+                    to.stores_[0].operands[0] == 0 && to.stores_[0].operands[1] == program_.inputs.size();  // the first input and the first extra
     to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 && ends_in(to, program_.results[0].value);
     to.ends_in_value_ = value_ && ends_in(to, *value_);
     if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
@@ -51,13 +43,6 @@ class TileProgramCompiler {
   }
 
  private:
-  void note(const Source& source, std::size_t reader) {
-    if (source.from != Source::From::step) return;
-    const auto s = static_cast<std::size_t>(source.index);
-    ++readers_[s];
-    last_[s] = std::max(last_[s], reader);
-  }
-
   Decline add_extra(BoundTileProgram& to, const TileProgram::Extra& extra, bool is_grouped) {
     if (!tile_types.contains(extra.dtype)) return fmt::format("operand {} is {}", extra.operand, name_of(extra.dtype));
     to.extras_.push_back({extra, is_grouped, tile_reader(extra.dtype), static_cast<std::uint8_t>(used_.size())});
@@ -67,102 +52,48 @@ class TileProgramCompiler {
 
   void collect_numbers(BoundTileProgram& to) {
     const auto collect = [&](const Source& source) {
-      if (source.from != Source::From::number) return;
+      if (source.from != Source::From::number || number_index(source.number) < numbers_.size()) return;
       numbers_.push_back(source.number);
       to.numbers_.emplace_back().fill(source.number);
     };
-    for (const Step& step : program_.steps) {
-      collect(step.a);
-      if (TileProgram::is_binary(step)) collect(step.b);
-    }
+    for (std::size_t s = 0; s < program_.steps.size(); ++s)
+      if (!fusions_.skips(s)) std::ranges::for_each(operands_of(s), collect);
+    for (std::size_t r = 0; r < program_.results.size(); ++r) std::ranges::for_each(fusions_.store(r).operands, collect);
   }
 
-  /// The only step that makes the source and that nothing else reads, where it has this function and is not rounded.
-  const Step* only(const Source& source, OpKind function, bool integer = false) const {
-    if (source.from != Source::From::step) return nullptr;
-    const auto s = static_cast<std::size_t>(source.index);
+  /// Where its bits are in numbers_: 0 and -0 are two.
+  std::size_t number_index(float number) const {
+    const auto alike = [&](float known) { return std::bit_cast<std::uint32_t>(known) == std::bit_cast<std::uint32_t>(number); };
+    return static_cast<std::size_t>(std::ranges::find_if(numbers_, alike) - numbers_.begin());
+  }
+
+  /// What the function in place of a step reads.
+  std::vector<Source> operands_of(std::size_t s) const {
     const Step& step = program_.steps[s];
-    return readers_[s] == 1 && step.function == function && step.integer == integer && step.round == DType::f32 ? &step : nullptr;
-  }
-  void skip(const Source& source) { skipped_[static_cast<std::size_t>(source.index)] = true; }
-  /// A value that a step skipped reads is read later than that step says.
-  void keep_until(const Source& source, std::size_t reader) {
-    if (source.from == Source::From::step) last_[static_cast<std::size_t>(source.index)] = std::max(last_[static_cast<std::size_t>(source.index)], reader);
+    if (const auto& fused = fusions_.of(s)) return fused->operands;
+    return TileProgram::is_binary(step) ? std::vector{step.a, step.b} : std::vector{step.a};
   }
 
-  /// The scales and the zero point of a product, and the sum that is stored: passes over the tile that are worth saving.
-  void plan_fusions() {
-    fused_.resize(program_.steps.size());
-    const TileSteps functions = tile_steps();
-    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
-      const Step& outer = program_.steps[s];
-      if (plan_function_of_sum(s)) continue;
-      const Step* const inner = only(outer.b, OpKind::mul, outer.integer);
-      if (!inner && plan_factors(s)) continue;
-      if (!inner || fused_[static_cast<std::size_t>(outer.b.index)]) continue;
-      if (outer.integer && outer.function == OpKind::sub) {
-        fused_[s] = Fused{functions.subtract_product, {outer.a, inner->a, inner->b}};
-      } else if (!outer.integer && outer.function == OpKind::mul) {
-        const Step* const cast = only(inner->b, OpKind::cast);
-        const bool integers = cast && program_.is_integer(cast->a);
-        fused_[s] = Fused{integers ? functions.scale_integers : functions.scale, {integers ? cast->a : inner->b, inner->a, outer.a}};
-        if (integers) skip(inner->b);
-      } else {
-        continue;
-      }
-      skip(outer.b);
-      for (const Source& read : fused_[s]->operands) keep_until(read, s);
-    }
-    for (const TileProgram::Result& result : program_.results) {
-      const Step* const sum = only(result.value, OpKind::add);
-      if (!sum) continue;
-      skip(result.value);
-      keep_until(sum->a, program_.steps.size());
-      keep_until(sum->b, program_.steps.size());
-    }
-  }
-
-  /// A product and a factor, as after a norm's reduction.
-  bool plan_factors(std::size_t s) {
-    const Step& outer = program_.steps[s];
-    if (outer.integer || outer.function != OpKind::mul || outer.a == outer.b) return false;
-    const Step* const inner = only(outer.a, OpKind::mul);
-    if (!inner || fused_[static_cast<std::size_t>(outer.a.index)]) return false;
-    fused_[s] = Fused{tile_steps().scale, {inner->a, inner->b, outer.b}};
-    skip(outer.a);
-    for (const Source& read : fused_[s]->operands) keep_until(read, s);
-    return true;
-  }
-
-  /// An activation after a bias.
-  bool plan_function_of_sum(std::size_t s) {
-    const Step& outer = program_.steps[s];
-    if (outer.integer || outer.function == OpKind::cast || TileProgram::is_binary(outer)) return false;
-    const Step* const sum = only(outer.a, OpKind::add);
-    const TileFunction function = sum && !sum->fused_multiply ? pointwise_functions(outer.function).of_sum : nullptr;
-    if (!function) return false;
-    fused_[s] = Fused{function, {sum->a, sum->b, sum->b}};
-    skip(outer.a);
-    keep_until(sum->a, s);
-    keep_until(sum->b, s);
-    return true;
+  template <class Operands>
+  std::uint8_t place_all(const std::vector<Source>& sources, Operands& operands) const {
+    std::ranges::transform(sources, operands.begin(), [&](const Source& source) { return place(source); });
+    return static_cast<std::uint8_t>(sources.size());
   }
 
   /// Whether the last instruction makes a value.
   bool ends_in(const BoundTileProgram& to, const Source& value) const {
     if (to.instructions_.empty()) return false;
-    return value.from == Source::From::step && !skipped_[static_cast<std::size_t>(value.index)] &&
+    return value.from == Source::From::step && !fusions_.skips(static_cast<std::size_t>(value.index)) &&
            static_cast<std::size_t>(value.index) + 1 == program_.steps.size();
   }
 
-  std::uint8_t place(const Source& source) {
+  std::uint8_t place(const Source& source) const {
     const std::size_t extras = program_.inputs.size(), numbers = extras + program_.extras.size(), slots = numbers + numbers_.size();
     const auto index = static_cast<std::size_t>(source.index);
     switch (source.from) {
       case Source::From::input: return static_cast<std::uint8_t>(index);
       case Source::From::extra: return static_cast<std::uint8_t>(extras + index);
-      case Source::From::number:
-        return static_cast<std::uint8_t>(numbers + static_cast<std::size_t>(std::ranges::find(numbers_, source.number) - numbers_.begin()));
+      case Source::From::number: return static_cast<std::uint8_t>(numbers + number_index(source.number));
       case Source::From::step: return static_cast<std::uint8_t>(slots + places_[index]);
     }
     assertion_failed("a source", __FILE__, __LINE__);
@@ -171,7 +102,7 @@ class TileProgramCompiler {
   /// A slot for step s, after those of steps that are not read again.
   std::uint8_t take_slot(std::size_t s) {
     for (std::size_t earlier = 0; earlier < s; ++earlier)
-      if (!skipped_[earlier] && last_[earlier] == s) used_[places_[earlier]] = false;
+      if (!fusions_.skips(earlier) && fusions_.last_reader(earlier) == s) used_[places_[earlier]] = false;
     const auto free = static_cast<std::size_t>(std::ranges::find(used_, false) - used_.begin());
     if (free == used_.size()) used_.push_back(true);
     used_[free] = true;
@@ -180,29 +111,25 @@ class TileProgramCompiler {
   }
 
   Decline add_step(BoundTileProgram& to, std::size_t s) {
-    if (skipped_[s]) return std::nullopt;
+    if (fusions_.skips(s)) return std::nullopt;
     const Step& step = program_.steps[s];
-    const TileSteps steps = tile_steps();
     TileFunction function = nullptr;
-    std::array<std::uint8_t, 3> operands{};
-    if (fused_[s]) {
-      function = fused_[s]->function;
-      std::ranges::transform(fused_[s]->operands, operands.begin(), [&](const Source& source) { return place(source); });
+    std::array<std::uint8_t, BoundTileProgram::most_operands> operands{};
+    const std::uint8_t count = place_all(operands_of(s), operands);
+    if (const auto& fused = fusions_.of(s)) {
+      function = fused->function;
+    } else if (step.function == OpKind::cast) {
+      function = program_.is_integer(step.a) ? tile_steps().to_real : nullptr;
     } else {
-      operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0}, 0};
-      if (step.function == OpKind::cast) {
-        function = program_.is_integer(step.a) ? steps.to_real : nullptr;
-      } else {
-        const PointwiseFunctions functions = pointwise_functions(step.function);
-        function = step.integer ? functions.integer : functions.real;
-        if (!function) return fmt::format("{} of such values", definition(step.function).name);
-      }
+      const PointwiseFunctions functions = pointwise_functions(step.function);
+      function = step.integer ? functions.integer : functions.real;
+      if (!function) return fmt::format("{} of such values", definition(step.function).name);
     }
     const std::uint8_t slot = take_slot(s);
-    if (function) to.instructions_.push_back({function, operands, slot, step.parameters});
+    if (function) to.instructions_.push_back({function, operands, count, slot, step.parameters});
     const TileFunction round = step.round == DType::f32 || step.integer ? nullptr : tile_round(step.round);
     if (!round && step.round != DType::f32 && !step.integer) return fmt::format("a step is rounded to {}", name_of(step.round));
-    if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, slot, {}});
+    if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, 1, slot, {}});
     if (!function && !round) return "a cast that changes nothing";
     return std::nullopt;
   }
@@ -210,25 +137,17 @@ class TileProgramCompiler {
   Decline add_store(BoundTileProgram& to, std::size_t r) {
     const TileProgram::Result& result = program_.results[r];
     const bool integer = program_.is_integer(result.value);
-    const Step* const sum = only(result.value, OpKind::add);
-    const TileStore function = tile_store(result.dtype, sum != nullptr);
-    if (!function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
-    const std::array<std::uint8_t, 2> operands = sum ? std::array{place(sum->a), place(sum->b)} : std::array{place(result.value), std::uint8_t{0}};
-    to.stores_.push_back({function, operands, result.result});
+    const TileFusions::FusedStore& store = fusions_.store(r);
+    if (!store.function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
+    BoundTileProgram::Store made{store.function, {}, 0, result.result};
+    made.operand_count = place_all(store.operands, made.operands);
+    to.stores_.push_back(made);
     return std::nullopt;
   }
 
-  struct Fused {
-    TileFunction function;
-    std::array<Source, 3> operands;
-  };
-
   const TileProgram& program_;
-  std::optional<Source> value_;    ///< given and not stored
-  std::vector<int> readers_;       ///< of steps: how many read it
-  std::vector<std::size_t> last_;  ///< of steps: the last that reads it; all of them for results
-  std::vector<bool> skipped_;      ///< of steps: taken together with its reader
-  std::vector<std::optional<Fused>> fused_;
+  std::optional<Source> value_;  ///< given and not stored
+  TileFusions fusions_;
   std::vector<std::size_t> places_;  ///< of steps: their slots
   std::vector<bool> used_;           ///< of slots
   std::vector<float> numbers_;

@@ -1,5 +1,7 @@
 #include "kernel/cpu/tile_steps.hpp"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/tile_steps.cpp"
 #include <hwy/foreach_target.h>
@@ -43,6 +45,40 @@ void scale(const TileOperand* operands, const TileTarget& y, const float*) {
 
 void subtract_product(const TileOperand* operands, const TileTarget& y, const float*) {
   for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return (Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits(); });
+}
+
+void scale_shifted_integers(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<5>(operands, y, [](const Floats* v) HWY_ATTR {
+    return hn::Mul(v[4], hn::Mul(v[3], real_of((Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits())));
+  });
+}
+
+/// A value, or the sum of two.
+template <bool sum>
+HWY_INLINE Floats value_of(const Floats* v) {
+  if constexpr (sum) return hn::Add(v[0], v[1]);
+  else return v[0];
+}
+
+/// See TileSteps::requantize.
+template <bool sum, bool whole_shift>
+void requantize(const TileOperand* operands, const TileTarget& y, const float*) {
+  constexpr std::size_t values = sum ? 2 : 1;
+  const auto shift_of = [](Floats bits) HWY_ATTR {
+    if constexpr (whole_shift) return real_of(bits);
+    else return bits;
+  };
+  const auto dequantized = [](Floats x, Floats scale, Floats zero_point, Floats shift, Floats factor)
+                               HWY_ATTR { return hn::Mul(hn::Sub(int8_values(hn::Add(hn::Round(hn::Div(x, scale)), zero_point)), shift), factor); };
+  const TileOperand* const p = operands + values;
+  if (std::all_of(p, p + 4, [](const TileOperand& o) { return o.row_step == 0 && o.column_step == 0; })) {  // numbers, which stay in registers
+    const Floats scale = load(p[0].data), zero_point = load(p[1].data), shift = shift_of(load(p[2].data)), factor = load(p[3].data);
+    return for_tile<values>(operands, y, [&](const Floats* v) HWY_ATTR { return dequantized(value_of<sum>(v), scale, zero_point, shift, factor); });
+  }
+  for_tile<values + 4>(operands, y, [&](const Floats* v) HWY_ATTR {
+    const Floats* const w = v + values;
+    return dequantized(value_of<sum>(v), w[0], w[1], shift_of(w[2]), w[3]);
+  });
 }
 
 template <class T>
@@ -110,6 +146,24 @@ void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& pl
   }
 }
 
+/// See TileSteps::store_quantized.
+template <bool sum>
+void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+  constexpr std::size_t values = sum ? 2 : 1, count = values + 2;
+  const auto columns = static_cast<std::size_t>(place.columns);
+  for (std::int64_t r = 0; r < place.rows; ++r) {
+    const float* from[count];
+    for (std::size_t o = 0; o < count; ++o) from[o] = operands[o].data + static_cast<std::size_t>(r) * operands[o].row_step;
+    auto* const to = reinterpret_cast<std::int8_t*>(y.row(place.row + r)) + place.column;
+    for_vectors(columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+      Floats v[count];
+      for (std::size_t o = 0; o < count; ++o) v[o] = load_n(from[o] + i * operands[o].column_step, n);
+      const Floats codes = int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]));
+      store_narrow(hn::ConvertTo(IntTag(), codes), to + i, n);
+    });
+  }
+}
+
 template <bool sum>
 TileStore store_of(DType dtype) {
   switch (dtype) {
@@ -127,7 +181,16 @@ TileStore store_of(DType dtype) {
 
 }  // namespace
 
-TileSteps find_tile_steps() { return {.to_real = to_real, .scale_integers = scale_integers, .scale = scale, .subtract_product = subtract_product}; }
+TileSteps find_tile_steps() {
+  return {.to_real = to_real,
+          .scale_integers = scale_integers,
+          .scale = scale,
+          .subtract_product = subtract_product,
+          .scale_shifted_integers = scale_shifted_integers,
+          .requantize = {{requantize<false, false>, requantize<false, true>}, {requantize<true, false>, requantize<true, true>}},
+          .store_quantized = store_quantized<false>,
+          .store_quantized_sum = store_quantized<true>};
+}
 TileStore find_tile_store(DType dtype, bool sum) { return sum ? store_of<true>(dtype) : store_of<false>(dtype); }
 
 TileFunction find_tile_round(DType dtype) {

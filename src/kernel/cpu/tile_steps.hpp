@@ -21,10 +21,15 @@ inline constexpr DTypeSet tile_types = dtypes::real | DTypeSet{DType::f8_e4m3, D
 
 /// For the active instruction set.
 struct TileSteps {
-  TileFunction to_real;           ///< of integers
-  TileFunction scale_integers;    ///< c * (b * real(a)) of a, b, c
-  TileFunction scale;             ///< c * (b * a)
-  TileFunction subtract_product;  ///< a - b * c, integers
+  TileFunction to_real;                 ///< of integers
+  TileFunction scale_integers;          ///< c * (b * real(a)) of a, b, c
+  TileFunction scale;                   ///< c * (b * a)
+  TileFunction subtract_product;        ///< a - b * c, integers
+  TileFunction scale_shifted_integers;  ///< e * (d * real(a - b * c)) of a, b, c, d, e
+  /// d * (q - c) of x, a, b, c, d, where q = round(x / a) + b, saturated to int8 and 0 for NaN: what is left of x.
+  TileFunction requantize[2][2];  ///< [x is the sum of the first two operands][c is an integer]
+  /// i8 results: round(x / a) + b of x, a, b, and the same of a sum.
+  TileStore store_quantized, store_quantized_sum;
 };
 TileSteps tile_steps();
 /// To float32 and back; null for types that do not round float32, or by which a step cannot be rounded.

@@ -90,8 +90,35 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
     four ^= 0x80808080u;
     std::memcpy(packed + (q * rows + r) * 4, &four, sizeof four);
   };
+  std::int64_t done = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (rows >= 4) done = whole / 4 * 4;  // four rows by four times four bytes
+  const hn::FixedTag<std::uint8_t, 16> bytes;
+  const hn::FixedTag<std::uint32_t, 4> d;
+  const auto offset = hn::Set(d, 0x80808080u);
+  for (std::int64_t next = 0; done > 0 && next < rows; next += 4) {
+    const std::int64_t r = std::min(next, rows - 4);  // the last four rows may overlap the ones before
+    const std::uint8_t* from[4];
+    for (int i = 0; i < 4; ++i) from[i] = reinterpret_cast<const std::uint8_t*>(x.row(first + r + i));
+    auto* to = reinterpret_cast<std::uint8_t*>(packed + r * 4);
+    const auto put_four = [&](auto v) HWY_ATTR {
+      hn::StoreU(hn::BitCast(bytes, v), bytes, to);
+      to += rows * 4;
+    };
+    for (std::int64_t k = 0; k < done * 4; k += 16) {
+      const auto load_codes = [&](int i) HWY_ATTR { return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from[i] + k)), offset); };
+      const auto a = load_codes(0), b = load_codes(1), c = load_codes(2), e = load_codes(3);
+      const auto ac = hn::InterleaveLower(d, a, c), be = hn::InterleaveLower(d, b, e);
+      const auto upper_ac = hn::InterleaveUpper(d, a, c), upper_be = hn::InterleaveUpper(d, b, e);
+      put_four(hn::InterleaveLower(d, ac, be));
+      put_four(hn::InterleaveUpper(d, ac, be));
+      put_four(hn::InterleaveLower(d, upper_ac, upper_be));
+      put_four(hn::InterleaveUpper(d, upper_ac, upper_be));
+    }
+  }
+#endif
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t q = 0; q < whole; ++q) put(r, q, 4);
+    for (std::int64_t q = done; q < whole; ++q) put(r, q, 4);
   for (std::int64_t r = 0; rest > 0 && r < rows; ++r) put(r, whole, static_cast<std::size_t>(rest));
 }
 

@@ -17,12 +17,14 @@ namespace cermet::cpu::HWY_NAMESPACE {
 using IntTag = hn::RebindToSigned<FloatTag>;
 using Ints32 = hn::Vec<IntTag>;
 
-/// Half to even, saturated to [-128, 127]; NaN becomes 0.
-HWY_INLINE Ints32 int8_codes(Floats v) {
+/// Whole numbers saturated to [-128, 127]; NaN becomes 0.
+HWY_INLINE Floats int8_values(Floats whole) {
   const FloatTag d;
-  const auto limited = hn::Min(hn::Max(hn::Round(v), hn::Set(d, -128.0f)), hn::Set(d, 127.0f));
-  return hn::ConvertTo(IntTag(), hn::IfThenElseZero(hn::Eq(v, v), limited));
+  const auto limited = hn::Min(hn::Max(whole, hn::Set(d, -128.0f)), hn::Set(d, 127.0f));
+  return hn::IfThenElseZero(hn::Eq(whole, whole), limited);
 }
+/// The same of any numbers, half to even.
+HWY_INLINE Ints32 int8_codes(Floats v) { return hn::ConvertTo(IntTag(), int8_values(hn::Round(v))); }
 
 /// See format::round_to_minifloat; `largest` is the bit pattern of the largest finite value.
 template <int mantissa, int min_exponent, int largest>
@@ -56,17 +58,21 @@ HWY_INLINE Ints32 e5m2_codes(Floats v) {
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, special), bits);
 }
 
+/// Stores the first `count` lanes, narrowed to a type of one byte.
+template <class T>
+HWY_INLINE void store_narrow(Ints32 codes, T* to, std::size_t count) {
+  const hn::Rebind<T, FloatTag> narrow;
+  const auto bytes = hn::DemoteTo(narrow, codes);
+  if (HWY_LIKELY(count == lanes())) return hn::StoreU(bytes, narrow, to);
+  HWY_ALIGN T buffer[hn::MaxLanes(FloatTag())];
+  hn::StoreU(bytes, narrow, buffer);
+  for (std::size_t k = 0; k < count; ++k) to[k] = buffer[k];
+}
+
 /// Writes codes(v) for each vector of the tile; T is the byte type to which the results are narrowed.
 template <class T, class Codes>
 HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Codes codes) {
-  const hn::Rebind<T, FloatTag> narrow;
-  for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    const auto bytes = hn::DemoteTo(narrow, codes(load_n(tile + i, count)));
-    if (HWY_LIKELY(count == lanes())) return hn::StoreU(bytes, narrow, to + i);
-    HWY_ALIGN T buffer[hn::MaxLanes(FloatTag())];
-    hn::StoreU(bytes, narrow, buffer);
-    for (std::size_t k = 0; k < count; ++k) to[i + k] = buffer[k];
-  });
+  for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR { store_narrow(codes(load_n(tile + i, count)), to + i, count); });
 }
 
 /// Rounds n values to type i8, f8_e4m3 or f8_e5m2 at `to`.

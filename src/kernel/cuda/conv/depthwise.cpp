@@ -74,11 +74,12 @@ std::int64_t DepthwiseConv::choose_places(const Problem& p) const {
 }
 
 std::vector<Program> DepthwiseConv::programs() const {
+  const GeneratedType epilogue = product_.epilogue();
   Program own{
       .header = "kernel/cuda/device/conv/depthwise.cuh",
       .task = fmt::format("cermet::conv::Depthwise<cermet::conv::DepthwiseConfig{{.type = {}, .kernel = {}, .stride = {}, .dilation = {}, .places = {}}}, {}>",
-                          device_name(type_), geometry_.kernel[2], geometry_.stride[2], geometry_.dilation[2], places_, product_.epilogue.name),
-      .prelude = product_.epilogue.source,
+                          device_name(type_), geometry_.kernel[2], geometry_.stride[2], geometry_.dilation[2], places_, epilogue.name),
+      .prelude = epilogue.source,
       .threads = conv::depthwise_threads};
   return {std::move(own), as_fallbacks({general_.program()}).front()};
 }

@@ -86,13 +86,14 @@ class FewChannelsConv {
 };
 
 std::vector<Program> FewChannelsConv::programs() const {
+  const GeneratedType epilogue = product_.epilogue();
   Program own{
       .header = "kernel/cuda/device/conv/few_channels.cuh",
       .task = fmt::format("cermet::conv::FewChannels<cermet::conv::FewChannelsConfig{{.type = {}, .shape = {{.channels = {}, .kernel_h = {}, .kernel_w = {}, "
                           ".stride_h = {}, .stride_w = {}, .before_w = {}, .outputs = {}}}}}, {}>",
                           device_name(type_), shape_.channels, shape_.kernel_h, shape_.kernel_w, shape_.stride_h, shape_.stride_w, shape_.before_w,
-                          shape_.outputs, product_.epilogue.name),
-      .prelude = product_.epilogue.source,
+                          shape_.outputs, epilogue.name),
+      .prelude = epilogue.source,
       .threads = threads,
       .shared_bytes = shape_.shared_bytes(),
       .min_blocks = is_capped() ? 2 : 1};

@@ -48,10 +48,11 @@ GeneralConv::GeneralConv(const Region& region)
 }
 
 Program GeneralConv::program() const {
+  const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/conv/general.cuh",
           .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, .transposed = {}}}, {}>", device_name(type_),
-                              device_name(geometry_.channels_last), device_name(transposed_), product_.epilogue.name),
-          .prelude = product_.epilogue.source,
+                              device_name(geometry_.channels_last), device_name(transposed_), epilogue.name),
+          .prelude = epilogue.source,
           .threads = conv::general_threads};
 }
 

@@ -83,10 +83,11 @@ ImplicitConv::ImplicitConv(const Region& region, const Config& config)
 }
 
 Program ImplicitConv::program(int tile, bool vectors) const {
+  const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/conv/implicit.cuh",
           .task = fmt::format("cermet::conv::Implicit<cermet::conv::ImplicitConfig{{.type = {}, .tensor = {}, .block = {}, .stages = {}, .vectors = {}}}, {}>",
-                              device_name(type_), device_name(tensor_), tile, stages_, device_name(vectors), product_.epilogue.name),
-          .prelude = product_.epilogue.source,
+                              device_name(type_), device_name(tensor_), tile, stages_, device_name(vectors), epilogue.name),
+          .prelude = epilogue.source,
           .threads = threads,
           .shared_bytes = shared_bytes(tensor_, tile, stages_),
           .min_blocks = tile == small_tile ? 2 : 1};

@@ -75,13 +75,14 @@ double GeneralProduct::seconds(const DeviceLimits& limits) const {
 }
 
 Program GeneralProduct::program(bool tensor, int tile) const {
+  const GeneratedType epilogue = product_.epilogue();
   const std::string config = fmt::format(
       ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = {}, .grouped = {}, .blocked = {}",
       device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_, device_name(transpose_a_), device_name(!transpose_b_),
       device_name(op_ == OpKind::dual_linear), device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
   return {.header = "kernel/cuda/device/gemm/general.cuh",
-          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, product_.epilogue.name),
-          .prelude = product_.epilogue.source,
+          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, epilogue.name),
+          .prelude = epilogue.source,
           .threads = threads,
           .shared_bytes = tensor ? slab_bytes(tile) * 2 * stages_ : tile_bytes(tile),
           .min_blocks = tile == small_tile ? 2 : 1};

@@ -121,9 +121,10 @@ Program HopperProduct::program(const HopperTile& tile) const {
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
+  const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
-          .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, product_.epilogue.name),
-          .prelude = product_.epilogue.source,
+          .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
+          .prelude = epilogue.source,
           .threads = shape.threads(),
           .shared_bytes = shape.shared_bytes(stages)};
 }

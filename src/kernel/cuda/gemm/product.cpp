@@ -68,10 +68,10 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
         blocked ? place_of(schema.w_scale) : -1};
   const int w_scale = place_of(schema.w_scale), bias = place_of(schema.bias);
 
-  const TileProgram program = product_epilogue(region, loops).program;
-  y = program.results.front().result;
-  out = program.results.front().dtype;
-  for (const TileProgram::Extra& extra : program.extras) {
+  program_ = product_epilogue(region, loops).program;
+  y = program_.results.front().result;
+  out = program_.results.front().dtype;
+  for (const TileProgram::Extra& extra : program_.extras) {
     const bool is_scale = static_cast<int>(extra.operand) == w_scale, of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
     EpilogueExtra own{extra.dtype, extra.extent, 1};
     // The scale of an expert, and those of blocks that are as long as the reduction.
@@ -80,7 +80,6 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
     extras_.push_back(own);
     operands_.push_back({extra.operand, is_scale, of_groups, extra.first});
   }
-  epilogue = epilogue_type(program, extras_, column_sums);
 }
 
 const TensorView* Product::given(const LaunchArgs& args, int place) const {

@@ -31,8 +31,9 @@ class Product {
   bool blocked = false;      ///< scales cover blocks of the reduction
   bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns
   DType out = DType::f32;    ///< of the result
-  GeneratedType epilogue;    ///< for programs
 
+  /// For programs. Made when it is wanted: cost models ask for many products that are never compiled.
+  GeneratedType epilogue() const { return epilogue_type(program_, extras_, column_sums); }
   const TensorView* given(const LaunchArgs& args, int place) const;
   std::span<const EpilogueExtra> extras() const { return extras_; }
   /// Operand i of the epilogue.
@@ -48,6 +49,7 @@ class Product {
     bool is_scale, grouped;  ///< a column's scale; with the groups of a grouped product in front
     std::int64_t shift;      ///< columns
   };
+  TileProgram program_;  ///< what follows the sums
   std::vector<EpilogueExtra> extras_;
   std::vector<Operand> operands_;
   bool grouped_ = false;

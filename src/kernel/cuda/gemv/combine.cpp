@@ -57,13 +57,14 @@ struct Combined {
     if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
     const gemv::CombineShape shape = shape_of(region);
     const std::string prologue = front.quantize ? fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide())) : "";
+    const GeneratedType epilogue = product.epilogue();
     programs.push_back({.header = "kernel/cuda/device/gemv/combine.cuh",
                         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true, .ids = {}, "
                                             ".choices = {}, .stream = true, .prologue = {{{}}}}}, {}>",
                                             p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
                                             device_name(p.input(2).dtype), device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype),
-                                            shape.choices, prologue, product.epilogue.name),
-                        .prelude = product.epilogue.source,
+                                            shape.choices, prologue, epilogue.name),
+                        .prelude = epilogue.source,
                         .threads = shape.threads(),
                         .shared_bytes = shape.shared_bytes(),
                         .min_blocks = shape.held > 8 ? 1 : 2,

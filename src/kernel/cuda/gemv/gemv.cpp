@@ -104,7 +104,7 @@ FewRows::FewRows(const Region& region, const Config& config)
   const int held = shape.held * (integer ? 4 : 16 / element);  // registers of a row
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
                        .task = row_task(region),
-                       .prelude = product_.epilogue.source,
+                       .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
                        .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24 : 56) ? 1
@@ -135,7 +135,7 @@ std::string FewRows::row_task(const Region& region) const {
       ".stream = {}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
       device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), rotation, product_.epilogue.name);
+      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), rotation, product_.epilogue().name);
 }
 
 std::string FewRows::prologue(const Region& region) const {
