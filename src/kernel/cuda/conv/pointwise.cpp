@@ -11,7 +11,7 @@ namespace gemv_kernels_file {
 extern const Kernel gemv_linear;
 }
 namespace gemm_hopper_kernels_file {
-extern const Kernel gemm_linear_hopper;
+extern const Kernel gemm_places_hopper;
 }
 namespace gemm_general_kernels_file {
 extern const Kernel gemm_linear_tensor, gemm_linear_general;
@@ -82,7 +82,7 @@ Kernel pointwise(const char* name, const char* summary, const Kernel& linear) {
 extern const Kernel conv_pointwise_gemv, conv_pointwise_hopper, conv_pointwise_tensor, conv_pointwise_general;
 const Kernel conv_pointwise_gemv = pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_kernels_file::gemv_linear);
 const Kernel conv_pointwise_hopper =
-    pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper", gemm_hopper_kernels_file::gemm_linear_hopper);
+    pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper", gemm_hopper_kernels_file::gemm_places_hopper);
 const Kernel conv_pointwise_tensor =
     pointwise("conv.pointwise.tensor", "windows of one pixel: gemm.linear.tensor", gemm_general_kernels_file::gemm_linear_tensor);
 const Kernel conv_pointwise_general =

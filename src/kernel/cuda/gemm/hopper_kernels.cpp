@@ -25,10 +25,14 @@ Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few)
 }  // namespace
 
 extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper, gemm_grouped_linear_hopper;
-const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one);  // rows of networks are known more often than not
+const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one_of_many);
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
 const Kernel gemm_grouped_linear_hopper = kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear);
+
+/// The product of a convolution, whose rows are the places of images: most often their number is known.
+extern const Kernel gemm_places_hopper;
+const Kernel gemm_places_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one);
 
 }  // namespace cermet::cuda::gemm_hopper_kernels_file
