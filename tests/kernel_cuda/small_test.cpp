@@ -84,6 +84,7 @@ void add_batched_attention(std::vector<SmallCase>& list) {
       recipe.inputs[7] = real(DType::f16, {2, 1, 150, keys});
       recipe.inputs[8] = CaseOperand{{DType::boolean, {150, keys}}, values({1, 1, 0, 1, 1})};
     }
+    list.push_back({OpKind::flash_attention, "attention.batched_hopper", "attention/batched_hopper", recipe});
     list.push_back({OpKind::flash_attention, "attention.prefill_batched", "attention/prefill_batched", std::move(recipe)});
   };
   add("plain", 197, false);

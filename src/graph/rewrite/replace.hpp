@@ -51,6 +51,9 @@ bool move_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId ancho
 /// Normalized rows that change their places before a product: rows that are normalized where they come to be.
 bool move_rows_before_norm(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
+/// A convolution with few channels whose windows lie side by side: a product of windows, moved to rows.
+bool multiply_patches(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
 /// Transpositions on both sides of a reshape that leave all elements where they were: a reshape.
 bool cancel_transposes(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// A product of transposed columns: that of the columns as they were, with the columns of its weight in their order.

@@ -199,6 +199,12 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::slice,
                    .stage = 2,
                    .apply = split_slices});
+  rules.push_back({.name = "patches-as-rows",
+                   .summary = "conv(x, w, b?) -> transpose(linear(windows of x as rows, w, b?)), where windows lie side by side and channels are few",
+                   .rounding = strict,
+                   .anchor = OpKind::conv,
+                   .stage = 1,
+                   .apply = multiply_patches});
   rules.push_back({.name = "transposes-around-reshape",
                    .summary = "transpose(reshape(transpose(x))) -> reshape(x), where every element stays where it was",
                    .rounding = exact,

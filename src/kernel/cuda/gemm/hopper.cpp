@@ -106,7 +106,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   most_rows_ = rows;
   if (!config.empty()) tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages"))}};
   else if (product_.blocked) tiles_ = {{128, 128}};
-  else if (tiles == HopperTiles::one && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
+  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
 }
 

@@ -18,8 +18,9 @@ struct HopperWindowRows {
 
 /// Tiles that are compiled where no configuration says which.
 enum class HopperTiles : std::uint8_t {
-  few,  ///< for any number of rows up to the maximum
-  one,  ///< the best for the number of rows, where that is known beforehand
+  few,          ///< for any number of rows up to the maximum
+  one,          ///< the best for the number of rows, where that is known beforehand
+  one_of_many,  ///< the same from 4096 rows on, where it was measured; few below
 };
 
 class HopperProduct {

@@ -25,7 +25,7 @@ Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few)
 }  // namespace
 
 extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper, gemm_grouped_linear_hopper;
-const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear);
+const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one_of_many);
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);

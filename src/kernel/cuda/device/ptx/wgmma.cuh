@@ -52,7 +52,9 @@ struct Wgmma;
 #define CERMET_D16 CERMET_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define CERMET_D24 CERMET_D16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define CERMET_D32 CERMET_D24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define CERMET_D40 CERMET_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define CERMET_D48 CERMET_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define CERMET_D56 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define CERMET_D64 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define CERMET_D96                                                                                                                                      \
   CERMET_D64                                                                                                                                            \
@@ -67,7 +69,9 @@ struct Wgmma;
 #define CERMET_V16(c) CERMET_V8(c), CERMET_EIGHT(c, 8)
 #define CERMET_V24(c) CERMET_V16(c), CERMET_EIGHT(c, 16)
 #define CERMET_V32(c) CERMET_V24(c), CERMET_EIGHT(c, 24)
+#define CERMET_V40(c) CERMET_V32(c), CERMET_EIGHT(c, 32)
 #define CERMET_V48(c) CERMET_V32(c), CERMET_EIGHT(c, 32), CERMET_EIGHT(c, 40)
+#define CERMET_V56(c) CERMET_V48(c), CERMET_EIGHT(c, 48)
 #define CERMET_V64(c) CERMET_V48(c), CERMET_EIGHT(c, 48), CERMET_EIGHT(c, 56)
 #define CERMET_V96(c) CERMET_V64(c), CERMET_EIGHT(c, 64), CERMET_EIGHT(c, 72), CERMET_EIGHT(c, 80), CERMET_EIGHT(c, 88)
 #define CERMET_V128(c) CERMET_V96(c), CERMET_EIGHT(c, 96), CERMET_EIGHT(c, 104), CERMET_EIGHT(c, 112), CERMET_EIGHT(c, 120)
@@ -97,7 +101,9 @@ CERMET_WGMMA_TYPES(16, CERMET_D8, CERMET_V8, 8, 9, 10)
 CERMET_WGMMA_TYPES(32, CERMET_D16, CERMET_V16, 16, 17, 18)
 CERMET_WGMMA_TYPES(48, CERMET_D24, CERMET_V24, 24, 25, 26)
 CERMET_WGMMA_TYPES(64, CERMET_D32, CERMET_V32, 32, 33, 34)
+CERMET_WGMMA_TYPES(80, CERMET_D40, CERMET_V40, 40, 41, 42)
 CERMET_WGMMA_TYPES(96, CERMET_D48, CERMET_V48, 48, 49, 50)
+CERMET_WGMMA_TYPES(112, CERMET_D56, CERMET_V56, 56, 57, 58)
 CERMET_WGMMA_TYPES(128, CERMET_D64, CERMET_V64, 64, 65, 66)
 CERMET_WGMMA_TYPES(192, CERMET_D96, CERMET_V96, 96, 97, 98)
 CERMET_WGMMA_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130)
@@ -135,8 +141,12 @@ CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
 #undef CERMET_V24
 #undef CERMET_D32
 #undef CERMET_V32
+#undef CERMET_D40
 #undef CERMET_D48
+#undef CERMET_D56
+#undef CERMET_V40
 #undef CERMET_V48
+#undef CERMET_V56
 #undef CERMET_D64
 #undef CERMET_V64
 #undef CERMET_D96
