@@ -67,6 +67,7 @@ class Builder {
     if (made_.dims.empty()) return {{}, fmt::format("{}: reduces no rows", region_.operators())};
     for (std::size_t n = 0; n < region_.nodes.size() && !steps_.reason(); ++n) append(n);
     if (!steps_.reason()) add_results();
+    if (made_.reductions.empty() && !steps_.reason()) made_.row = made_.quantization ? made_.quantization->value : steps_.program().results.front().value;
     TileProgramOrReason tile = steps_.finish();
     made_.tile = std::move(tile.program);
     for (const TileProgram::Step& step : made_.tile.steps)
@@ -150,6 +151,13 @@ class Builder {
     quantize(n, v, adds ? 2 : 1);
   }
 
+  /// silu(gates) * ups.
+  Source gated(Source gates, Source ups) {
+    const Source activated = steps_.add(OpKind::silu, gates);
+    made_.gate = static_cast<std::size_t>(activated.index);
+    return steps_.add(OpKind::mul, activated, ups);
+  }
+
   void gate(std::size_t n) {
     const Problem& p = problem(n);
     if (std::ranges::any_of(region_.nodes[n].inputs, &RegionInput::is_inside)) return steps_.fail(n, "its operands come from inside the region");
@@ -157,7 +165,7 @@ class Builder {
     if (p.op->kind == OpKind::dequant_swiglu_quant) return accumulated_gate(n);
     const GatedLayout layout(p.attributes, p.outputs[0].dims.back().constant());
     const Source gates = row(steps_.extra(n, 0, Extent::element, layout.gate_first, layout.step));
-    Source v = steps_.add(OpKind::mul, steps_.add(OpKind::silu, gates), steps_.extra(n, 0, Extent::element, layout.up_first, layout.step));
+    Source v = gated(gates, steps_.extra(n, 0, Extent::element, layout.up_first, layout.step));
     if (p.has(smooth)) v = steps_.add(OpKind::mul, v, steps_.operand(n, smooth));
     if (p.has(scale)) return quantize_by(n, v, scale, offset);
     quantize(n, v, 1);
@@ -183,7 +191,7 @@ class Builder {
     const std::int64_t features = p.outputs[0].dims.back().constant();
     const bool left = p.attributes.text("activate") == "left";
     const Source gates = row(accumulated(n, left ? 0 : features)), ups = accumulated(n, left ? features : 0);
-    Source v = steps_.add(OpKind::mul, steps_.add(OpKind::silu, gates), ups);
+    Source v = gated(gates, ups);
     if (p.has(smooth)) v = steps_.add(OpKind::mul, v, steps_.operand(n, smooth));
     if (p.attributes.text("quantization") == "dynamic") return quantize(n, v, 1);
     steps_.set(n, 0, p.has(offset) ? steps_.add(OpKind::add, v, steps_.operand(n, offset)) : v);

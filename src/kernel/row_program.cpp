@@ -42,6 +42,20 @@ std::vector<bool> RowProgram::steps_behind(std::span<const Source> values, std::
   return behind;
 }
 
+std::vector<bool> RowProgram::extras_of(const std::vector<bool>& steps, std::span<const Source> values, std::span<const Source> known) const {
+  std::vector<bool> read(tile.extras.size());
+  const auto note = [&](const Source& s) {
+    if (s.from == Source::From::extra && std::ranges::find(known, s) == known.end()) read[static_cast<std::size_t>(s.index)] = true;
+  };
+  for (const Source& value : values) note(value);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i]) continue;
+    note(tile.steps[i].a);
+    if (TileProgram::is_binary(tile.steps[i])) note(tile.steps[i].b);
+  }
+  return read;
+}
+
 std::string RowProgram::to_string() const {
   std::string text;
   for (std::size_t i = 0; i < reductions.size(); ++i)

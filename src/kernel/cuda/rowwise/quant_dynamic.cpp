@@ -11,25 +11,45 @@ namespace {
 
 constexpr std::size_t smooth_operand = 1, index_operand = 2;
 
+/// How the rows of either kernel lie over threads.
+RowNeeds rows_of(const Problem& p) {
+  RowNeeds needs{.width = vector_width({p.input(0).dtype})};
+  if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
+    needs.short_rows = {.elements = 32, .registers = 64};
+    needs.long_rows = {.elements = 56, .registers = 64};
+  }
+  return needs;
+}
+
+RowNeeds needs_of_row_program(const Problem& p) {
+  RowNeeds needs = rows_of(p);
+  if (code_format(p.attributes).group == 0) needs.few_cluster = few_cluster(p.target);
+  return needs;
+}
+
 struct DynamicQuant {
   RowCodes codes;
   bool per_tensor, offsets;
 
   explicit DynamicQuant(const Problem& p)
-      : codes{.format = code_format(p.attributes), .groups = p.attributes.text("granularity") == "group", .exact = true},
+      : codes{.format = code_format(p.attributes)},
         per_tensor(p.attributes.text("granularity") == "tensor"),
         offsets(p.attributes.text("index") == "offsets") {}
 };
 
+/// What rows of their own programs do not know.
+Decline declines_general(const Problem& p) {
+  if (p.attributes.text("granularity") == "tensor" || p.has(index_operand)) return std::nullopt;
+  return "neither one scale for everything nor smoothing factors by an index";
+}
+
 RowNeeds needs_of(const Problem& p) {
   const DynamicQuant op(p);
-  const std::int64_t columns = constant_columns(p);
-  RowNeeds needs{.columns = columns, .width = vector_width({p.input(0).dtype}), .group = op.codes.group(p, columns), .target = p.target};
-  if (!op.codes.groups && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
-  if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
-    needs.short_rows = {.elements = 32, .registers = 64};
-    needs.long_rows = {.elements = 56, .registers = 64};
-  }
+  RowNeeds needs = rows_of(p);
+  needs.columns = constant_columns(p);
+  needs.group = op.codes.group(needs.columns);
+  needs.target = p.target;
+  if (!op.codes.groups() && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
   return needs;
 }
 
@@ -43,13 +63,13 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
     for (const RowGeometry& g : geometries.list())
       list.push_back(geometry_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
-          fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = cermet::Along::{}, .smooth = {}, "
+          fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = {}, .smooth = {}, "
                       ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out = {}}}>",
-                      g.text(), device_type(p, 0), p.has(smooth_operand) ? "each" : "none", device_type(p, smooth_operand),
+                      g.text(), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
                       !p.has(index_operand) ? "none"
                       : op.offsets          ? "offsets"
                                             : "ids",
-                      p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(p, constant_columns(p))),
+                      p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(constant_columns(p))),
           g));
   return list;
 }
@@ -58,8 +78,11 @@ Launcher bind(const Problem& p, const Config& config) {
   return [op = DynamicQuant(p), programs = RowGeometries(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
-    const CodeWalk rows(op.codes, args, {{&x}, {ids ? ids : &x, ids ? 0 : 1}}, op.per_tensor ? args.outputs.size() : 1);
-    const RowWalk& walk = rows.walk();
+    std::array<RowView, 5> views{{{&x}, {ids ? ids : &x, ids ? 0 : 1}, {&args.outputs[0]}}};
+    std::size_t count = 3;
+    const int scales = op.codes.groups() ? 1 : 0;
+    for (std::size_t i = 1; i < args.outputs.size() && !op.per_tensor; ++i) views[count++] = {&args.outputs[i], scales};
+    const RowWalk walk(std::span(views.data(), count));
     dynamic_quant::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
@@ -70,8 +93,10 @@ Launcher bind(const Problem& p, const Config& config) {
       params.experts = args.inputs[smooth_operand].shape[0];
     }
     if (args.has(index_operand)) params.offsets = args.inputs[index_operand].data;
-    bool aligned = rows.aligned(programs.width());
-    if (args.has(index_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], programs.width()) && params.smooth_step % programs.width() == 0;
+    const int width = programs.width();
+    bool aligned = walk.aligned(0, width) && walk.aligned(2, width);
+    if (args.has(smooth_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], width);
+    if (args.has(index_operand)) aligned = aligned && params.smooth_step % width == 0;
     const std::size_t program = programs.choose(walk, aligned, args.queue->target());
     const ByteRange smooth = args.has(smooth_operand) ? byte_range(args.inputs[smooth_operand]) : ByteRange{};
     const ByteRange ids_or_offsets = args.has(index_operand) ? byte_range(args.inputs[index_operand]) : ByteRange{};
@@ -81,7 +106,9 @@ Launcher bind(const Problem& p, const Config& config) {
         params.x = walk.operand(0, launch);
         params.index = walk.operand(1, launch);
         params.first_row = launch * walk.rows();
-        params.out = rows.out(launch);
+        params.out = {.codes = walk.operand(2, launch), .scale = {}, .zero_point = {}};
+        if (count > 3) params.out.scale = walk.operand(3, launch);
+        if (count > 4) params.out.zero_point = walk.operand(4, launch);
         if (op.per_tensor) {
           params.out.scale = {args.outputs[1].data, {0, 0, 0}};
           params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
@@ -101,7 +128,6 @@ Launcher bind(const Problem& p, const Config& config) {
       launch_all(0);
     }
     launch_all(op.per_tensor ? 1 : 0);
-    const int scales = op.codes.groups ? 1 : 0;
     if (!op.per_tensor) programs.declare(args, program, walk, std::array{1}, std::array{1, scales, scales});
   };
 }
@@ -113,15 +139,18 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 
 }  // namespace
 
-extern const Kernel rowwise_dynamic_quant;
+extern const Kernel rowwise_dynamic_quant, rowwise_dynamic_quant_general;
 const Kernel rowwise_dynamic_quant =
-    with_row_regions({.name = "rowwise.dynamic_quant",
-                      .op = OpKind::dynamic_quant,
-                      .summary = "a row in registers between its range and its quantized values; one scale for everything takes two passes",
-                      .bind = bind,
-                      .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
-                      .programs = programs,
-                      .configs = configs,
-                      .cost = cost});
+    row_kernel("rowwise.dynamic_quant", OpKind::dynamic_quant, "a row in registers between its range and its quantized values", needs_of_row_program);
+const Kernel rowwise_dynamic_quant_general{
+    .name = "rowwise.dynamic_quant.general",
+    .op = OpKind::dynamic_quant,
+    .summary = "smoothing factors by an index, or one scale for everything, in two passes",
+    .declines = [](const Region& region) { return declines_general(region.problem()); },
+    .bind = bind,
+    .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
+    .programs = programs,
+    .configs = configs,
+    .cost = cost};
 
 }  // namespace cermet::cuda::rowwise_quant_dynamic_file

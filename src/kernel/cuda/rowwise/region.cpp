@@ -7,7 +7,6 @@
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
 #include "kernel/row_program.hpp"
-#include "kernel/step_builder.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -22,6 +21,7 @@ struct RowRegion {
   RowProgram program;
   RowCodes codes;
   std::string quantization;  ///< in the device's spelling
+  bool factors_out = false;  ///< see leaves_factor_out()
   RowNeeds needs;
 
   RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {}) : program(row_program(region).program) {
@@ -31,9 +31,10 @@ struct RowRegion {
     needs.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
-      codes = {.format = code_format(p.attributes), .groups = p.attributes.text("granularity") == "group", .exact = true};
-      needs.group = codes.group(p, needs.columns);
-      quantization = codes.text(p, needs.columns);
+      codes = {.format = code_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
+      needs.group = codes.group(needs.columns);
+      quantization = codes.text(needs.columns);
+      factors_out = !codes.exact && needs.group == 0 && !codes.format.asymmetric && leaves_factor_out(program);
     }
     needs = configured(needs, config);
   }
@@ -72,7 +73,7 @@ struct RowRegion {
 
 std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
   const RowRegion made(region, needs_of, config);
-  const std::string prelude = row_source(made.program, made.quantization);
+  const std::string prelude = row_source(made.program, made.quantization, made.factors_out);
   const RowGeometries geometries(made.needs);
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list()) {
@@ -89,20 +90,25 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
 struct Operand {
   bool is_result = false;
   std::size_t index = 0;
-  bool walked = true;   ///< one row for each row of the region; others are the same for all
+  bool walked = true;   ///< one row for each row of the region; others are the same for all, or not there
   bool along = true;    ///< its rows have all columns
   bool by_row = false;  ///< no last dimension: one number for each row
+  bool shared = false;  ///< the memory of an earlier one
 };
 
 std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
   std::vector<Operand> list;
   const TileProgram& tile = made.program.tile;
+  const Dims leading(made.program.dims.begin(), made.program.dims.end() - made.program.trailing);
   for (std::size_t i = 0; i < tile.extras.size(); ++i) {
-    const Extent extent = tile.extras[i].extent;
-    list.push_back({false, tile.extras[i].operand, extent == Extent::element || extent == Extent::row, made.is_along_row(i),
-                    extent == Extent::row && goes_by_token(region, tile.extras[i].operand)});
+    const TileProgram::Extra& extra = tile.extras[i];
+    const Extent extent = extra.extent;
+    const bool shared = std::ranges::any_of(tile.extras.begin(), tile.extras.begin() + static_cast<std::ptrdiff_t>(i),
+                                            [&](const TileProgram::Extra& e) { return e.operand == extra.operand && e.extent == extent; });
+    list.push_back({false, extra.operand, extent == Extent::element || extent == Extent::row, made.is_along_row(i),
+                    extent == Extent::row && region.operand_type(extra.operand).dims == leading, shared});
   }
-  for (std::size_t j = 0; j < tile.results.size(); ++j) list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j], false});
+  for (std::size_t j = 0; j < tile.results.size(); ++j) list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j]});
   return list;
 }
 
@@ -129,6 +135,7 @@ class Bound {
     };
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const Operand& o = operands_[i];
+      if (o.shared) continue;
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
       if (o.walked) {
         of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), made_.program.trailing);
@@ -139,17 +146,18 @@ class Bound {
       if (o.along && o.walked) params.length = length_of(view);
     }
     const std::size_t first_quantized = count;
-    for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
+    if (!quantized_.empty()) params.length = length_of(args.outputs[quantized_[0]]);
+    for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
     const RowWalk walk(std::span(rows.data(), count), count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].walked && operands_[i].along) aligned = aligned && walk.aligned(of_operand[i], programs_.width());
+      if (operands_[i].walked && operands_[i].along && !operands_[i].shared) aligned = aligned && walk.aligned(of_operand[i], programs_.width());
     if (!quantized_.empty()) aligned = aligned && walk.aligned(first_quantized, programs_.width());
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
     const std::size_t program = programs_.choose(walk, aligned, args.queue->target());
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       for (std::size_t i = 0; i < operands_.size(); ++i)
-        if (operands_[i].walked) params.operands[i] = walk.operand(of_operand[i], launch);
+        if (operands_[i].walked && !operands_[i].shared) params.operands[i] = walk.operand(of_operand[i], launch);
       RowOperand* const quantized[] = {&params.out.codes, &params.out.scale, &params.out.zero_point};
       for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
       args.queue->run(program, programs_.items(program, walk.rows()), params);
@@ -163,13 +171,14 @@ class Bound {
     std::array<ByteRange, RowWalk::most_operands> ranges;
     std::size_t count = 0, reads = 0;
     for (const Operand& o : operands_) {
+      if (o.shared) continue;
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
       const int trailing = o.by_row ? 0 : made_.program.trailing;
       ranges[count++] = o.walked ? programs_.rows_of(program, rows, view, trailing) : byte_range(view);
       if (!o.is_result) reads = count;
     }
     for (std::size_t i = 0; i < quantized_.size(); ++i)
-      ranges[count++] = programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups ? 1 : 0);
+      ranges[count++] = programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
     args.queue->declare(std::span(ranges.data(), reads), std::span(ranges.data() + reads, count - reads));
   }
 
@@ -195,9 +204,12 @@ Decline declines(const Region& region) {
   const std::size_t quantized = program.quantization ? program.quantization->results.size() : 0;
   const std::size_t count = program.tile.extras.size() + program.tile.results.size() + quantized;
   if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  const auto is_row = [&](const TileProgram::Result& r) { return r.value == program.row; };
+  const bool row_is_all = program.reductions.empty() && std::ranges::all_of(program.tile.results, is_row);
   for (const TileProgram::Extra& extra : program.tile.extras) {
-    if (extra.dtype == DType::i32) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
-    if (extra.takes_part()) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
+    const bool along = extra.extent == Extent::element || extra.extent == Extent::column;
+    if (extra.dtype == DType::i32 && !(row_is_all && along)) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
+    if (extra.takes_part() && !row_is_all) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
   }
   const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };
   if (std::ranges::none_of(program.tile.extras, is_element)) return "no operand has all columns of its rows";
@@ -217,23 +229,6 @@ Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf n
           .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
           .cost = [needs_of](const Region& region, const Config& config,
                              const DeviceLimits& limits) { return row_cost(region, RowRegion(region, needs_of, config).needs, limits); }};
-}
-
-Kernel with_row_regions(Kernel kernel) {
-  const Kernel regions = row_kernel(kernel.name, kernel.op, kernel.summary);
-  kernel.fuses = true;
-  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
-  kernel.programs = [regions, single = kernel.programs](const Region& region, const Config& config) {
-    return region.is_single() ? single(region, config) : regions.programs(region, config);
-  };
-  kernel.bind = [regions, single = kernel.bind](const Region& region, const Config& config) {
-    return region.is_single() ? single(region, config) : regions.bind(region, config);
-  };
-  kernel.configs = [regions, single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : regions.configs(region); };
-  kernel.cost = [regions, single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
-    return region.is_single() ? single(region, config, limits) : regions.cost(region, config, limits);
-  };
-  return kernel;
 }
 
 }  // namespace cermet::cuda

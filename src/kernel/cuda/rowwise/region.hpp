@@ -14,7 +14,4 @@ using RowNeedsOf = std::function<RowNeeds(const Problem&)>;
 /// where it is not given.
 Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf needs_of = {});
 
-/// The kernel of such an operator, which alone has programs of its own, that also takes regions of several.
-Kernel with_row_regions(Kernel kernel);
-
 }  // namespace cermet::cuda

@@ -1,8 +1,8 @@
 #include "kernel/cuda/rowwise/row_source.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/rowwise/kept_row_source.hpp"
 #include "kernel/cuda/step_source.hpp"
-#include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -11,16 +11,39 @@ using Extent = TileProgram::Extent;
 using Source = TileProgram::Source;
 using Kind = RowProgram::Reduction::Kind;
 
-std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
+/// The step that multiplies by what the only reduction gave, where a quantized value is a product of that and of what a row may be quantized without.
+std::optional<std::size_t> factor_of(const RowProgram& p) {
+  if (!p.quantization || p.reductions.size() != 1) return std::nullopt;
+  constexpr Source factor{Source::From::input, 0};
+  for (Source v = p.quantization->value; v.from == Source::From::step;) {
+    const TileProgram::Step& step = p.tile.steps[static_cast<std::size_t>(v.index)];
+    if (step.function != OpKind::mul || step.round != DType::f32) break;
+    if (step.b == factor) return static_cast<std::size_t>(v.index);
+    v = step.a;
+  }
+  return std::nullopt;
+}
+
+/// The same with the value that a step multiplies in place of its product.
+RowProgram without_factor(RowProgram p, std::size_t factor) {
+  const Source product{Source::From::step, static_cast<std::int32_t>(factor)}, plain = p.tile.steps[factor].a;
+  for (TileProgram::Step& step : p.tile.steps)
+    if (step.a == product) step.a = plain;
+  if (p.quantization->value == product) p.quantization->value = plain;
+  return p;
+}
 
 class Printer {
  public:
-  explicit Printer(const RowProgram& program) : p_(program), printed_(program.tile.steps.size()) {}
+  Printer(RowProgram program, bool factors_out) : p_(std::move(program)), row_(p_), factors_out_(factors_out), printed_(p_.tile.steps.size()) {}
 
   std::string text(const std::string& quantization) {
     std::string body = rows_and_columns();
+    const bool early = p_.quantization && !p_.tile.results.empty() && stores_only_row();
+    if (early) body += store_lambda() + "    if constexpr (Map::held) store();\n";
     for (std::size_t i = 0; i < p_.reductions.size(); ++i) body += reduction(i);
-    body += ending(quantization);
+    body += ending(quantization, early);
+    const char* const width = body.find("width") == std::string::npos ? "" : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
     return fmt::format(R"(namespace cermet::row_region {{
 namespace {{
 
@@ -29,8 +52,7 @@ namespace {{
   template <RowShape S, class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, char* smem) {{
     using Map = RowMap<S, Team>;
-    constexpr int width = S.width;
-    RowReducer<Map> reduce(smem);
+{}    RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
     const Map map(p.length);
 {}    reduce.finish();
@@ -40,93 +62,27 @@ namespace {{
 }}  // namespace
 }}  // namespace cermet::row_region
 )",
-                       p_.to_string(), source_type(), body);
+                       p_.to_string(), row_.definition(), width, body);
   }
 
  private:
   const TileProgram::Extra& extra(std::size_t i) const { return p_.tile.extras[i]; }
   bool goes_by_row(std::size_t i) const { return extra(i).extent == Extent::scalar || extra(i).extent == Extent::row; }
 
-  /// Extras that steps or values read.
-  std::vector<bool> extras_of(const std::vector<bool>& steps, std::span<const Source> values, std::span<const Source> known) const {
-    std::vector<bool> read(p_.tile.extras.size());
-    const auto note = [&](const Source& s) {
-      if (s.from == Source::From::extra && std::ranges::find(known, s) == known.end()) read[static_cast<std::size_t>(s.index)] = true;
-    };
-    for (const Source& value : values) note(value);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (!steps[i]) continue;
-      note(p_.tile.steps[i].a);
-      if (TileProgram::is_binary(p_.tile.steps[i])) note(p_.tile.steps[i].b);
-    }
-    return read;
-  }
-
-  // ---- The row that is kept ----
-  std::vector<bool> row_steps() const { return p_.steps_behind(std::span(&p_.row, 1), {}); }
-  std::vector<bool> row_extras() const { return extras_of(row_steps(), std::span(&p_.row, 1), {}); }
-  bool is_plain() const { return p_.row.from == Source::From::extra; }
-
-  /// Whether a result of this type is the row itself.
-  bool stores_row(DType dtype) const {
-    return std::ranges::any_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row && r.dtype == dtype; });
-  }
-
-  std::string source_type() const {
-    if (is_plain()) return "";
-    std::string members, fields, loads, values;
-    const std::vector<bool> extras = row_extras();
-    for (std::size_t i = 0; i < extras.size(); ++i) {
-      if (!extras[i]) continue;
-      if (goes_by_row(i)) {
-        members += fmt::format("  float x{};\n", i);
-        continue;
-      }
-      members += fmt::format("  const {}* at{};\n", element(extra(i).dtype), i);
-      fields += fmt::format("    Vector<{}, width> x{};\n", element(extra(i).dtype), i);
-      const bool shared = p_.overwritten == i && stores_row(extra(i).dtype);
-      loads += fmt::format("{}{}(at{} + column)", loads.empty() ? "" : ", ", shared ? "load_overwritten<S>" : "load_vector<width>", i);
-      values += fmt::format("      const float x{0} = to_float(raw.x{0}[k]);\n", i);
-    }
-    return fmt::format(R"(template <RowShape S>
-struct Source {{
-  static constexpr int width = S.width;
-  struct Raw {{
-{}  }};
-{}
-  __device__ __forceinline__ Raw fetch(int64_t column) const {{ return {{{}}}; }}
-  __device__ __forceinline__ void values(const Raw& raw, int64_t, float (&v)[width]) const {{
-#pragma unroll
-    for (int k = 0; k < width; ++k) {{
-{}{}      v[k] = {};
-    }}
-  }}
-}};
-
-)",
-                       fields, members, loads, values, step_source(p_.tile, "      ", row_steps()), value_source(p_.row));
-  }
-
   /// Everything that is loaded before the first reduction.
   std::string rows_and_columns() const {
-    std::string text, source;
-    const std::vector<bool> of_row = row_extras();
+    std::string text;
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i) {
-      const std::string type = element(extra(i).dtype);
+      const std::string type = element_source(extra(i).dtype);
       if (goes_by_row(i)) text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], place);\n", i, type);
-      else if (extra(i).extent == Extent::element) text += fmt::format("    const {1}* at{0} = place.template of<const {1}>(p.operands[{0}]);\n", i, type);
-      if (of_row[i])
-        source += fmt::format("{}{}", source.empty() ? "" : ", ",
-                              goes_by_row(i)                       ? fmt::format("x{}", i)
-                              : extra(i).extent == Extent::element ? fmt::format("at{}", i)
-                                                                   : fmt::format("static_cast<const {}*>(p.operands[{}].data)", type, i));
+      else if (extra(i).extent == Extent::element && row_.leader(i) == i)
+        text += fmt::format("    const {1}* at{0} = place.template of<const {1}>(p.operands[{0}]);\n", i, type);
     }
-    const std::string type = is_plain() ? fmt::format("PlainSource<{}, width>", element(extra(static_cast<std::size_t>(p_.row.index)).dtype)) : "Source<S>";
-    text += fmt::format("    const {} source{{{}}};\n    RawRow raw(map, source, place.active);\n", type, source);
+    text += row_.declaration() + "    RawRow raw(map, source, place.active);\n";
     const std::vector<bool> later = pass_extras();
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i)
       if (later[i] && extra(i).extent == Extent::column)
-        text += fmt::format("    const AlongRow<Along::each, {1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i, element(extra(i).dtype));
+        text += fmt::format("    const AlongRow<{1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i, element_source(extra(i).dtype));
     return text + "    auto row = make_row(map, source, raw);\n";
   }
 
@@ -138,7 +94,7 @@ struct Source {{
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
     const std::span<const Source> row(&p_.row, 1);
-    return extras_of(p_.steps_behind(values, row), values, row);
+    return p_.extras_of(p_.steps_behind(values, row), values, row);
   }
   /// Steps that are the same for a whole row and lead to these values, where they were not printed before.
   std::string row_steps_behind(std::span<const Source> values) {
@@ -157,7 +113,7 @@ struct Source {{
   Pass pass(std::span<const Source> values) const {
     std::vector<bool> steps = p_.steps_behind(values, std::span(&p_.row, 1));
     for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = steps[i] && !p_.row_steps[i];
-    const std::vector<bool> extras = extras_of(steps, values, std::span(&p_.row, 1));
+    const std::vector<bool> extras = p_.extras_of(steps, values, std::span(&p_.row, 1));
     Pass made;
     for (std::size_t i = 0; i < extras.size(); ++i) {
       if (!extras[i] || goes_by_row(i)) continue;
@@ -209,29 +165,37 @@ struct Source {{
                                   : maximum                    ? fmt::format("Maximum::combine({}, {})", part, value)
                                                                : fmt::format("__fadd_rn({}, {})", part, value);
     text += each(pass(values), "", fmt::format("        {} = {};\n", part, statement), "");
-    const std::string all =
-        fmt::format("reduce.template operator()<{}>(part{}[0]{})", maximum ? "Maximum" : "Sum", i, chains == 2 ? fmt::format(" + part{}[1]", i) : "");
-    const std::string given = r.kind == Kind::mean ? all + " / static_cast<float>(map.length)"
-                              : r.kind == Kind::inverse_root
-                                  ? fmt::format("norm::inverse_root({}, map.length, {})", all, value_source({Source::From::number, 0, r.eps}))
-                                  : all;
-    return text + fmt::format("    const float in{} = {};\n", i, given);
+    const std::string own = fmt::format("part{}[0]{}", i, chains == 2 ? fmt::format(" + part{}[1]", i) : "");
+    if (factors_out_) return text;
+    return text + fmt::format("    const float in{} = {};\n", i, given(r, fmt::format("reduce.template operator()<{}>({})", maximum ? "Maximum" : "Sum", own)));
   }
 
-  std::string ending(const std::string& quantization) {
+  /// What a reduction gives of the reduced number.
+  static std::string given(const RowProgram::Reduction& r, const std::string& all) {
+    if (r.kind == Kind::mean) return all + " / static_cast<float>(map.length)";
+    if (r.kind != Kind::inverse_root) return all;
+    return fmt::format("norm::inverse_root({}, map.length, {})", all, value_source({Source::From::number, 0, r.eps}));
+  }
+
+  /// Whether results need no reduction.
+  bool stores_only_row() const {
+    return std::ranges::all_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row; });
+  }
+  std::string store_lambda() const { return "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n"; }
+
+  /// is_stored: the results of a row that is held.
+  std::string ending(const std::string& quantization, bool is_stored) {
     std::vector<Source> values;
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
-    const std::vector<Source> last = values;
     std::string text = row_steps_behind(values);
-    if (p_.quantization) values.pop_back();
-    if (!p_.reductions.empty()) text += forget(std::span(&p_.reductions.back().value, 1), last, true);
-    if (values.empty()) return text + quantize(quantization);
-    text += "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
+    if (!p_.reductions.empty() && !factors_out_) text += forget(std::span(&p_.reductions.back().value, 1), values, true);
+    if (p_.tile.results.empty()) return text + quantize(quantization);
+    if (!is_stored) text += store_lambda();
     if (!p_.quantization) return text + "    store();\n";
+    if (!is_stored) text += "    if constexpr (Map::held) store();\n";
     // Of a row that is read again, results come last: they may overwrite what is read.
-    return text + "    if constexpr (Map::held) store();\n" + quantize(quantization) +
-           "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
+    return text + quantize(quantization) + "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
   }
 
   std::string stores() const {
@@ -240,7 +204,7 @@ struct Source {{
     for (std::size_t j = 0; j < p_.tile.results.size(); ++j) {
       const TileProgram::Result& result = p_.tile.results[j];
       const std::size_t operand = p_.tile.extras.size() + j;
-      const std::string type = element(result.dtype);
+      const std::string type = element_source(result.dtype);
       if (p_.results_by_row[j]) {
         by_row += fmt::format("    if (map.lane == 0) *place.template of<{}>(p.operands[{}]) = {};\n", type, operand, result_source(p_.tile, result));
         continue;
@@ -256,25 +220,36 @@ struct Source {{
 
   std::string quantize(const std::string& quantization) const {
     const Source value = p_.quantization->value;
-    if (value == p_.row) return fmt::format("    quantize_row<Quantization{}>(row, p.out, place, reduce);\n", quantization);
-    const Pass made = pass(std::span(&value, 1));
-    return fmt::format(R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
+    const std::string row = value == p_.row ? "row" : "quantized";
+    std::string text;
+    if (value != p_.row) {
+      const Pass made = pass(std::span(&value, 1));
+      text = fmt::format(R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
 {}#pragma unroll
       for (int k = 0; k < width; ++k) {{
 {}        v[k] = {};
       }}
     }});
-    quantize_row<Quantization{}>(quantized, p.out, place, reduce);
 )",
-                       made.loads, made.steps, value_source(value), quantization);
+                         made.loads, made.steps, value_source(value));
+    }
+    if (!factors_out_) return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
+    return text + fmt::format("    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0[0] + part0[1], [&](float all) {{ return {}; }});\n",
+                              quantization, row, given(p_.reductions[0], "all"));
   }
 
-  const RowProgram& p_;
+  const RowProgram p_;
+  const KeptRow row_;
+  const bool factors_out_;     ///< the only reduction, whose result enters the scale and not the quantized values
   std::vector<bool> printed_;  ///< steps of whole rows
 };
 
 }  // namespace
 
-std::string row_source(const RowProgram& program, const std::string& quantization) { return Printer(program).text(quantization); }
+bool leaves_factor_out(const RowProgram& program) { return factor_of(program) && program.reductions[0].kind == Kind::inverse_root; }
+
+std::string row_source(const RowProgram& program, const std::string& quantization, bool factors_out) {
+  return factors_out ? Printer(without_factor(program, *factor_of(program)), true).text(quantization) : Printer(program, false).text(quantization);
+}
 
 }  // namespace cermet::cuda

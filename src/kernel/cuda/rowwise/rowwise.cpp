@@ -200,9 +200,4 @@ bool is_aligned(const TensorView& vector, int width) {
 
 std::string device_type(const Problem& problem, std::size_t operand) { return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32); }
 
-std::string_view device_along(const Problem& problem, std::size_t operand) {
-  if (!problem.has(operand)) return "cermet::Along::none";
-  return problem.input(operand).elements() == Dim(1) ? "cermet::Along::one" : "cermet::Along::each";
-}
-
 }  // namespace cermet::cuda

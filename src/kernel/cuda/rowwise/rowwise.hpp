@@ -119,7 +119,5 @@ int vector_width(std::initializer_list<DType> types);
 bool is_aligned(const TensorView& vector, int width);
 /// Type of an operand as device code spells it; that of float32 where it is not given.
 std::string device_type(const Problem& problem, std::size_t operand);
-/// "cermet::Along::none", one or each, by the operand's number of elements.
-std::string_view device_along(const Problem& problem, std::size_t operand);
 
 }  // namespace cermet::cuda

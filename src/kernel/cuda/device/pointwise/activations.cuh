@@ -37,6 +37,21 @@ __device__ __forceinline__ float far_sigmoid(float x) {
   return (x < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 
+/// x = silu(x).
+template <int Width>
+__device__ __forceinline__ void silu(float (&x)[Width]) {
+  float least = 0;
+#pragma unroll
+  for (int k = 0; k < Width; ++k) least = fminf(least, x[k]);
+  if (least < far_gate) {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) x[k] *= far_sigmoid(x[k]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) x[k] *= sigmoid(x[k]);
+  }
+}
+
 /// y = activation(gate) * up.
 template <Function F, int Width>
 __device__ __forceinline__ void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits, float (&y)[Width]) {

@@ -16,7 +16,7 @@ enum class Pass : uint8_t { only, range, codes };
 struct Config {
   RowShape shape;
   DType x = DType::f32;
-  Along smooths = Along::none;
+  bool smooths = false;
   DType smooth = DType::f32;
   Index indexed = Index::none;
   DType index = DType::i32;
@@ -56,7 +56,7 @@ struct Task {
     const bool legal = C.indexed == Index::none || smooth != nullptr;
     const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
     const auto source = [&] {
-      if constexpr (C.smooths == Along::none) return PlainSource<Element<C.x>, C.shape.width>{x};
+      if constexpr (!C.smooths) return PlainSource<Element<C.x>, C.shape.width>{x};
       else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
     RawRow raw(map, source, place.active);

@@ -1,4 +1,4 @@
-// The last step of a row that is quantized: one scale for the row, one per group of columns, or given (static) scales.
+// The last step of a row that is quantized: one scale for the row, or one per group of columns.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/codes.cuh"
@@ -8,9 +8,6 @@ namespace cermet {
 
 struct Quantization {
   CodeFormat format;
-  Along scale = Along::none;  ///< given: the quantization is static
-  Along offset = Along::none;
-  bool divide = true;  ///< static: by the scale
   bool exact = false;
 };
 
@@ -109,37 +106,38 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
   }
 }
 
-/// Given scales: value / scale + offset or value * scale + offset, each operation rounded.
-template <Quantization Q, class Row>
-__device__ __forceinline__ void quantize_static(Row& row, const QuantizedRows& rows, const QuantizedRow<Q>& out) {
-  const AlongRow<Q.scale, float, typename Row::Map> scales(row.map, rows.static_scale, true);
-  const AlongRow<Q.offset, float, typename Row::Map> offsets(row.map, rows.static_offset, true);
-  row.each([&](int i, int64_t column, const float(&v)[Row::width]) {
-    float s[Row::width], o[Row::width];
-    scales.get(i, column, s);
-    if constexpr (Q.offset != Along::none) offsets.get(i, column, o);
-#pragma unroll
-    for (int k = 0; k < Row::width; ++k) {
-      s[k] = Q.divide ? __fdiv_rn(v[k], s[k]) : __fmul_rn(v[k], s[k]);
-      if constexpr (Q.offset != Along::none) s[k] = __fadd_rn(s[k], o[k]);
-    }
-    store_vector(out.codes + column, from_floats<Element<Q.format.dtype>>(s));
-  });
-}
-
-/// Writes the quantized values of a row, and its scales where they are not given.
+/// Writes the quantized values of a row and their scales.
 template <Quantization Q, class Row, class Reducer>
 __device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
   const QuantizedRow<Q> out(rows, place);
-  if constexpr (Q.scale != Along::none) {
-    if (place.active) quantize_static(row, rows, out);
-  } else if constexpr (Q.format.group == 0) {
+  if constexpr (Q.format.group == 0) {
     quantize_whole<Q>(row, out, place.active, reduce);
   } else if constexpr (Row::Map::held) {
     quantize_held_groups(row, out, place.active);
   } else {
     quantize_streamed_groups(row, out, Row::Map::lanes / 32);
   }
+}
+
+/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that both statistics take one reduction.
+template <Quantization Q, class Row, class Reducer, class Factor>
+__device__ __forceinline__ void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce,
+                                                        float part, Factor factor) {
+  static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
+  ValueRange range;
+  row.each([&](int, int, const float(&v)[Row::width]) {
+#pragma unroll
+    for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
+  });
+  const auto both = reduce.template pair<Sum, Magnitude>(part, fabsf(range.high));
+  const float norm = factor(both.first);
+  const CodeScale scale = code_scale<Q.format>({both.second, 0});
+  const Quantizer<Q.format, false> quantizer(scale);
+  if (!place.active) return;
+  row.forget_values();
+  const QuantizedRow<Q> out(rows, place);
+  store_codes(row, out, quantizer);
+  if (row.map.lane == 0) out.store_scale(0, {row.map.length == 0 ? 0.0f : scale.scale * norm, 0});
 }
 
 }  // namespace cermet

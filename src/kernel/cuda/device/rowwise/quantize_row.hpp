@@ -1,4 +1,4 @@
-// Where quantized rows go, and the parameters of a static quantization.
+// Where quantized rows go.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/rows.hpp"
@@ -7,8 +7,6 @@ namespace cermet {
 
 struct QuantizedRows {
   RowOperand codes, scale, zero_point;  ///< quantized values [.., length]; scale and zero point [..] or [.., groups]
-  const void* static_scale;             ///< float32, one or [length]
-  const void* static_offset;
 };
 
 }  // namespace cermet

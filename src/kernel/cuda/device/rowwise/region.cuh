@@ -1,6 +1,7 @@
 // A region of row reductions and elementwise operators: the passes over a row are generated, from the parts of the engine.
 #pragma once
 
+#include "kernel/cuda/device/pointwise/activations.cuh"
 #include "kernel/cuda/device/pointwise/functions.cuh"
 #include "kernel/cuda/device/ptx/cache_policy.cuh"
 #include "kernel/cuda/device/rowwise/quantize_row.cuh"
@@ -32,6 +33,17 @@ __device__ __forceinline__ Vector<T, S.width> load_overwritten(const T* from) {
   } else {
     return load_vector<S.width>(from);
   }
+}
+
+/// Neighbouring pairs of elements, of which each is one of a row.
+template <class T, int Width>
+struct PairsOfElements {
+  Vector<T, Width> first, second;
+  __device__ __forceinline__ T at(int i) const { return i < Width ? first[i % Width] : second[i % Width]; }
+};
+template <int Width, class T>
+__device__ __forceinline__ PairsOfElements<T, Width> load_pairs(const T* from) {
+  return {load_vector<Width>(from), load_vector<Width>(from + Width)};
 }
 
 /// One number for all columns of a row, or for all rows: `T` at the start of the row.

@@ -245,29 +245,19 @@ __device__ __forceinline__ auto make_row(const Map& map, const Source& source, R
   }
 }
 
-/// How an operand goes along a row: absent, one number, a number per element.
-enum class Along : uint8_t { none, one, each };
-
 /// A parameter along the rows. For rows that are held it is loaded early, together with the row itself.
-template <Along Kind, class T, class Map>
+template <class T, class Map>
 struct AlongRow {
   const T* data;
   Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
   __device__ __forceinline__ AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
-    if constexpr (Kind == Along::one) raw[0][0] = data[0];
-    if constexpr (Kind == Along::each && Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
+    if constexpr (Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
   }
   /// Elements [column, column + width), which are vector i of this thread.
   __device__ __forceinline__ void get(int i, int64_t column, float (&v)[Map::width]) const {
-    if constexpr (Kind == Along::one) {
-#pragma unroll
-      for (int k = 0; k < Map::width; ++k) v[k] = to_float(raw[0][0]);
-    } else if constexpr (Map::early) {
-      to_floats(raw[i], v);
-    } else {
-      to_floats(load_vector<Map::width>(data + column), v);
-    }
+    if constexpr (Map::early) to_floats(raw[i], v);
+    else to_floats(load_vector<Map::width>(data + column), v);
   }
 };
 
