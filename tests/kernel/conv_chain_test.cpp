@@ -98,7 +98,7 @@ TEST(ConvChain, DepthwiseAfterWindows) {
 }
 
 /// Copies of whole rows would be too large.
-TEST(ConvChain, DepthwiseAfterPartsOfRows) { expect_expands_windows({1, 3, 701, 64}, false, 32, 1); }
+TEST(ConvChain, DepthwiseAfterPartsOfRows) { expect_expands_windows({1, 3, 701, 64}, false, 32, 2); }
 
 TEST(ConvChain, DepthwiseDeclinesWhatItCannotExpand) {
   const auto reason = [](const Region& region) { return conv_named("conv.expanded_depthwise").declines(region).value_or("taken"); };
