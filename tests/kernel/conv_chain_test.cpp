@@ -76,7 +76,7 @@ TEST(ConvChain, DepthwiseOfManyStrips) {
 }
 
 /// A convolution of windows, then a depthwise one. `x`: what the first one reads, channels last; `transposes`: it is given with its channels in front.
-void expect_expands_windows(const Image& x, bool transposes, std::int64_t channels, std::int64_t stride) {
+Region after_windows(const Image& x, bool transposes, std::int64_t channels, std::int64_t stride) {
   RegionBuilder b(Rounding::strict);
   const Value given = b.operand(type(DType::f32, transposes ? Dims{x.samples, x.channels, x.rows, x.columns} : Dims{x.samples, x.rows, x.columns, x.channels}));
   const Value image = transposes ? b.add(OpKind::transpose, {given}, {{"permutation", Ints{0, 2, 3, 1}}}) : given;
@@ -85,7 +85,11 @@ void expect_expands_windows(const Image& x, bool transposes, std::int64_t channe
   const Value w2 = b.operand(type(DType::f32, {channels, 1, 3, 3}));
   const Value last = b.add(OpKind::conv, {b.add(OpKind::silu, {stem}), w2}, {{"layout", "nhwc"}, {"group", channels}, {"pads", Ints{1, 1, 1, 1}}});
   b.result(b.add(OpKind::relu, {last}));
-  const Region region = chain_of(b);
+  return chain_of(b);
+}
+
+void expect_expands_windows(const Image& x, bool transposes, std::int64_t channels, std::int64_t stride) {
+  const Region region = after_windows(x, transposes, channels, stride);
   ASSERT_EQ(conv_named("conv.expanded_depthwise").declines(region), std::nullopt) << region.to_string();
   const double terms = static_cast<double>(9 * x.channels);
   expect_region_conforms(region, {normal(), normal(0.2), normal(), normal(0.2)}, 1, 12 + 0.5 * terms);
@@ -98,7 +102,7 @@ TEST(ConvChain, DepthwiseAfterWindows) {
 }
 
 /// Copies of whole rows would be too large.
-TEST(ConvChain, DepthwiseAfterPartsOfRows) { expect_expands_windows({1, 3, 701, 64}, false, 32, 1); }
+TEST(ConvChain, DepthwiseAfterPartsOfRows) { expect_expands_windows({1, 3, 701, 64}, false, 32, 2); }
 
 TEST(ConvChain, DepthwiseDeclinesWhatItCannotExpand) {
   const auto reason = [](const Region& region) { return conv_named("conv.expanded_depthwise").declines(region).value_or("taken"); };
@@ -111,6 +115,7 @@ TEST(ConvChain, DepthwiseDeclinesWhatItCannotExpand) {
   EXPECT_EQ(reason(variable), "silu before conv: its weight is not constant, so it cannot be prepacked");
   Region alone = expanded({1, 9, 8, 20}, 32, w, OpKind::silu, true);
   EXPECT_EQ(reason(Region(alone.nodes[0].problem)), "nothing is expanded before it");
+  EXPECT_EQ(reason(after_windows({1, 16, 16, 64}, false, 32, 1)), "silu before conv: alone it is no product with packed panels") << "Winograd's is first";
   Region leaving = expanded({1, 9, 8, 20}, 32, w, OpKind::silu, true);
   leaving.results.push_back({1, 0});
   EXPECT_EQ(reason(leaving), "others read the expanded image, too");

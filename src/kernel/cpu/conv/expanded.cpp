@@ -4,9 +4,13 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/region_part.hpp"
 
 namespace cermet::cpu {
+
+extern const Kernel conv_packed_nhwc;
+
 namespace {
 
 /// Pixels that are so many floats apart share few sets of the first-level cache: conv.packed copies them.
@@ -45,6 +49,10 @@ Decline Expansion::declines(const Region& region) {
   if (part.region.results.size() != 1) return fails("others read it, too");
   if (Decline reason = ConvPrologue::declines(part.region)) return reason;
   if (Decline reason = ConvStore::declines_after(part.region)) return reason;
+  // Winograd's sums are others, and faster than what is saved here.
+  const auto kernels = kernels_of(OpKind::conv);
+  const auto alone = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return !kernel->declines(part.region); });
+  if (alone == kernels.end() || *alone != &conv_packed_nhwc) return fails("alone it is no product with packed panels");
   const std::optional<SumProgram> sum = SumProgram::of(product_epilogue(part.region).program);
   if (!sum || sum->residual) return fails("more than a bias and one function follow it");
   return std::nullopt;
