@@ -107,9 +107,12 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24 : 56) ? 1
-                                     : !stream_ && !heads_ && held <= 8                                        ? 3
-                                                                                                               : 2,
+                       .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24
+                                                                                       : heads_     ? 48
+                                                                                                    : 56)
+                                         ? 1
+                                     : !stream_ && !heads_ && held <= 8 ? 3
+                                                                        : 2,
                        .alternates = stream_});
 }
 

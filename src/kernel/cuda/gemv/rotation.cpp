@@ -10,6 +10,8 @@ namespace {
 
 enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale };
 
+constexpr std::int64_t longest_row = 16384;
+
 const Problem& rotation_of(const Region& region) { return region.nodes.back().problem; }
 
 /// Operands of what follows the product are strictly rounded columns of it, in order: `what` is part `number` of a split of its rows.
@@ -57,6 +59,7 @@ bool RotatedHeads::end(const Region& region) {
 Decline RotatedHeads::declines(const Region& region) {
   // docs/notes/gemv.md has the figures.
   if (region.problem().op->kind != OpKind::linear) return "with int8 weights a launch of its own was faster, and with fp8 none was timed";
+  if (const std::int64_t k = region.problem().size(1, -1); k > longest_row) return fmt::format("rows of {} elements leave no registers for rotation", k);
   if (Decline reason = declines_rotation(region)) return reason;
   for (const std::size_t heads : {q, k, v})
     if (Decline reason = declines_heads(region, heads)) return reason;
