@@ -17,6 +17,7 @@ class TileProgramCompiler {
     for (std::size_t s = 0; s < program.steps.size(); ++s) {
       note(program.steps[s].a, s);
       if (TileProgram::is_binary(program.steps[s])) note(program.steps[s].b, s);
+      if (TileProgram::is_choice(program.steps[s])) note(program.steps[s].c, s);
     }
     for (const TileProgram::Result& result : program.results) note(result.value, program.steps.size());
     if (value) note(*value, program.steps.size());
@@ -74,6 +75,7 @@ class TileProgramCompiler {
     for (const Step& step : program_.steps) {
       collect(step.a);
       if (TileProgram::is_binary(step)) collect(step.b);
+      if (TileProgram::is_choice(step)) collect(step.c);
     }
   }
 
@@ -189,9 +191,12 @@ class TileProgramCompiler {
       function = fused_[s]->function;
       std::ranges::transform(fused_[s]->operands, operands.begin(), [&](const Source& source) { return place(source); });
     } else {
-      operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0}, 0};
+      operands = {place(step.a), TileProgram::is_binary(step) ? place(step.b) : std::uint8_t{0},
+                  TileProgram::is_choice(step) ? place(step.c) : std::uint8_t{0}};
       if (step.function == OpKind::cast) {
         function = program_.is_integer(step.a) ? steps.to_real : nullptr;
+      } else if (TileProgram::is_choice(step)) {
+        function = steps.choose;
       } else {
         const PointwiseFunctions functions = pointwise_functions(step.function);
         function = step.integer ? functions.integer : functions.real;

@@ -197,6 +197,7 @@ Decline declines(const Region& region) {
   if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
   for (const TileProgram::Extra& extra : program.tile.extras) {
     if (extra.dtype == DType::i32) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
+    if (extra.index) return fmt::format("operand {} of the region is read by index", extra.operand);
     if (extra.takes_part()) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
   }
   const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };
