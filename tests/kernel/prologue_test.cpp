@@ -247,7 +247,8 @@ TEST(Prologue, Declines) {
   RegionBuilder softmax(Rounding::strict);
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
   softmax.result(first);
-  EXPECT_EQ(reason(with_constants(softmax, first, 2)), "softmax before linear: only elementwise operators or one normalization can precede");
+  EXPECT_EQ(reason(with_constants(softmax, first, 2)),
+            "softmax before linear: only elementwise operators or a normalization can precede, with what is elementwise or gathered before it");
   RegionBuilder fast(Rounding::fast);
   const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
   fast.result(product);
