@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <ranges>
 
+#include "fuse/contracts.hpp"
 #include "fuse/join_groups.hpp"
 #include "fuse/mapping.hpp"
+#include "fuse/neighbours.hpp"
 #include "fuse/product_ends.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
@@ -30,7 +32,9 @@ class Planner {
         rounding_(rounding),
         writers_(graph),
         is_result_(graph.values().size()),
-        joined_(graph.nodes().size()) {
+        joined_(graph.nodes().size()),
+        owner_(graph.nodes().size(), -1),
+        absorbed_(graph.nodes().size()) {
     for (const GraphOutput& output : graph.outputs()) is_result_[static_cast<std::size_t>(output.value.index)] = true;
   }
 
@@ -43,7 +47,9 @@ class Planner {
       if (!is_chained(group.anchor())) extend(group, groups);
     for (FusionGroup& group : std::views::reverse(groups))
       if (is_chained(group.anchor())) extend(group, groups);
-    std::erase_if(groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]; });
+    std::erase_if(groups, [&](const FusionGroup& group) {
+      return absorbed_[static_cast<std::size_t>(group.anchor())] || (group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]);
+    });
     std::ranges::stable_sort(groups, {}, [](const FusionGroup& group) { return group.nodes.back(); });
     return groups;
   }
@@ -63,16 +69,21 @@ class Planner {
     if (joined_[static_cast<std::size_t>(group.anchor())] || !kernels_.fuses(node(group.anchor()).op)) return;
     grow(group, singles);
     follow(group, singles);
+    for (const std::int32_t n : group.nodes) owner_[static_cast<std::size_t>(n)] = group.anchor();
   }
 
   /// Takes in what makes the group's operands, one node after the other, as long as a kernel takes the whole.
   void grow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     std::vector<std::int32_t> tried;
-    std::vector<std::int32_t> waiting = makers_of(group.anchor());
+    std::vector<std::int32_t> waiting = makers_of(graph_, group.anchor());
     while (!waiting.empty() && group.nodes.size() < most_nodes) {
       const std::int32_t maker = waiting.back();
       waiting.pop_back();
       if (std::ranges::find(tried, maker) != tried.end()) continue;
+      if (joined_[static_cast<std::size_t>(maker)]) {
+        absorb(maker, group, singles);
+        continue;
+      }
       if (!may_join(maker, group)) continue;  // it is asked again when another of its readers has joined
       tried.push_back(maker);
       std::vector<std::int32_t> nodes = group.nodes;
@@ -81,9 +92,26 @@ class Planner {
       if (!taken(larger.region)) continue;
       group = std::move(larger);
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
-      std::ranges::copy(makers_of(maker), std::back_inserter(waiting));
+      std::ranges::copy(makers_of(graph_, maker), std::back_inserter(waiting));
     }
     release_views(group, singles);
+  }
+
+  /// Takes in the whole group that ends in its anchor, this node: a norm with what comes before it, in front of the product that reads it.
+  void absorb(std::int32_t maker, FusionGroup& group, const std::vector<FusionGroup>& singles) {
+    const std::int32_t anchor = owner_[static_cast<std::size_t>(maker)];
+    if (anchor != maker || is_chained(group.anchor())) return;
+    const std::vector<std::int32_t>& others = singles[static_cast<std::size_t>(anchor)].nodes;
+    std::vector<std::int32_t> nodes;
+    std::ranges::set_union(group.nodes, others, std::back_inserter(nodes));
+    if (nodes.size() > most_nodes || others.back() > group.anchor()) return;
+    for (const std::int32_t n : others)
+      if (!may_run_at(n, group.anchor(), nodes)) return;
+    FusionGroup larger = joined(nodes, group.anchor(), singles);
+    if (!taken(larger.region)) return;
+    group = std::move(larger);
+    for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
+    absorbed_[static_cast<std::size_t>(anchor)] = true;
   }
 
   /// Leaves out reshapes with which a group begins: in front of it they share memory and cost nothing.
@@ -119,7 +147,7 @@ class Planner {
     std::vector<std::int32_t> nodes = group.nodes;
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
-      const std::int32_t reader = first_reader(nodes);
+      const std::int32_t reader = first_reader(graph_, nodes);
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader, group.anchor()) ||
           !may_move(nodes, reader))
         break;
@@ -144,36 +172,9 @@ class Planner {
   bool taken(Region& region) const {
     if (rounding_ == Rounding::fast) {
       if (relax(region) && kernels_.takes(region)) return true;
-      for (RegionNode& each : region.nodes)
-        for (RegionInput& input : each.inputs)
-          if (input.rounding == Rounding::fast) input.rounding = Rounding::strict;
+      tighten(region);
     }
     return kernels_.takes(region);
-  }
-
-  /// Lets f16 and bf16 values between nodes stay float32; false where there are none.
-  static bool relax(Region& region) {
-    bool any = false;
-    for (RegionNode& each : region.nodes) {
-      for (std::size_t i = 0; i < each.inputs.size(); ++i) {
-        if (each.inputs[i].rounding != Rounding::strict) continue;
-        const DType dtype = each.problem.input(i).dtype;
-        if (dtype != DType::f16 && dtype != DType::bf16) continue;
-        each.inputs[i].rounding = Rounding::fast;
-        any = true;
-      }
-    }
-    return any;
-  }
-
-  /// The first node outside that reads a result of one inside; -1 where there is none.
-  std::int32_t first_reader(const std::vector<std::int32_t>& nodes) const {
-    std::int32_t first = -1;
-    for (const std::int32_t n : nodes)
-      for (const ValueId id : node(n).outputs)
-        for (const Use& use : graph_.uses(id))
-          if (!std::ranges::binary_search(nodes, use.node) && (first < 0 || use.node < first)) first = use.node;
-    return first;
   }
 
   /// Whether what these nodes read and write stays as it is until node `to`.
@@ -191,24 +192,16 @@ class Planner {
 
   bool is_chained(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::transpose; }
 
-  /// The nodes that make a node's operands, the first operand's last.
-  std::vector<std::int32_t> makers_of(std::int32_t n) const {
-    std::vector<std::int32_t> makers;
-    for (const ValueId id : node(n).inputs)
-      if (id && graph_.value(id).producer >= 0) makers.insert(makers.begin(), graph_.value(id).producer);
-    return makers;
-  }
-
   /// Whether a node may run where the group's anchor is: nothing reads its results before that and outside, and its operands are still there. The region
   /// then stays convex: a path from the node to the anchor through the outside would have such a reader.
-  bool may_join(std::int32_t n, const FusionGroup& group) const {
-    if (joined_[static_cast<std::size_t>(n)]) return false;
+  bool may_join(std::int32_t n, const FusionGroup& group) const { return !joined_[static_cast<std::size_t>(n)] && may_run_at(n, group.anchor(), group.nodes); }
+  bool may_run_at(std::int32_t n, std::int32_t anchor, const std::vector<std::int32_t>& group) const {
     for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
       if (overwritten_by(node(n), o)) return false;
       for (const Use& use : graph_.uses(node(n).outputs[o]))
-        if (use.node < group.anchor() && !std::ranges::binary_search(group.nodes, use.node)) return false;
+        if (use.node < anchor && !std::ranges::binary_search(group, use.node)) return false;
     }
-    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, group.anchor()); });
+    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, anchor); });
   }
 
   /// The group of these nodes; every contract is strict until taken() looks at it.
@@ -264,8 +257,10 @@ class Planner {
   const FusionQuestions& kernels_;
   Rounding rounding_;
   Writers writers_;
-  std::vector<bool> is_result_;  ///< by value: of the graph
-  std::vector<bool> joined_;     ///< by node: in a group of several
+  std::vector<bool> is_result_;      ///< by value: of the graph
+  std::vector<bool> joined_;         ///< by node: in a group of several
+  std::vector<std::int32_t> owner_;  ///< by node: the anchor of the group that it was last in
+  std::vector<bool> absorbed_;       ///< by anchor: its group is in another
 };
 
 }  // namespace

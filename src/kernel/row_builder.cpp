@@ -87,6 +87,7 @@ class Builder {
   void append(std::size_t n) {
     const Problem& p = problem(n);
     const auto is_real = [](const TensorType& t) { return dtypes::real.contains(t.dtype); };
+    if (p.op->kind == OpKind::gather) return steps_.follow_gather(n);
     if (!goes_along_rows(p.op->kind)) return StepBuilder::knows(p.op->kind) ? steps_.follow(n) : steps_.fail(n, "neither elementwise nor a reduction of rows");
     if (dims_of(p) != made_.dims) return steps_.fail(n, "its rows have other dimensions than others of the region");
     if (takes_halves(p.op->kind)) return gate(n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "op/axes.hpp"
 #include "op/quantization.hpp"
 
 namespace cermet {
@@ -54,15 +55,20 @@ Source StepBuilder::add(OpKind function, Source a, Source b, bool integer) {
 }
 
 Source StepBuilder::extra(std::size_t node, std::size_t input, Extent extent, std::int64_t first, std::int64_t step) {
-  const DType dtype = region_.nodes[node].problem.input(input).dtype;
-  if (dtype != DType::i32 && !small_types.contains(dtype))
+  const Problem& p = region_.nodes[node].problem;
+  const DType dtype = p.input(input).dtype;
+  const bool is_truth = p.op->kind == OpKind::cast && p.outputs[0].dtype == DType::boolean;  // rounding makes no integer zero
+  if (dtype != DType::i32 && !small_types.contains(dtype) && !(is_truth && dtype == DType::i64))
     fail(node, fmt::format("operand {} is {}, which neither float32 nor a 32-bit integer holds", input, cermet::name_of(dtype)));
   const std::optional<std::size_t> operand = region_.operand_of(node, input);
   if (!operand) {
     fail(node, fmt::format("operand {} comes from inside the region", input));
     return {};
   }
-  const TileProgram::Extra wanted{*operand, dtype, extent, first, step};
+  return add_extra({*operand, dtype, extent, first, step, {}});
+}
+
+Source StepBuilder::add_extra(const TileProgram::Extra& wanted) {
   const auto found = std::ranges::find(program_.extras, wanted);
   const auto index = static_cast<std::int32_t>(found - program_.extras.begin());
   if (found == program_.extras.end()) program_.extras.push_back(wanted);
@@ -129,12 +135,36 @@ void StepBuilder::follow_elementwise(std::size_t node) {
   set(node, 0, result);
 }
 
+void StepBuilder::follow_gather(std::size_t node) {
+  constexpr std::size_t table = 0, indices = 1;
+  const Problem& p = region_.nodes[node].problem;
+  if (p.input(table).rank() != 2 || wrap_axis(p.attributes.integer("axis"), 2) != 0) return fail(node, "it takes no rows of a matrix");
+  const auto extent = extent_of_(p.outputs[0].dims);
+  if (extent != Extent::element && extent != Extent::column) return fail(node, "its rows do not extend over the results");
+  const DType dtype = p.input(table).dtype;
+  if (!small_types.contains(dtype)) return fail(node, fmt::format("its rows are {}", cermet::name_of(dtype)));
+  const auto rows = region_.operand_of(node, table), by = region_.operand_of(node, indices);
+  if (!rows || !by) return fail(node, "an operand comes from inside the region");
+  set(node, 0, add_extra({*rows, dtype, Extent::element, 0, 1, by}));
+}
+
+void StepBuilder::follow_choice(std::size_t node) {
+  const Problem& p = region_.nodes[node].problem;
+  if (!extent_of_(p.outputs[0].dims)) return fail(node, "the result has other dimensions");
+  if (!small_types.contains(p.outputs[0].dtype)) return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
+  const Source condition = operand(node, 0), x = operand(node, 1), other = operand(node, 2);
+  const Source result = add(OpKind::where, condition, x);
+  program_.steps.back().c = other;
+  set(node, 0, result);
+}
+
 /// Conversions that one rounding of a float32 makes.
 void StepBuilder::follow_cast(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
   const DType from = p.input(0).dtype, to = p.outputs[0].dtype;
   const Source x = operand(node, 0);
   const auto not_exact = [&] { fail(node, fmt::format("from {} to {} is no rounding of a float32", cermet::name_of(from), cermet::name_of(to))); };
+  if (program_.is_integer(x) && to == DType::boolean) return set(node, 0, add(OpKind::not_equal, add(OpKind::cast, x), number(0)));
   if (program_.is_integer(x)) {
     if (to != DType::i32 && to != DType::f32) return not_exact();
     return set(node, 0, to == DType::f32 ? add(OpKind::cast, x) : x);

@@ -40,6 +40,10 @@ class StepBuilder {
   /// A value of a type after an edge of this contract.
   Source rounded(Source value, DType dtype, Rounding rounding);
 
+  /// Rows of a matrix by index, for loops that can read them so: of results whose last dimension is the columns.
+  void follow_gather(std::size_t node);
+  /// One of two values at each place.
+  void follow_choice(std::size_t node);
   /// Whether follow() knows the operator: elementwise, or cast, quantize, dequantize.
   static bool knows(OpKind op);
   /// The steps of a node that is one of them.
@@ -54,6 +58,7 @@ class StepBuilder {
   void follow_cast(std::size_t node);
   void follow_quantize(std::size_t node);
   Source parameter(std::size_t node, std::size_t input);
+  Source add_extra(const TileProgram::Extra& wanted);
 
   const Region& region_;
   ExtentOf extent_of_;

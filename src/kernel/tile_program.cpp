@@ -25,7 +25,7 @@ std::string text_of(const TileProgram::Source& source) {
   assertion_failed("a source", __FILE__, __LINE__);
 }
 
-bool TileProgram::is_binary(const Step& step) { return definition(step.function).inputs.size() == 2; }
+bool TileProgram::is_binary(const Step& step) { return definition(step.function).inputs.size() >= 2; }
 
 bool TileProgram::is_integer(const Source& source) const {
   const auto at = static_cast<std::size_t>(source.index);
@@ -42,12 +42,14 @@ std::string TileProgram::to_string() const {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < inputs.size(); ++i) parts.push_back(fmt::format("in{}: {}", i, cermet::name_of(inputs[i])));
   for (std::size_t i = 0; i < extras.size(); ++i)
-    parts.push_back(fmt::format("x{}: ${} {} {}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
-                                extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : ""));
+    parts.push_back(fmt::format("x{}: ${} {} {}{}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
+                                extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : "",
+                                extras[i].index ? fmt::format(" at rows ${}", *extras[i].index) : ""));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
     std::string operands = text_of(s.a);
     if (is_binary(s)) operands += ", " + text_of(s.b);
+    if (is_choice(s)) operands += ", " + text_of(s.c);
     for (std::size_t p = 0; p < definition(s.function).attributes.size() && s.function != OpKind::cast; ++p)
       operands += fmt::format(", {}", s.parameters.at(p));
     const std::string round = s.round == DType::f32 || s.integer ? std::string() : fmt::format(" as {}", cermet::name_of(s.round));

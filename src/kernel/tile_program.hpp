@@ -27,6 +27,7 @@ struct TileProgram {
     DType dtype = DType::f32;
     Extent extent = Extent::element;
     std::int64_t first = 0, step = 1;  ///< column c of the tile is element first + c * step of the operand's row: half of one, or every other element
+    std::optional<std::size_t> index;  ///< the operand of the region whose integers say which row of this one is read: gathered rows, of extent element
     bool takes_part() const { return first != 0 || step != 1; }
     friend bool operator==(const Extra&, const Extra&) = default;
   };
@@ -43,12 +44,13 @@ struct TileProgram {
     friend bool operator==(const Source&, const Source&) = default;
   };
   struct Step {
-    OpKind function = OpKind::add;  ///< an elementwise operator, or cast: of an integer to float32, or none but its rounding
+    OpKind function = OpKind::add;  ///< an elementwise operator; cast: of an integer to float32, or none but its rounding; where: b or c, as a is not 0 or is
     Source a, b;                    ///< b: of binary functions
     std::array<float, 2> parameters{};
     bool integer = false;         ///< on integers; a cast is not
     DType round = DType::f32;     ///< the type that the result is rounded to before it is read: that of a strict edge
     bool fused_multiply = false;  ///< add whose first operand is a product: both rounded once
+    Source c{};                   ///< of where
     friend bool operator==(const Step&, const Step&) = default;
   };
   /// A result of the region: the value, rounded to its type. i8: to nearest, half to even, saturated; 0 for NaN.
@@ -64,7 +66,8 @@ struct TileProgram {
   std::vector<Step> steps;
   std::vector<Result> results;
 
-  static bool is_binary(const Step& step);
+  static bool is_binary(const Step& step);  ///< or where: it reads b
+  static bool is_choice(const Step& step) { return step.function == OpKind::where; }
   bool is_integer(const Source& source) const;
   /// "s0 = add_i(in0, x0); s1 = cast(s0); s2 = mul(x1, s1); y0: bf16 = s2; x0: $4 i32 column; ..": alike for equal programs.
   std::string to_string() const;

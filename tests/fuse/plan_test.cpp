@@ -188,5 +188,36 @@ TEST(Fusion, PlanningAsksInProportionToTheGraph) {
   EXPECT_LE(questions(100), 300);
 }
 
+/// Groups where kernels take a sum before a normalization, and both before a product.
+std::string absorbed(const std::string& nodes) {
+  const Graph graph = graph_of(nodes);
+  SymbolValues maximum;
+  maximum.set(Symbol("T"), 4);
+  const auto groups = plan_fusion(graph, maximum, nullptr,
+                                  {[](OpKind anchor) { return anchor == OpKind::linear || anchor == OpKind::rms_norm; },
+                                   [](const Region& region) {
+                                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
+                                     const bool sums = region.nodes[0].problem.op->kind == OpKind::add && region.nodes[1].problem.op->kind == OpKind::rms_norm;
+                                     return sums && region.nodes.size() == (region.problem().op->kind == OpKind::linear ? 3 : 2);
+                                   }});
+  std::string text;
+  for (const FusionGroup& group : groups) text += fmt::format("{}{}", text.empty() ? "" : "; ", group.region.operators());
+  return text;
+}
+
+TEST(Fusion, AProductTakesInANormWithWhatTheNormHasTakenIn) {
+  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y"),
+            "add + rms_norm + linear");
+}
+
+TEST(Fusion, ANormThatIsReadBeforeTheProductStays) {
+  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%n) : f32[T, 8]\n"
+                     "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
+            "add + rms_norm; relu; linear");
+  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%s) : f32[T, 8]\n"
+                     "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
+            "add + rms_norm; relu; linear");
+}
+
 }  // namespace
 }  // namespace cermet

@@ -24,6 +24,41 @@ TEST(PointwiseRegion, ChainsWithResultsOnTheWay) {
     }
 }
 
+/// A mask of tokens as exporters write it: 64-bit integers that become truth, then numbers to add to scores.
+TEST(PointwiseRegion, MaskOfTokens) {
+  for (const DType tokens : {DType::i64, DType::i32, DType::boolean})
+    for (const DType dtype : {DType::f32, DType::f16})
+      for (const std::int64_t batch : {1, 3, 40}) {  // 40: as many as tokens
+        RegionBuilder b(Rounding::strict);
+        const Value truth = b.add(OpKind::cast, {b.operand(type(tokens, {batch, 40}))}, {{"out_dtype", "bool"}});
+        const Value seen = b.add(OpKind::reshape, {truth}, {{"shape", Ints{batch, 1, 1, 40}}});
+        const Value both = b.add(OpKind::logical_and, {b.operand(type(DType::boolean, {1, 1, 40, 40})), seen});
+        b.result(b.add(OpKind::where, {both, b.operand(type(dtype, {})), b.operand(type(dtype, {1}))}));
+        const Fill ids = tokens == DType::boolean ? integers(0, 1) : values({0, 1, 4294967296.0, 0, -3});
+        expect_region_conforms(b.build(), {ids, integers(0, 1), constant(0), constant(-INFINITY)}, 1);
+      }
+}
+
+TEST(PointwiseRegion, OneOfTwoValuesKeepsItsBits) {
+  RegionBuilder b(Rounding::strict);
+  const TensorType t = type(DType::f32, {5, 33});
+  const Value less = b.add(OpKind::less, {b.operand(t), b.operand(t)});
+  const Value one = b.add(OpKind::where, {less, b.operand(t), b.operand(type(DType::f32, {33}))});
+  b.result(b.add(OpKind::neg, {one}));
+  expect_region_conforms(b.build(), {normal(), normal(), values({NAN, -0.0, INFINITY, 1}), values({2, -0.0, -INFINITY})}, 1);
+}
+
+TEST(PointwiseRegion, RowsByIndex) {
+  for (const DType dtype : {DType::f32, DType::f16})
+    for (const Dims& index : {Dims{3, 5}, Dims{5}, Dims{3, 1}, Dims{1}}) {
+      RegionBuilder b(Rounding::strict);
+      const Value rows = b.add(OpKind::gather, {b.operand(type(dtype, {9, 700})), b.operand(type(DType::i64, index))}, {{"axis", std::int64_t{0}}});
+      const Value more = b.add(OpKind::gather, {b.operand(type(dtype, {4, 700})), b.operand(type(DType::i32, {3, 5}))}, {{"axis", std::int64_t{0}}});
+      b.result(b.add(OpKind::add, {rows, more}));
+      expect_region_conforms(b.build(), {normal(), integers(-9, 8), normal(), integers(0, 3)}, 1);
+    }
+}
+
 TEST(PointwiseRegion, OneRowWhereAllAreDense) {
   RegionBuilder b(Rounding::strict);
   const TensorType t = type(DType::bf16, {3, 5, 129});

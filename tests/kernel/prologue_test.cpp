@@ -24,6 +24,21 @@ std::string reason(const Region& region) {
   return {};
 }
 
+/// What the run of a region throws.
+std::string error_of_run(const Region& region, const std::vector<Fill>& fills) {
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear)) {
+    if (kernel->name != "gemm.linear.packed") continue;
+    ThreadPool pool(2);
+    const std::vector<OwnedTensor> operands = make_operands(region, fills), results = make_results(region);
+    try {
+      run_one(region, *kernel, pool, views_of(operands), views_of(results));
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  return "no error";
+}
+
 TEST(Prologue, Normalization) {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const std::int64_t rows : {1, 4, 33, 1030}) {
@@ -66,6 +81,50 @@ TEST(Prologue, NormalizationThatLeaves) {
     b.result(normed);
     expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(0.1)}, 1);
   }
+}
+
+/// Words by an index, which is an operand, and positions, which may repeat among sequences, summed and normalized: as they begin a transformer.
+struct Embeddings {
+  RegionBuilder b{Rounding::strict};
+  Value sum, normed, product;
+
+  Embeddings(const Dims& tokens, const Dims& positions, DType index = DType::i64, DType dtype = DType::f32) {
+    Dims table = positions;
+    table.emplace_back(96);
+    const Value words = b.add(OpKind::gather, {b.operand(type(dtype, {50, 96})), b.operand(type(index, tokens))}, {{"axis", std::int64_t{0}}});
+    sum = b.add(OpKind::add, {words, b.operand(type(dtype, table))});
+    normed = b.add(OpKind::layer_norm, {sum, b.operand(type(dtype, {96})), b.operand(type(dtype, {96}))});
+    product = b.add(OpKind::linear, {normed, b.operand(type(dtype, {40, 96}))});
+  }
+  Region region() const { return with_constants(b, product, 2); }
+};
+const std::vector<Fill> embedding_fills{normal(), integers(-50, 49), normal(), normal(), normal(), normal(0.1)};
+
+TEST(Prologue, EmbeddingsAndTheirNorm) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [tokens, positions] :
+         {std::pair{Dims{1, 7}, Dims{1, 7}}, {Dims{3, 350}, Dims{1, 350}}, {Dims{3, 5}, Dims{5}}, {Dims{2, 9}, Dims{1, 1}}, {Dims{33}, Dims{33}}}) {
+      Embeddings e(tokens, positions, tokens.size() == 1 ? DType::i32 : DType::i64, dtype);
+      e.b.result(e.product);
+      e.b.result(e.normed);
+      e.b.result(e.sum);
+      EXPECT_EQ(reason(e.region()), "taken");
+      expect_region_conforms(e.region(), embedding_fills, 1);
+    }
+}
+
+TEST(Prologue, EmbeddingsThatDoNotGoByRowsStay) {
+  Embeddings e({3, 5}, {3, 1});
+  e.b.result(e.product);
+  EXPECT_EQ(reason(e.region()), "layer_norm before linear: an operand repeats among rows");
+}
+
+TEST(Prologue, AnIndexOutsideIsTheGathersError) {
+  Embeddings e({2, 4}, {1, 4});
+  e.b.result(e.product);
+  std::vector<Fill> fills = embedding_fills;
+  fills[1] = values({0, 1, 2, 3, 4, 5, 6, 50});
+  EXPECT_EQ(error_of_run(e.region(), fills), "gather: operand 1 (indices): expected an index in [-50, 50), found 50");
 }
 
 /// [2, 4 h, 6, 32] by windows of [4, 6], each of them rolled by one row.
@@ -200,7 +259,8 @@ TEST(Prologue, Declines) {
   RegionBuilder softmax(Rounding::strict);
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
   softmax.result(first);
-  EXPECT_EQ(reason(with_constants(softmax, first, 2)), "softmax before linear: only elementwise operators, one normalization or one gated GELU can precede");
+  EXPECT_EQ(reason(with_constants(softmax, first, 2)),
+            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gated GELU can precede");
   RegionBuilder fast(Rounding::fast);
   const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
   fast.result(product);

@@ -19,6 +19,7 @@ TileFusions::TileFusions(const TileProgram& program, std::optional<Source> value
   for (std::size_t s = 0; s < end; ++s) {
     note(program.steps[s].a, s);
     if (TileProgram::is_binary(program.steps[s])) note(program.steps[s].b, s);
+    if (TileProgram::is_choice(program.steps[s])) note(program.steps[s].c, s);
   }
   for (const TileProgram::Result& result : program.results) note(result.value, end);
   if (value) note(*value, end);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.hpp"
+#include "op/reference.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::cpu {
@@ -45,7 +46,8 @@ Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape
 TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result) : program_(program) {
   for (std::size_t e = 0; e < program.extras_.size(); ++e) {
     extras_[e].view = &args.inputs[program.extras_[e].what.operand];
-    look_at(e, result);
+    if (const auto index = program.extras_[e].what.index) look_at_indices(e, args.inputs[*index], result);
+    else look_at(e, result);
   }
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
   ends_in_place_ = program.ends_in_store_ && args.outputs[program.stores_[0].result].is_dense();
@@ -61,6 +63,30 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, e.what.extent, result)));
   to.form = Form::repeated;
   to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert));
+}
+
+/// Rows of a matrix by integers that go with the rows of the results, among some of which they may repeat.
+void TileRun::look_at_indices(std::size_t extra, const TensorView& indices, const Shape& result) {
+  ExtraView& to = extras_[extra];
+  to.element_bytes = static_cast<std::int64_t>(size_of(to.view->dtype));
+  to.rows.emplace(*to.view);
+  TensorView repeated(indices.data, indices.dtype, {}, {});
+  for (int axis = 0; axis + 1 < result.rank(); ++axis) {
+    const int own = axis - (result.rank() - 1 - indices.shape.rank());
+    repeated.shape.push_back(result[axis]);
+    repeated.strides.push_back(own < 0 || indices.shape[own] == 1 ? 0 : indices.strides[own]);
+  }
+  to.indices.emplace(repeated, 0);
+  to.wide_indices = indices.dtype == DType::i64;
+}
+
+/// Where a row of an operand is. Throws where an index is outside of the matrix.
+inline const std::byte* TileRun::row_of(std::size_t extra, std::int64_t row) const {
+  const ExtraView& e = extras_[extra];
+  if (!e.indices) return e.rows->row(row);
+  const std::byte* const at = e.indices->row(row);
+  const std::int64_t index = e.wide_indices ? *reinterpret_cast<const std::int64_t*>(at) : *reinterpret_cast<const std::int32_t*>(at);
+  return e.rows->row(checked_signed_index("gather", "1 (indices)", index, e.view->shape[0]));
 }
 
 void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
@@ -100,19 +126,18 @@ TileOperand TileRun::expand_rows(std::size_t extra, const TilePlace& place, floa
 }
 
 TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, float* to) const {
-  const Rows& rows = *extras_[extra].rows;
   const TileProgram::Extra& what = program_.extras_[extra].what;
   if (what.step != 1) return expand_apart(extra, place, to);
   const std::int64_t bytes = extras_[extra].element_bytes, skipped = (what.first + place.column) * bytes;
   if (bytes == float_bytes) {  // as they lie in memory, where rows are evenly apart
-    const std::byte* const first = rows.row(place.row);
-    const std::int64_t step = place.rows > 1 ? rows.row(place.row + 1) - first : 0;
+    const std::byte* const first = row_of(extra, place.row);
+    const std::int64_t step = place.rows > 1 ? row_of(extra, place.row + 1) - first : 0;
     bool even = step >= 0 && step % float_bytes == 0;
-    for (std::int64_t r = 2; r < place.rows; ++r) even = even && rows.row(place.row + r) - first == r * step;
+    for (std::int64_t r = 2; r < place.rows; ++r) even = even && row_of(extra, place.row + r) - first == r * step;
     if (even) return {reinterpret_cast<const float*>(first + skipped), static_cast<std::size_t>(step / float_bytes), 1};
   }
   for (std::int64_t r = 0; r < place.rows; ++r)
-    program_.extras_[extra].convert(rows.row(place.row + r) + skipped, reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
+    program_.extras_[extra].convert(row_of(extra, place.row + r) + skipped, reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
   return {to, static_cast<std::size_t>(place.columns), 1};
 }
 

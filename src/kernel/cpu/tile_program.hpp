@@ -94,6 +94,8 @@ class TileRun {
     Form form = Form::other;
     const TensorView* view = nullptr;
     std::optional<Rows> rows;                                         ///< of elements, and of one value for each row
+    std::optional<Rows> indices;                                      ///< which of the rows is read, by row of the results
+    bool wide_indices = false;                                        ///< i64
     std::int64_t element_bytes = 0, column_step = 0, group_step = 0;  ///< bytes; steps of one value for each column
     std::int64_t shared = 1;                                          ///< columns that share a value
     const std::byte* data = nullptr;                                  ///< of the first column
@@ -107,6 +109,8 @@ class TileRun {
   void look_at(std::size_t extra, const Shape& result);
   void look_at_columns(std::size_t extra, const Shape& result);
   TileOperand expand(std::size_t extra, const TilePlace& place, float* to) const;
+  void look_at_indices(std::size_t extra, const TensorView& indices, const Shape& result);
+  const std::byte* row_of(std::size_t extra, std::int64_t row) const;
   TileOperand expand_columns(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_rows(std::size_t extra, const TilePlace& place, float* to) const;
   TileOperand expand_elements(std::size_t extra, const TilePlace& place, float* to) const;

@@ -71,6 +71,7 @@ class TileProgramCompiler {
   std::vector<Source> operands_of(std::size_t s) const {
     const Step& step = program_.steps[s];
     if (const auto& fused = fusions_.of(s)) return fused->operands;
+    if (TileProgram::is_choice(step)) return {step.a, step.b, step.c};
     return TileProgram::is_binary(step) ? std::vector{step.a, step.b} : std::vector{step.a};
   }
 
@@ -120,6 +121,8 @@ class TileProgramCompiler {
       function = fused->function;
     } else if (step.function == OpKind::cast) {
       function = program_.is_integer(step.a) ? tile_steps().to_real : nullptr;
+    } else if (TileProgram::is_choice(step)) {
+      function = tile_steps().choose;
     } else {
       const PointwiseFunctions functions = pointwise_functions(step.function);
       function = step.integer ? functions.integer : functions.real;

@@ -81,6 +81,10 @@ void requantize(const TileOperand* operands, const TileTarget& y, const float*) 
   });
 }
 
+void choose(const TileOperand* operands, const TileTarget& y, const float*) {
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return hn::IfThenElse(hn::Ne(v[0], hn::Zero(FloatTag())), v[1], v[2]); });
+}
+
 template <class T>
 void round_tile(const TileOperand* operands, const TileTarget& y, const float*) {
   for_tile<1>(operands, y, [](const Floats* v) HWY_ATTR {
@@ -111,6 +115,8 @@ void read_run(const std::byte* from, std::byte* to, std::int64_t count) {
       const auto byte = static_cast<std::uint8_t>(from[i]);
       y[i] = dtype == DType::u8 ? static_cast<float>(byte) : byte != 0 ? 1.0f : 0.0f;
     }
+  } else if constexpr (dtype == DType::i64) {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(reinterpret_cast<const std::int64_t*>(from)[i]);
   } else {
     read_codes(from, dtype, y, static_cast<std::size_t>(count));
   }
@@ -186,6 +192,7 @@ TileSteps find_tile_steps() {
           .scale_integers = scale_integers,
           .scale = scale,
           .subtract_product = subtract_product,
+          .choose = choose,
           .scale_shifted_integers = scale_shifted_integers,
           .requantize = {{requantize<false, false>, requantize<false, true>}, {requantize<true, false>, requantize<true, true>}},
           .store_quantized = store_quantized<false>,
@@ -210,6 +217,7 @@ RunConverter find_tile_reader(DType dtype) {
     case DType::i8: return read_run<DType::i8>;
     case DType::u8: return read_run<DType::u8>;
     case DType::boolean: return read_run<DType::boolean>;
+    case DType::i64: return read_run<DType::i64>;
     case DType::f8_e4m3: return read_run<DType::f8_e4m3>;
     case DType::f8_e5m2: return read_run<DType::f8_e5m2>;
     default: assertion_failed("a type that tile programs read", __FILE__, __LINE__);

@@ -16,8 +16,9 @@ struct TilePlace {
 /// Stores a tile, or the sum of two, rounded.
 using TileStore = void (*)(const TileOperand* operands, const Rows& y, const TilePlace& place);
 
-/// Types of operands that tile programs read and of results that they store: what float32 holds, and i32.
-inline constexpr DTypeSet tile_types = dtypes::real | DTypeSet{DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::boolean, DType::i32};
+/// Types of operands that tile programs read and of results that they store: what float32 holds, i32, and of operands
+/// i64, rounded.
+inline constexpr DTypeSet tile_types = dtypes::real | DTypeSet{DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::boolean, DType::i32, DType::i64};
 
 /// For the active instruction set.
 struct TileSteps {
@@ -25,6 +26,7 @@ struct TileSteps {
   TileFunction scale_integers;          ///< c * (b * real(a)) of a, b, c
   TileFunction scale;                   ///< c * (b * a)
   TileFunction subtract_product;        ///< a - b * c, integers
+  TileFunction choose;                  ///< b where a is not 0, else c
   TileFunction scale_shifted_integers;  ///< e * (d * real(a - b * c)) of a, b, c, d, e
   /// d * (q - c) of x, a, b, c, d, where q = round(x / a) + b, saturated to int8 and 0 for NaN: what is left of x.
   TileFunction requantize[2][2];  ///< [x is the sum of the first two operands][c is an integer]

@@ -62,7 +62,7 @@ bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
   const auto index = static_cast<std::int32_t>(&step - program.steps.data());
   const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
   const auto keeps = [&](const TileProgram::Step& reader) {
-    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b));
+    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) || (TileProgram::is_choice(reader) && is_step(reader.c));
     return reads && !(reader.function == OpKind::cast && reader.round == DType::f16);
   };
   return std::ranges::none_of(program.steps, keeps) &&
@@ -72,6 +72,7 @@ bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
 /// Of a step on float32, before it is rounded to another type.
 std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
+  if (TileProgram::is_choice(step)) return fmt::format("({} != 0 ? {} : {})", a, b, value_source(step.c));
   if (step.fused_multiply) {
     const TileProgram::Step& product = program.steps.at(static_cast<std::size_t>(step.a.index));
     return fmt::format("__fmaf_rn({}, {}, {})", value_source(product.a), value_source(product.b), b);
@@ -96,7 +97,8 @@ const char* pair_function(const TileProgram& program, const TileProgram::Step& s
 /// Whether pair_source() knows what a step does.
 bool goes_by_pairs(const TileProgram& program, const TileProgram::Step& step) {
   const bool known = step.round == DType::f32 || step.round == DType::f16;
-  return known && !step.integer && !step.fused_multiply && !program.is_integer(step.a) && (!TileProgram::is_binary(step) || !program.is_integer(step.b));
+  return known && !step.integer && !step.fused_multiply && !TileProgram::is_choice(step) && !program.is_integer(step.a) &&
+         (!TileProgram::is_binary(step) || !program.is_integer(step.b));
 }
 
 /// What names half a (or b) of a source, and both halves as f16.

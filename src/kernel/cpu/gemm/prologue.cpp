@@ -6,6 +6,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/before_anchor.hpp"
+#include "kernel/cpu/gemm/row_slices.hpp"
 #include "kernel/step_builder.hpp"
 
 namespace cermet::cpu {
@@ -15,8 +16,10 @@ constexpr std::size_t most_tensors = 12;
 
 std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(region.anchor); }
 
+bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
+
 /// What is computed of each row by itself. Gates of SiLU are left to products that compute them at their end.
-bool goes_by_rows(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm || op == OpKind::gelu_and_mul; }
+bool goes_by_rows(OpKind op) { return is_norm(op) || op == OpKind::gelu_and_mul; }
 
 /// How many of the first nodes only move elements.
 std::size_t moves_of(const Region& region) {
@@ -30,37 +33,14 @@ Dims rows_of(const Region& region) {
   return {x.begin(), x.end() - 1};
 }
 
-/// Whether an operand has a part for each row: as its leading dimensions, or as the only ones of a scale of tokens.
-bool is_by_row(const Region& region, std::size_t operand, const Dims& rows) {
-  const Dims& dims = region.operand_type(operand).dims;
-  const std::size_t leading = goes_by_token(region, operand) && dims.size() == 1 ? 1 : dims.size() - 1;
-  return !dims.empty() && Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(leading)) == rows;
-}
-
-/// Whether one node reads an operand as a scale of tokens and another as a value for each column.
-bool is_by_row_and_column(const Region& region, std::size_t operand) {
-  if (!region.has(operand) || region.operand_type(operand).rank() != 1 || !goes_by_token(region, operand)) return false;
-  for (std::size_t n = 0; n < region.nodes.size(); ++n) {
-    const Region node(region.nodes[n].problem);
-    for (std::size_t i = 0; i < region.nodes[n].problem.inputs.size(); ++i)
-      if (region.operand_of(n, i) == operand && !goes_by_token(node, i)) return true;
-  }
-  return false;
-}
-
-/// Whether all rows of a tensor lie at the same distance, in one dimension.
-bool is_matrix(const TensorView& view) {
-  for (int axis = 0; axis + 2 < view.shape.rank(); ++axis)
-    if (view.shape[axis] != 1 && view.strides[axis] != view.strides[axis + 1] * view.shape[axis + 1]) return false;
-  return true;
-}
-
-/// The part of a tensor that belongs to rows [first, last): of one that is no matrix, a single row.
-TensorView slice_rows(const TensorView& view, std::int64_t first, std::int64_t last) {
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  if (view.shape.rank() == 1) return {view.as<std::byte>() + first * view.strides[0] * bytes, view.dtype, {last - first}, view.strides};
-  const Rows rows(view);
-  return {rows.row(first), view.dtype, {last - first, rows.length()}, {view.strides[view.shape.rank() - 2], 1}};
+/// Whether the nodes before a product are norms with what comes before them, which one kernel computes by rows.
+bool ends_in_norm(const Region& region) {
+  const auto knows = [](const RegionNode& node) {
+    const OpKind op = node.problem.op->kind;
+    return StepBuilder::knows(op) || is_norm(op) || op == OpKind::gather;
+  };
+  const auto anchor = region.nodes.begin() + region.anchor;
+  return std::all_of(region.nodes.begin(), anchor, knows) && is_norm((anchor - 1)->problem.op->kind) && anchor->inputs[0].index == region.anchor - 1;
 }
 
 /// What comes before the anchor; results of the region that are what the anchor reads are taken out, and noted.
@@ -134,7 +114,9 @@ Decline Prologue::declines(const Region& region) {
   if (moves == count) return std::nullopt;
   const bool elementwise = std::ranges::all_of(region.nodes.begin(), region.nodes.begin() + region.anchor,
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
-  if (!elementwise && (count > moves + 1 || !is_by_rows)) return fails("only elementwise operators, one normalization or one gated GELU can precede");
+  const bool by_rows = !elementwise && moves == 0 && count > 1;
+  if (!elementwise && (by_rows ? !ends_in_norm(region) : !is_by_rows))
+    return fails("only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gated GELU can precede");
   if (elementwise && x.rank() != 2) return fails("its rows have more dimensions than one");
   const std::size_t weight = last.op->kind == OpKind::add_rms_norm ? 2 : 1;
   for (std::size_t i = weight; !elementwise && i < last.inputs.size(); ++i)
@@ -145,6 +127,8 @@ Decline Prologue::declines(const Region& region) {
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
   for (std::size_t i = 0; i < part.region.operands.size(); ++i)
     if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
+  for (std::size_t i = 0; by_rows && i < part.region.operands.size(); ++i)
+    if (Decline reason = declines_part(part.region, i, rows_of(region))) return fails(*reason);
   if (std::ranges::any_of(part.region.results, [&](const RegionPlace& place) {
         const TensorType& type = region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[static_cast<std::size_t>(place.index)];
         return type.rank() != x.rank() || !std::equal(type.dims.begin(), type.dims.end() - 1, x.dims.begin());
@@ -165,14 +149,14 @@ Prologue::Prologue(const Region& region) {
     const Region mean(region.nodes[0].problem);
     mean_ = kernel_without_workspace(mean)->bind(mean);
     mean_shape_ = bind(mean.result_type(0).dims, {});
-    inputs_.push_back({region.operand_of(0, 0), false});
+    inputs_.push_back({region.operand_of(0, 0), Part::whole});
     return;
   }
   if (moves == 0) {
     PartBeforeAnchor part = part_without_copies(region, copies_);
     const Dims rows = rows_of(region);
     launch_ = kernel_without_workspace(part.region)->bind(part.region);
-    for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part.region.has(i) && is_by_row(part.region, i, rows)});
+    for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part_of(part.region, i, rows)});
     outputs_ = std::move(part.results);
     return;
   }
@@ -181,9 +165,18 @@ Prologue::Prologue(const Region& region) {
   if (moves == count) return;
   const Region norm(region.nodes[moves].problem);
   launch_ = kernel_without_workspace(norm)->bind(norm);
-  for (std::size_t i = 0; i < norm.operands.size(); ++i) inputs_.push_back({region.operand_of(moves, i), false});
+  for (std::size_t i = 0; i < norm.operands.size(); ++i) inputs_.push_back({region.operand_of(moves, i), Part::whole});
   for (std::size_t r = 0; r < region.results.size(); ++r)
     if (region.results[r].node == static_cast<std::int32_t>(moves)) copies_.push_back(r);
+}
+
+Prologue::Part Prologue::part_of(const Region& before, std::size_t operand, const Dims& rows) {
+  if (!before.has(operand)) return Part::whole;
+  const GatheredAs as(before, operand);
+  if (as.rows) return Part::whole;
+  if (as.index) return Part::values;
+  if (is_by_row(before, operand, rows)) return Part::rows;
+  return !goes_by_token(before, operand) && repeats_along_rows(before.operand_type(operand).dims, rows) ? Part::repeated : Part::whole;
 }
 
 std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
@@ -205,7 +198,15 @@ void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t l
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].index || !args.has(*inputs_[i].index)) continue;
     const TensorView& whole = args.inputs[*inputs_[i].index];
-    inputs[i] = inputs_[i].by_row ? slice_rows(whole, first, last) : whole;
+    switch (inputs_[i].part) {
+      case Part::whole: inputs[i] = whole; break;
+      case Part::rows: inputs[i] = slice_rows(whole, first, last); break;
+      case Part::values: inputs[i] = slice_values(whole, first, last); break;
+      case Part::repeated: {
+        const std::int64_t at = first % Rows(whole).count();
+        inputs[i] = slice_rows(whole, at, at + last - first);
+      }
+    }
   }
   if (moved_) inputs[0] = made;
   outputs[0] = made;
@@ -213,16 +214,30 @@ void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t l
   launch_({.inputs = {inputs.data(), inputs_.size()}, .outputs = {outputs.data(), outputs_.size() + 1}, .pool = &own_thread});
 }
 
+std::int64_t Prologue::end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const {
+  for (const Place& place : inputs_) {
+    if (place.part != Part::repeated) continue;
+    const std::int64_t count = Rows(args.inputs[*place.index]).count();
+    last = std::min(last, first + count - first % count);
+  }
+  return last;
+}
+
 void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base) const {
   const TensorView made = slice_rows(all, first - base, last - base);
   const std::int64_t length = made.shape.back(), bytes = length * static_cast<std::int64_t>(size_of(dtype_));
   if (moved_) moved_.copy(args, first * length, last * length, made.as<std::byte>());
-  const auto lies_apart = [&](const Place& place) { return place.index && place.by_row && args.has(*place.index) && !is_matrix(args.inputs[*place.index]); };
+  const auto lies_apart = [&](const Place& place) {
+    if (!place.index || place.part == Part::whole || !args.has(*place.index)) return false;
+    return place.part == Part::values ? !is_even(args.inputs[*place.index]) : !is_matrix(args.inputs[*place.index]);
+  };
   const bool by_single_rows =
       std::ranges::any_of(inputs_, lies_apart) || std::ranges::any_of(outputs_, [&](std::size_t o) { return !is_matrix(args.outputs[o]); });
-  if (launch_ && !by_single_rows) launch(args, first, last, made);
-  else if (launch_)
-    for (std::int64_t row = first; row < last; ++row) launch(args, row, row + 1, slice_rows(all, row - base, row + 1 - base));
+  for (std::int64_t row = first; launch_ && row < last;) {
+    const std::int64_t end = by_single_rows ? row + 1 : end_of_launch(args, row, last);
+    launch(args, row, end, slice_rows(all, row - base, end - base));
+    row = end;
+  }
   for (const std::size_t copy : copies_) {
     const Rows to(args.outputs[copy]);
     for (std::int64_t row = first; row < last; ++row) std::memcpy(to.row(row), made.as<std::byte>() + (row - first) * bytes, static_cast<std::size_t>(bytes));

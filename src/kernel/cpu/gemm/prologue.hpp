@@ -28,12 +28,22 @@ class Prologue {
   void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, std::int64_t base) const;
 
  private:
+  /// What of an operand is for a block of rows.
+  enum class Part : std::uint8_t {
+    whole,
+    rows,      ///< as many
+    repeated,  ///< as many of the rows that it has, which repeat
+    values,    ///< one value for each row, without a dimension for it: an index
+  };
+  static Part part_of(const Region& before, std::size_t operand, const Dims& rows);
   /// An operand of the region; absent where the nodes are given none.
   struct Place {
     std::optional<std::size_t> index;
-    bool by_row = false;
+    Part part = Part::whole;
   };
   void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const;
+  /// The end of the rows from `first` on, `last` at most, that are made in one launch.
+  std::int64_t end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const;
 
   Launcher mean_;  ///< of rows that are made together
   Shape mean_shape_;

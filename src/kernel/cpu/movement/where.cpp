@@ -1,6 +1,6 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
-#include "kernel/kernel.hpp"
+#include "kernel/cpu/pointwise/region.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -50,7 +50,7 @@ void where(const LaunchArgs& args) {
 
 }  // namespace
 
-extern const Kernel movement_where{
+extern const Kernel movement_where = with_regions({
     .name = "movement.where",
     .op = OpKind::where,
     .summary = "one pass by element size; broadcast operands do not advance; runs spread over threads",
@@ -59,6 +59,6 @@ extern const Kernel movement_where{
         if (args.outputs[0].elements() > 0) by_element_size(size_of(args.outputs[0].dtype), [&](auto zero) { where<decltype(zero)>(args); });
       };
     },
-};
+});
 
 }  // namespace cermet::cpu

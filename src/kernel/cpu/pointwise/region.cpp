@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_program.hpp"
+#include "kernel/region_views.hpp"
 #include "kernel/step_builder.hpp"
 
 namespace cermet::cpu {
@@ -13,8 +14,8 @@ constexpr std::size_t most_operands = BoundTileProgram::most_extras, most_result
 /// operand is one value for each row, and with a symbol at 1 that may have the dimensions of a result.
 class Tensors {
  public:
-  Tensors(const LaunchArgs& args, bool is_flat) {
-    for (std::size_t i = 0; i < args.inputs.size(); ++i) views_[i] = args.inputs[i];
+  Tensors(const LaunchArgs& args, bool is_flat, const std::vector<SeenAxes>& axes) {
+    for (std::size_t i = 0; i < args.inputs.size(); ++i) views_[i] = args.inputs[i].present ? seen(args.inputs[i], axes[i]) : args.inputs[i];
     for (std::size_t i = 0; i < args.outputs.size(); ++i) views_[most_operands + i] = args.outputs[i];
     inputs_ = args.inputs.size(), outputs_ = args.outputs.size();
     const Shape shape = args.outputs[0].shape;
@@ -32,9 +33,9 @@ class Tensors {
   std::size_t inputs_, outputs_;
 };
 
-void launch(const BoundTileProgram& program, const LaunchArgs& given, bool is_flat) {
+void launch(const BoundTileProgram& program, const LaunchArgs& given, bool is_flat, const std::vector<SeenAxes>& axes) {
   if (given.outputs[0].elements() == 0) return;
-  const Tensors tensors(given, is_flat);
+  const Tensors tensors(given, is_flat, axes);
   const LaunchArgs args = tensors.args(given);
   const TileRun run(program, args);
   constexpr auto most_values = static_cast<std::int64_t>(BoundTileProgram::most_values),
@@ -51,8 +52,9 @@ void launch(const BoundTileProgram& program, const LaunchArgs& given, bool is_fl
   });
 }
 
-/// Whether every operand has the results' dimensions or is a single value.
+/// Whether every operand has the results' dimensions or is a single value; an index goes by the rows that there are.
 bool is_flat(const Region& region) {
+  if (std::ranges::any_of(region.nodes, [](const RegionNode& node) { return node.problem.op->kind == OpKind::gather; })) return false;
   for (std::size_t i = 0; i < region.operands.size(); ++i)
     if (region.has(i) && region.operand_type(i).dims != region.result_type(0).dims && region.operand_type(i).elements() != Dim(1)) return false;
   return true;
@@ -71,7 +73,9 @@ Decline declines(const Region& region) {
 }
 
 Launcher tile_launcher(const Region& region) {
-  return [program = BoundTileProgram(pointwise_program(region).program), flat = is_flat(region)](const LaunchArgs& args) { launch(program, args, flat); };
+  return [program = BoundTileProgram(pointwise_program(region).program), flat = is_flat(region), axes = RegionViews(region).operands](const LaunchArgs& args) {
+    launch(program, args, flat, axes);
+  };
 }
 
 }  // namespace

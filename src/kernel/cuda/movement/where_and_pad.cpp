@@ -7,6 +7,8 @@
 #include "kernel/cuda/device/movement/where.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
+#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/roofline.hpp"
 #include "op/pad.hpp"
 #include "op/slice_range.hpp"
 
@@ -88,14 +90,16 @@ void pad(const LaunchArgs& args, const Padding& padding) {
 }  // namespace
 
 extern const Kernel movement_where;
-const Kernel movement_where{
+const Kernel movement_where = with_regions({
     .name = "movement.where",
     .op = OpKind::where,
     .summary = "reads only the operand that is taken",
     .bind = [](const Problem&) -> Launcher { return where; },
     .programs = [](const Problem&) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/movement/where.cuh", .task = "cermet::where::Task", .threads = where::threads, .min_blocks = 4}};
-    }};
+    },
+    .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
+});
 
 extern const Kernel movement_pad;
 const Kernel movement_pad{.name = "movement.pad",

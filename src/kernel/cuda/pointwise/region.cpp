@@ -4,6 +4,7 @@
 #include "kernel/cuda/device/pointwise/region.hpp"
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/step_source.hpp"
+#include "kernel/region_views.hpp"
 #include "kernel/step_builder.hpp"
 
 namespace cermet::cuda {
@@ -98,17 +99,19 @@ Launcher bind(const Region& region, const Config& config) {
   struct Operand {
     std::size_t index;
     bool by_token;
+    SeenAxes axes;
   };
   std::vector<Operand> operands;
+  const RegionViews seen_as(region);
   for (const TileProgram::Extra& extra : program.extras)
-    operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand)});
+    operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand), seen_as.operands[extra.operand]});
   return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
           vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;
     std::array<const TensorView*, most_operands> given{};
     std::size_t count = 0;
     for (const Operand& operand : operands) {
-      views[count] = args.inputs[operand.index];
+      views[count] = seen(args.inputs[operand.index], operand.axes);
       if (operand.by_token) {
         views[count].shape.push_back(1);
         views[count].strides.push_back(1);
@@ -135,6 +138,8 @@ int own_blocks(const Region& region) {
 Decline declines(const Region& region) {
   const TileProgramOrReason made = pointwise_program(region);
   if (made.reason) return made.reason;
+  for (const TileProgram::Extra& extra : made.program.extras)
+    if (extra.index) return fmt::format("operand {} of the region is read by index", extra.operand);
   const std::size_t count = made.program.extras.size() + made.program.results.size();
   if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
   return std::nullopt;

@@ -209,6 +209,7 @@ Decline declines(const Region& region) {
   for (const TileProgram::Extra& extra : program.tile.extras) {
     const bool along = extra.extent == Extent::element || extra.extent == Extent::column;
     if (extra.dtype == DType::i32 && !(row_is_all && along)) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
+    if (extra.index) return fmt::format("operand {} of the region is read by index", extra.operand);
     if (extra.takes_part() && !row_is_all) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
   }
   const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };

@@ -1,0 +1,28 @@
+#include "fuse/neighbours.hpp"
+
+#include <algorithm>
+
+namespace cermet {
+namespace {
+
+const Node& node_of(const Graph& graph, std::int32_t n) { return graph.nodes()[static_cast<std::size_t>(n)]; }
+
+}  // namespace
+
+std::vector<std::int32_t> makers_of(const Graph& graph, std::int32_t node) {
+  std::vector<std::int32_t> makers;
+  for (const ValueId id : node_of(graph, node).inputs)
+    if (id && graph.value(id).producer >= 0) makers.insert(makers.begin(), graph.value(id).producer);
+  return makers;
+}
+
+std::int32_t first_reader(const Graph& graph, const std::vector<std::int32_t>& nodes) {
+  std::int32_t first = -1;
+  for (const std::int32_t n : nodes)
+    for (const ValueId id : node_of(graph, n).outputs)
+      for (const Use& use : graph.uses(id))
+        if (!std::ranges::binary_search(nodes, use.node) && (first < 0 || use.node < first)) first = use.node;
+  return first;
+}
+
+}  // namespace cermet
