@@ -26,8 +26,8 @@ struct TileProgram {
     std::size_t operand = 0;
     DType dtype = DType::f32;
     Extent extent = Extent::element;
-    std::int64_t first = 0, step = 1;  ///< column c of the tile is element first + c * step of the operand's row: half of one, or every other element
-    std::optional<std::size_t> index;  ///< the operand of the region whose integers say which row of this one is read: gathered rows, of extent element
+    std::int64_t first = 0, step = 1;       ///< column c of the tile is element first + c * step of the operand's row: half of one, or every other element
+    std::optional<std::size_t> index = {};  ///< the operand of the region whose integers say which row of this one is read: gathered rows, of extent element
     bool takes_part() const { return first != 0 || step != 1; }
     friend bool operator==(const Extra&, const Extra&) = default;
   };
