@@ -22,8 +22,7 @@ void expect_taken_and_compiled(const std::vector<NamedRegion>& regions, const Ta
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
       const Decline decline = decline_of(*kernel, region);
       const bool is_rare = kernel->name.ends_with(".plain") || kernel->name == "rowwise.dynamic_quant.general";
-      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !is_rare)
-          << name << ", " << kernel->name << ": " << decline.value_or("takes it");
+      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !is_rare) << name << ", " << kernel->name << ": " << decline.value_or("takes it");
       if (decline) continue;
       ++taken;
       for (cuda::Program& program : kernel->programs(region))
