@@ -62,6 +62,11 @@ RegionViews::RegionViews(const Region& region) : nodes(region.nodes.size()), ope
         reason = "reshape: changes more than dimensions of 1";
         return;
       }
+      // Elements of a row lie side by side, and whoever gives the operand knows its last dimension alone: columns of a split are single ones with gaps.
+      if (!node.inputs[i].is_inside() && !axes->empty() && axes->back() >= 0 && axes->back() + 1 != static_cast<int>(dims.size())) {
+        reason = "reshape: rows are along another dimension than the operand's last";
+        return;
+      }
       if (*axes == as_it_is(dims.size())) axes->clear();
       const auto from = static_cast<std::size_t>(node.inputs[i].index);
       if (node.inputs[i].is_inside()) note(nodes, known, from, std::move(*axes), node);

@@ -197,7 +197,7 @@ void StepBuilder::follow_quantize(std::size_t node) {
   if (dequantizes && p.attributes.text("granularity") == "group") return fail(node, "its scales go by groups of columns");
   const bool divides = (p.attributes.text("mode") == "div") != dequantizes;
   const OpKind scaling = divides ? OpKind::div : OpKind::mul;
-  const auto real = [&](Source value) { return program_.is_integer(value) ? add(OpKind::cast, value) : value; };
+  const auto real = [&](Source value) { return !reason_ && program_.is_integer(value) ? add(OpKind::cast, value) : value; };
   Source v = real(operand(node, 0));
   if (dequantizes && p.has(offset)) v = add(OpKind::sub, v, real(parameter(node, offset)));
   v = add(scaling, v, parameter(node, scale));
