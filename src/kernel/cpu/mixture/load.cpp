@@ -7,7 +7,7 @@
 namespace cermet::cpu {
 namespace {
 
-void launch(const LaunchArgs& args) {
+void count_tokens(const LaunchArgs& args) {
   const IndexList ids(args.inputs[0]);
   const std::int64_t experts = args.outputs[0].shape[0];
   auto* counts = args.outputs[0].as<std::int32_t>();
@@ -24,7 +24,7 @@ extern const Kernel moe_expert_load{
     .name = "moe.expert_load",
     .op = OpKind::expert_load,
     .summary = "one pass on one thread: there are few ids",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .bind = [](const Problem&) -> Launcher { return count_tokens; },
 };
 
 }  // namespace cermet::cpu

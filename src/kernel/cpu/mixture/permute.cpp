@@ -26,7 +26,7 @@ void sort_pairs(const IndexList& ids, std::int64_t experts, std::int32_t* offset
     for (std::int64_t j = 0; j < rows.length(); ++j) reinterpret_cast<std::int32_t*>(rows.row(t))[j] = next[ids[t * rows.length() + j]]++;
 }
 
-void launch(const LaunchArgs& args, std::int64_t experts) {
+void permute_tokens(const LaunchArgs& args, std::int64_t experts) {
   const IndexList ids(args.inputs[1]), row_of(args.outputs[2]);
   const Rows from(args.inputs[0]), to(args.outputs[0]);
   sort_pairs(ids, experts, args.outputs[1].as<std::int32_t>(), reinterpret_cast<std::int32_t*>(args.workspace), args.outputs[2]);
@@ -44,7 +44,7 @@ extern const Kernel moe_permute_counting{
     .name = "moe.permute",
     .op = OpKind::moe_permute,
     .summary = "counting sort of the pairs, then the rows are copied by all threads",
-    .bind = [](const Problem& p) -> Launcher { return [experts = p.attributes.integer("experts")](const LaunchArgs& args) { launch(args, experts); }; },
+    .bind = [](const Problem& p) -> Launcher { return [experts = p.attributes.integer("experts")](const LaunchArgs& args) { permute_tokens(args, experts); }; },
     .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.integer("experts") * 4; },
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 /// Rows of the result, each along the last axis. `step` is the stride of x along the indexed axis; where that is not the last, x moves with the column.
 template <class T, class Index>
-void gather_rows(const LaunchArgs& args, int axis) {
+void gather_row_positions(const LaunchArgs& args, int axis) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &y = args.outputs[0];
   const int last = x.shape.rank() - 1;
   StridedAxes<3> outer;
@@ -31,11 +31,11 @@ void gather_rows(const LaunchArgs& args, int axis) {
   });
 }
 
-void launch(const LaunchArgs& args, int axis) {
+void gather_by_position(const LaunchArgs& args, int axis) {
   if (args.outputs[0].elements() == 0) return;
   by_element_size(size_of(args.inputs[0].dtype), [&](auto zero) {
-    if (args.inputs[1].dtype == DType::i64) gather_rows<decltype(zero), std::int64_t>(args, axis);
-    else gather_rows<decltype(zero), std::int32_t>(args, axis);
+    if (args.inputs[1].dtype == DType::i64) gather_row_positions<decltype(zero), std::int64_t>(args, axis);
+    else gather_row_positions<decltype(zero), std::int32_t>(args, axis);
   });
 }
 
@@ -46,7 +46,7 @@ extern const Kernel movement_gather_elements{
     .op = OpKind::gather_elements,
     .summary = "element after element of a row of the result; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [axis = wrap_axis(p.attributes.integer("axis"), p.input(0).rank())](const LaunchArgs& args) { launch(args, axis); };
+      return [axis = wrap_axis(p.attributes.integer("axis"), p.input(0).rank())](const LaunchArgs& args) { gather_by_position(args, axis); };
     },
 };
 

@@ -25,7 +25,7 @@ void gather_slices(const LaunchArgs& args, int batch) {
   });
 }
 
-void launch(const LaunchArgs& args, int batch) {
+void gather_at_tuples(const LaunchArgs& args, int batch) {
   if (args.outputs[0].elements() == 0) return;
   by_element_size(size_of(args.inputs[0].dtype), [&](auto zero) { gather_slices<decltype(zero)>(args, batch); });
 }
@@ -37,7 +37,7 @@ extern const Kernel movement_gather_nd{
     .op = OpKind::gather_nd,
     .summary = "copies slices by coordinates; slices spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](const LaunchArgs& args) { launch(args, batch); };
+      return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](const LaunchArgs& args) { gather_at_tuples(args, batch); };
     },
 };
 

@@ -65,7 +65,7 @@ void find(const LaunchArgs& args, std::int64_t* counts) {
   });
 }
 
-void launch(const LaunchArgs& args) {
+void list_nonzero(const LaunchArgs& args) {
   const TensorView& x = args.inputs[0];
   if (x.elements() == 0) {
     *args.outputs[1].as<std::int64_t>() = 0;
@@ -80,7 +80,7 @@ extern const Kernel movement_nonzero{
     .name = "movement.nonzero",
     .op = OpKind::nonzero,
     .summary = "each thread counts its part of the elements, then writes their coordinates behind those of the parts before",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .bind = [](const Problem&) -> Launcher { return list_nonzero; },
     .workspace = [](const Problem&, int threads) -> std::int64_t { return threads * static_cast<std::int64_t>(sizeof(std::int64_t)); },
 };
 

@@ -19,7 +19,7 @@ std::int64_t product(const Dims& dims, std::size_t first) {
   return all;
 }
 
-Ints permutation_of(const Problem& p) {
+Ints order_of_axes(const Problem& p) {
   Ints order = p.attributes.integers("permutation");
   if (!order.empty()) return order;
   order.resize(p.input(0).dims.size());
@@ -34,7 +34,7 @@ std::int64_t whole_run(const Problem& p) {
   switch (p.op->kind) {
     case OpKind::reshape: return product(y, 0);
     case OpKind::transpose: {
-      const Ints order = permutation_of(p);
+      const Ints order = order_of_axes(p);
       std::size_t kept = rank;
       while (kept > 0 && order[kept - 1] == static_cast<std::int64_t>(kept - 1)) --kept;
       return product(y, kept);
@@ -70,7 +70,7 @@ std::pair<std::size_t, std::int64_t> step_back(const Problem& p, std::int64_t in
   Shape from = x;
   switch (p.op->kind) {
     case OpKind::transpose: {
-      const Ints order = permutation_of(p);
+      const Ints order = order_of_axes(p);
       for (int a = 0; a < y.rank(); ++a) from[static_cast<int>(order[static_cast<std::size_t>(a)])] = at[a];
       return {0, dense_index(x, from)};
     }

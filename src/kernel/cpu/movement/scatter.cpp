@@ -48,7 +48,7 @@ void for_units(const LaunchArgs& args, int axis, Body&& body) {
 
 /// Calls body(column, target position along the axis, offset of the update) for every update of a unit, in index order.
 template <class Body>
-void for_updates(const LaunchArgs& args, int axis, const Unit& unit, Body&& body) {
+void for_positions(const LaunchArgs& args, int axis, const Unit& unit, Body&& body) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2];
   for (std::int64_t i = 0; i < indices.shape[axis]; ++i)
     for (std::int64_t c = 0; c < unit.columns; ++c) {
@@ -64,7 +64,7 @@ void scatter_directly(const LaunchArgs& args, int axis, Meet&& meet) {
   const TensorView &updates = args.inputs[2], &y = args.outputs[0];
   const std::int64_t step = y.strides[axis];
   for_units(args, axis, [&](const Unit& unit, int) {
-    for_updates(args, axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
+    for_positions(args, axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
       T& target = y.as<T>()[unit.y + position * step + c];
       target = meet(target, updates.as<const T>()[from]);
     });
@@ -81,7 +81,7 @@ void scatter_widened(const LaunchArgs& args, const Scatter& scatter) {
     T* target = y.as<T>() + unit.y;
     for (std::int64_t d = 0; d < size; ++d)
       for (std::int64_t c = 0; c < unit.columns; ++c) sums[d * block_columns + c] = format::to_float(target[d * step + c]);
-    for_updates(args, scatter.axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
+    for_positions(args, scatter.axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
       float& sum = sums[position * block_columns + c];
       sum = combined(*scatter.reduction, sum, format::to_float(updates.as<const T>()[from]));
     });
@@ -90,7 +90,7 @@ void scatter_widened(const LaunchArgs& args, const Scatter& scatter) {
   });
 }
 
-void launch(const LaunchArgs& args, const Scatter& scatter) {
+void scatter_at_positions(const LaunchArgs& args, const Scatter& scatter) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data != y.data) strided_copy(x.shape, x.data, x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
   if (args.inputs[1].elements() == 0) return;
@@ -105,7 +105,7 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   });
 }
 
-int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
+int scattered_axis(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
 
 }  // namespace
 
@@ -114,12 +114,12 @@ extern const Kernel movement_scatter{
     .op = OpKind::scatter,
     .summary = "copies, then applies the updates of disjoint columns in index order; columns spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      const Scatter scatter{axis_of(p), update_reduction(p)};
-      return [scatter](const LaunchArgs& args) { launch(args, scatter); };
+      const Scatter scatter{scattered_axis(p), update_reduction(p)};
+      return [scatter](const LaunchArgs& args) { scatter_at_positions(args, scatter); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const bool widened = update_reduction(p).has_value() && dtypes::real.contains(p.input(0).dtype) && size_of(p.input(0).dtype) == 2;
-      return widened ? p.size(0, axis_of(p)) * block_columns * static_cast<std::int64_t>(sizeof(float)) * threads : 0;
+      return widened ? p.size(0, scattered_axis(p)) * block_columns * static_cast<std::int64_t>(sizeof(float)) * threads : 0;
     },
 };
 

@@ -12,7 +12,7 @@ namespace {
 /// Threads share out y: each looks at all updates, in order, and applies those whose slice begins in its part of the first axes. A single slice, or few long
 /// ones, are shared out by their runs instead.
 template <class Apply>
-void for_updates(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
+void for_tuples(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
   const TensorView &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());
   StridedAxes<2> tuples;
@@ -45,7 +45,7 @@ void for_updates(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
 template <class T>
 void replace(const LaunchArgs& args, std::int64_t* offsets) {
   const TensorView &updates = args.inputs[2], &y = args.outputs[0];
-  for_updates(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+  for_tuples(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
     std::memcpy(y.as<T>() + to, updates.as<const T>() + from, static_cast<std::size_t>(count) * sizeof(T));
   });
 }
@@ -53,7 +53,7 @@ void replace(const LaunchArgs& args, std::int64_t* offsets) {
 template <class T>
 void combine(const LaunchArgs& args, std::int64_t* offsets, Reduction kind) {
   const TensorView &updates = args.inputs[2], &y = args.outputs[0];
-  for_updates(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+  for_tuples(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) y.as<T>()[to + i] = combined(kind, y.as<T>()[to + i], updates.as<const T>()[from + i]);
   });
 }
@@ -77,7 +77,7 @@ void combine_widened(const LaunchArgs& args, std::int64_t* offsets, float* sums,
   const TensorView results[] = {accumulated};
   LaunchArgs widened = args;
   widened.outputs = results;
-  for_updates(widened, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+  for_tuples(widened, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) sums[to + i] = combined(kind, sums[to + i], format::to_float(updates.as<const T>()[from + i]));
   });
   for_rows([](T& to, const float& from) { store_float(to, from); });
@@ -94,7 +94,7 @@ std::int64_t tuples_of(const Shape& indices) {
   return tuples;
 }
 
-void launch(const LaunchArgs& args, std::optional<Reduction> reduction) {
+void scatter_at_tuples(const LaunchArgs& args, std::optional<Reduction> reduction) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data != y.data) strided_copy(x.shape, x.data, x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
   if (args.inputs[2].elements() == 0) return;
@@ -112,7 +112,7 @@ extern const Kernel movement_scatter_nd{
     .name = "movement.scatter_nd",
     .op = OpKind::scatter_nd,
     .summary = "copies, then applies the updates in order; places, or columns of long slices, spread over threads",
-    .bind = [](const Problem& p) -> Launcher { return [reduction = update_reduction(p)](const LaunchArgs& args) { launch(args, reduction); }; },
+    .bind = [](const Problem& p) -> Launcher { return [reduction = update_reduction(p)](const LaunchArgs& args) { scatter_at_tuples(args, reduction); }; },
     .workspace = [](const Problem& p, int) -> std::int64_t {
       const std::int64_t offsets = offset_bytes(tuples_of(bind(p.input(1).dims, p.maximum)));
       const bool widened = update_reduction(p).has_value() && is_widened(p.input(0).dtype);

@@ -108,7 +108,7 @@ void write_values(const LaunchArgs& args, const Unique& unique, const Slices& sl
   });
 }
 
-void launch(const LaunchArgs& args, const Unique& unique) {
+void find_unique(const LaunchArgs& args, const Unique& unique) {
   const TensorView& x = args.inputs[0];
   const Slices slices(x.shape, unique);
   const Scratch s(args.workspace, slices);
@@ -139,7 +139,7 @@ extern const Kernel movement_unique{
     .name = "movement.unique",
     .op = OpKind::unique,
     .summary = "sorts the numbers of elements or slices by keys that order as they do",
-    .bind = [](const Problem& p) -> Launcher { return [unique = unique_of(p)](const LaunchArgs& args) { launch(args, unique); }; },
+    .bind = [](const Problem& p) -> Launcher { return [unique = unique_of(p)](const LaunchArgs& args) { find_unique(args, unique); }; },
     .workspace = [](const Problem& p, int) { return Scratch::bytes(Slices(bind(p.input(0).dims, p.maximum), unique_of(p))); },
 };
 

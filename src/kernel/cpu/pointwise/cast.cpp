@@ -117,7 +117,7 @@ void convert_run(const Cast& cast, const std::byte* from, std::byte* to, std::in
   }
 }
 
-void launch(const LaunchArgs& args, Rounding rounding) {
+void cast_cells(const LaunchArgs& args, Rounding rounding) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Cast cast{x.dtype, y.dtype, rounding};
   const int trailing = x.is_dense() && y.is_dense() ? x.shape.rank() : 1;
@@ -138,7 +138,7 @@ extern const Kernel movement_cast = with_regions({
     .name = "movement.cast",
     .op = OpKind::cast,
     .summary = "vectors between the real types, other pairs through blocks of double; runs spread over threads",
-    .bind = [](const Problem& p) -> Launcher { return [rounding = cast_rounding(p.attributes)](const LaunchArgs& args) { launch(args, rounding); }; },
+    .bind = [](const Problem& p) -> Launcher { return [rounding = cast_rounding(p.attributes)](const LaunchArgs& args) { cast_cells(args, rounding); }; },
 });
 
 }  // namespace cermet::cpu

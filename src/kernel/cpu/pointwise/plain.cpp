@@ -115,7 +115,7 @@ void write_cells(const Cell* from, bool real, const BroadcastOperand& y, std::si
   });
 }
 
-void launch(const LaunchArgs& args, CellFunction function, const Parameters& parameters) {
+void apply_to_cells(const LaunchArgs& args, CellFunction function, const Parameters& parameters) {
   constexpr std::size_t piece = 256;
   const bool binary = args.has(1), real = args.inputs[0].dtype == DType::f64;
   const Broadcast broadcast(args.inputs[0], args.inputs[binary ? 1 : 0], args.outputs[0], piece);
@@ -137,7 +137,7 @@ bool is_plain(DType dtype) { return number.contains(dtype) && !dtypes::real.cont
 Launcher bind_plain(const Problem& p) {
   Parameters parameters{};
   std::ranges::copy(p.numbers(), parameters.begin());
-  return [function = function_of(p.op->kind, p.input(0).dtype), parameters](const LaunchArgs& args) { launch(args, function, parameters); };
+  return [function = function_of(p.op->kind, p.input(0).dtype), parameters](const LaunchArgs& args) { apply_to_cells(args, function, parameters); };
 }
 
 }  // namespace cermet::cpu

@@ -33,7 +33,7 @@ class Tensors {
   std::size_t inputs_, outputs_;
 };
 
-void launch(const BoundTileProgram& program, const LaunchArgs& given, bool is_flat, const std::vector<SeenAxes>& axes) {
+void run_program(const BoundTileProgram& program, const LaunchArgs& given, bool is_flat, const std::vector<SeenAxes>& axes) {
   if (given.outputs[0].elements() == 0) return;
   const Tensors tensors(given, is_flat, axes);
   const LaunchArgs args = tensors.args(given);
@@ -74,7 +74,7 @@ Decline declines(const Region& region) {
 
 Launcher tile_launcher(const Region& region) {
   return [program = BoundTileProgram(pointwise_program(region).program), flat = is_flat(region), axes = RegionViews(region).operands](const LaunchArgs& args) {
-    launch(program, args, flat, axes);
+    run_program(program, args, flat, axes);
   };
 }
 

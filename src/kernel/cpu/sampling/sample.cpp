@@ -89,7 +89,7 @@ std::int64_t draw(Row& row, const SampleParameters& p) {
 
 std::int64_t scratch_bytes(std::int64_t vocabulary) { return round_up(vocabulary, 16) * 12; }
 
-void launch(const LaunchArgs& args) {
+void sample_rows(const LaunchArgs& args) {
   const TensorView& logits = args.inputs[sample_logits];
   const Rows from(logits);
   const std::int64_t sequences = from.count(), vocabulary = from.length();
@@ -113,7 +113,7 @@ extern const Kernel sampling_sample{
     .name = "sampling.sample",
     .op = OpKind::sample,
     .summary = "selects rather than sorts; sequences spread over threads",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .bind = [](const Problem&) -> Launcher { return sample_rows; },
     .workspace = [](const Problem& p, int threads) -> std::int64_t { return threads * scratch_bytes(p.size(sample_logits, 1)); },
 };
 

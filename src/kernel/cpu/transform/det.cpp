@@ -32,7 +32,7 @@ double determinant(double* a, std::int64_t n) {
 
 std::int64_t matrix_bytes(std::int64_t n) { return round_up(n * n * static_cast<std::int64_t>(sizeof(double)), 64); }
 
-void launch(const LaunchArgs& args) {
+void determinants(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const std::int64_t n = x.shape.back();
   const Rows rows(x), results(y, 0);
@@ -52,7 +52,7 @@ extern const Kernel transform_det{
     .name = "transform.det",
     .op = OpKind::det,
     .summary = "Gaussian elimination in float64; matrices spread over threads",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .bind = [](const Problem&) -> Launcher { return determinants; },
     .workspace = [](const Problem& p, int threads) { return threads * matrix_bytes(p.size(0, -1)); },
 };
 

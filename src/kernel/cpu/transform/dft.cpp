@@ -113,7 +113,7 @@ void transform_lines(const LaunchArgs& args, const Dft& dft, const Complex* root
   });
 }
 
-void launch(const LaunchArgs& args, const Dft& dft) {
+void transform_axis(const LaunchArgs& args, const Dft& dft) {
   const std::int64_t n = dft.length > 0 ? dft.length : args.inputs[0].shape[dft.axis];
   if (args.outputs[0].elements() == 0) return;
   const Complex* roots = dft.roots->data();
@@ -141,7 +141,7 @@ extern const Kernel transform_dft{
       auto roots = std::make_shared<std::vector<Complex>>(static_cast<std::size_t>(longest(p)));
       write_roots(roots->data(), longest(p), inverse);
       const Dft dft{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.integer("length"), inverse, std::move(roots)};
-      return [dft](const LaunchArgs& args) { launch(args, dft); };
+      return [dft](const LaunchArgs& args) { transform_axis(args, dft); };
     },
     .workspace = [](const Problem& p, int threads) { return (1 + 3 * std::int64_t{threads}) * line_bytes(longest(p)); },
 };
