@@ -179,7 +179,9 @@ void bench(const Options& options, Console& console) {
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
     onnx.mode = options.model.mode;
-    return bench_onnx(onnx, static_cast<int>(options.repeat), options.steps, options.plan, console);
+    require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found the ONNX file {}", onnx.model);
+    require(options.batch == 1, "--batch: expected a folder with a checkpoint, found the ONNX file {}, whose sizes --dim gives", onnx.model);
+    return bench_onnx(onnx, {static_cast<int>(options.repeat), options.limits, options.steps, options.plan}, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");

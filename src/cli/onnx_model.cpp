@@ -74,35 +74,6 @@ fs::path file_of(const fs::path& folder, std::string name) {
   return folder / (name + ".npy");
 }
 
-std::vector<StepInfo> steps_of(const onnx::CompiledModel& model) {
-  std::vector<StepInfo> steps;
-  for (const onnx::PartInfo& part : model.parts())
-    if (part.session) steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
-  return steps;
-}
-
-Json figures(OnnxModel& model) {
-  double importing = 0, compiling = 0;
-  for (const onnx::PartInfo& part : model.compiled().parts()) {
-    importing += part.import_seconds;
-    compiling += part.compile_seconds;
-  }
-  Json kernels = Json::array();
-  for (const KernelUse& use : kernels_used(steps_of(model.compiled()))) kernels.push_back({{"kernel", use.kernel}, {"op", use.op}, {"launches", use.launches}});
-  Json json{{"device", model.context().description()},
-            {"parts", model.compiled().parts().size()},
-            {"symbolic", model.compiled().is_symbolic()},
-            {"why_not_symbolic", model.compiled().why_not_symbolic()},
-            {"import_seconds", importing},
-            {"compile_seconds", compiling},
-            {"compiled_programs", model.context().target() ? jit::DiskCache::process().missed() : 0},
-            {"weight_bytes", model.compiled().weight_bytes()},
-            {"arena_bytes", model.compiled().arena_bytes()},
-            {"peak_memory_bytes", peak_memory_bytes()}};
-  json["kernels"] = kernels;
-  return json;
-}
-
 }  // namespace
 
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
@@ -161,6 +132,36 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   }
 }
 
+std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model) {
+  std::vector<StepInfo> steps;
+  for (const onnx::PartInfo& part : model.parts())
+    if (part.session) steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
+  return steps;
+}
+
+Json onnx_figures(OnnxModel& model) {
+  double importing = 0, compiling = 0;
+  for (const onnx::PartInfo& part : model.compiled().parts()) {
+    importing += part.import_seconds;
+    compiling += part.compile_seconds;
+  }
+  Json kernels = Json::array();
+  for (const KernelUse& use : kernels_used(steps_of_onnx(model.compiled())))
+    kernels.push_back({{"kernel", use.kernel}, {"op", use.op}, {"launches", use.launches}});
+  Json json{{"device", model.context().description()},
+            {"parts", model.compiled().parts().size()},
+            {"symbolic", model.compiled().is_symbolic()},
+            {"why_not_symbolic", model.compiled().why_not_symbolic()},
+            {"import_seconds", importing},
+            {"compile_seconds", compiling},
+            {"compiled_programs", model.context().target() ? jit::DiskCache::process().missed() : 0},
+            {"weight_bytes", model.compiled().weight_bytes()},
+            {"arena_bytes", model.compiled().arena_bytes()},
+            {"peak_memory_bytes", peak_memory_bytes()}};
+  json["kernels"] = kernels;
+  return json;
+}
+
 void OnnxModel::place_operands() {
   Stream* const stream = context_->stream();
   if (!stream || !placed_.empty()) return;
@@ -189,61 +190,12 @@ void run_onnx(const OnnxOptions& options, Console& console) {
     table.row({names[i], view.type().to_string()});
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Json json = figures(model);
+  Json json = onnx_figures(model);
   json["model"] = options.model;
   json["run_seconds"] = seconds;
   json["outputs"] = results;
   if (console.json()) console.write_json(json);
   else console.write(table.to_string());
-  console.flush();
-}
-
-void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, Console& console) {
-  OnnxModel model(options);
-  if (plan) {
-    model.run();
-    console.write(explain(steps_of(model.compiled())));
-    return console.flush();
-  }
-  const auto time = [&] {
-    const auto start = std::chrono::steady_clock::now();
-    model.run();
-    if (Stream* stream = model.context().stream()) stream->synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  const double first = time();
-  model.place_operands();  // what runs take with their operands at hand
-  time();
-  time();
-  std::vector<double> seconds;
-  for (int i = 0; i < std::max(repeat, 1); ++i) {
-    stop_if_interrupted();
-    seconds.push_back(time());
-  }
-  std::ranges::sort(seconds);
-  Json json = figures(model);
-  json["model"] = options.model;
-  json["first_run_seconds"] = first;
-  json["seconds"] = seconds[seconds.size() / 2];
-  json["least_seconds"] = seconds.front();
-  if (console.json()) {
-    console.write_json(json);
-  } else {
-    Table table;
-    table.row({"model", fmt::format("{}, {}", options.model, model.context().description())});
-    table.row({"run", fmt::format("{}, median of {}; least {}", seconds_text(seconds[seconds.size() / 2]), seconds.size(), seconds_text(seconds.front()))});
-    table.row({"start", fmt::format("{} to the first result", seconds_text(first))});
-    table.row({"memory",
-               fmt::format("{} at the peak; weights {}, intermediates {}", bytes_text(static_cast<double>(peak_memory_bytes())),
-                           bytes_text(static_cast<double>(model.compiled().weight_bytes())), bytes_text(static_cast<double>(model.compiled().arena_bytes())))});
-    console.write(table.to_string());
-  }
-  if (steps && !console.json()) {
-    for (const onnx::PartInfo& part : model.compiled().parts())
-      if (part.session) const_cast<Session*>(part.session)->executable().set_timing(true);
-    for (int i = 0; i < std::max(repeat, 1); ++i) model.run();
-    console.print("\n{}", kernel_table(kernels_used(steps_of(model.compiled()))));
-  }
   console.flush();
 }
 

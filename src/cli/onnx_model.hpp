@@ -52,7 +52,18 @@ void run_onnx(const OnnxOptions& options, Console& console);
 void compile_onnx(const OnnxOptions& options, Console& console);
 /// Prints inputs, results, operators with counts, and what is not supported.
 void inspect_onnx(const std::string& path, Console& console);
-/// Times runs of a model; with `plan`, prints what a run launches instead.
-void bench_onnx(const OnnxOptions& options, int repeat, bool steps, bool plan, Console& console);
+struct OnnxBench {
+  int repeat = 3;
+  bool limits = false;  ///< measure the device's and compare
+  bool steps = false;   ///< time every kernel, too
+  bool plan = false;    ///< print what a run launches instead
+};
+
+/// Times runs of a model.
+void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& console);
+/// The kernels of all parts of a model, in order.
+std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model);
+/// What compiling a model took and what it holds.
+Json onnx_figures(OnnxModel& model);
 
 }  // namespace cermet::cli

@@ -57,5 +57,23 @@ TEST_F(OnnxVerbs, APlanForAGpuBringsItsKernels) {
   EXPECT_EQ(run.json()["compiled_programs"], 0);
 }
 
+TEST_F(OnnxVerbs, ComparesASpeedWithLimits) {
+  const CommandResult run = run_cermet("bench model " + model + " --dim batch=2 --limits --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  EXPECT_GT(json["operations"], 0);
+  EXPECT_GT(json["bytes"], 0);
+  EXPECT_GT(json["limits"]["read_bytes_per_second"], 0);
+  EXPECT_LT(json["operations"].get<double>() / json["seconds"].get<double>(), 2 * json["limits"]["f32_operations_per_second"].get<double>());
+  const CommandResult text = run_cermet("bench model " + model + " --dim batch=2 --limits");
+  EXPECT_NE(text.out.find("limits"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("where the machine reaches f32"), std::string::npos) << text.out;
+}
+
+TEST_F(OnnxVerbs, RefusesWhatOnlyCheckpointsHave) {
+  expect_mistake("bench model " + model + " --trace t.json", {"--trace", "expected a folder with a checkpoint", model});
+  expect_mistake("bench model " + model + " --batch 2", {"--batch", "expected a folder with a checkpoint", model});
+}
+
 }  // namespace
 }  // namespace cermet::test

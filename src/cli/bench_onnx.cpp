@@ -1,0 +1,101 @@
+// The speed of an ONNX model, against the machine's limits where asked.
+#include <algorithm>
+#include <chrono>
+
+#include "cli/device_limits.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/onnx_model.hpp"
+#include "kernel/cpu/limits.hpp"
+#include "runtime/explain.hpp"
+
+namespace cermet::cli::bench_onnx_file {
+namespace {
+
+double time(OnnxModel& model) {
+  const auto start = std::chrono::steady_clock::now();
+  model.run();
+  if (Stream* stream = model.context().stream()) stream->synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void time_steps(OnnxModel& model, int runs) {
+  for (const onnx::PartInfo& part : model.compiled().parts())
+    if (part.session) const_cast<Session*>(part.session)->executable().set_timing(true);
+  for (int i = 0; i < runs; ++i) model.run();
+}
+
+/// Operations of a run, and the rates that the device reaches at most; those of a CPU are measured while nothing else runs on its threads.
+void add_limits(OnnxModel& model, Json& json) {
+  time_steps(model, 1);
+  Cost work;
+  for (const StepInfo& step : steps_of_onnx(model.compiled())) {
+    work.operations += step.work.operations;
+    work.bytes += step.work.bytes;
+  }
+  Context& context = model.context();
+  json["operations"] = work.operations;
+  json["bytes"] = work.bytes;
+  json["limits"] =
+      context.target() ? limits_json(measure_device_limits(context, 0.05), context.device()) : limits_json(cpu::measure_limits(context.pool(), 0.3));
+}
+
+std::string limits_text(const Json& json) {
+  const auto rate = [&](const char* name) { return json["limits"][name].get<double>(); };
+  const double seconds = json["seconds"].get<double>(), operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
+  return fmt::format("{}FLOP, {} of operands and results: {}FLOP/s and {}B/s, where the machine reaches f32 {}FLOP/s, bf16 {}FLOP/s and reads {}B/s",
+                     count_text(operations), bytes_text(bytes), count_text(operations / seconds), count_text(bytes / seconds),
+                     count_text(rate("f32_operations_per_second")), count_text(rate("bf16_operations_per_second")), count_text(rate("read_bytes_per_second")));
+}
+
+std::string text(OnnxModel& model, const OnnxOptions& options, const Json& json, std::size_t runs) {
+  const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
+  Table table;
+  table.row({"model", fmt::format("{}, {}", options.model, model.context().description())});
+  table.row(
+      {"run", fmt::format("{}, median of {}; least {}", seconds_text(json["seconds"].get<double>()), runs, seconds_text(json["least_seconds"].get<double>()))});
+  if (json.contains("limits")) table.row({"limits", limits_text(json)});
+  table.row({"start", fmt::format("{} to the first result", seconds_text(json["first_run_seconds"].get<double>()))});
+  table.row({"memory", fmt::format("{} at the peak; weights {}, intermediates {}", bytes(json["peak_memory_bytes"].get<std::int64_t>()),
+                                   bytes(model.compiled().weight_bytes()), bytes(model.compiled().arena_bytes()))});
+  return table.to_string();
+}
+
+}  // namespace
+}  // namespace cermet::cli::bench_onnx_file
+
+namespace cermet::cli {
+
+void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& console) {
+  using namespace bench_onnx_file;
+  OnnxModel model(options);
+  if (bench.plan) {
+    model.run();
+    console.write(explain(steps_of_onnx(model.compiled())));
+    return console.flush();
+  }
+  const double first = time(model);
+  model.place_operands();  // what runs take with their operands at hand
+  time(model);
+  time(model);
+  std::vector<double> seconds;
+  for (int i = 0; i < std::max(bench.repeat, 1); ++i) {
+    stop_if_interrupted();
+    seconds.push_back(time(model));
+  }
+  std::ranges::sort(seconds);
+  Json json = onnx_figures(model);
+  json["model"] = options.model;
+  json["first_run_seconds"] = first;
+  json["seconds"] = seconds[seconds.size() / 2];
+  json["least_seconds"] = seconds.front();
+  if (bench.limits) add_limits(model, json);
+  if (console.json()) console.write_json(json);
+  else console.write(text(model, options, json, seconds.size()));
+  if (bench.steps && !console.json()) {
+    time_steps(model, std::max(bench.repeat, 1));
+    console.print("\n{}", kernel_table(kernels_used(steps_of_onnx(model.compiled()))));
+  }
+  console.flush();
+}
+
+}  // namespace cermet::cli
