@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 import gpu_page
+import network_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs/performance.md'
@@ -67,7 +68,7 @@ def files():
         text += gpu_page.section(path, record, {name: image.relative_to(PAGE.parent) for name, image in images.items()})
     for path in sorted((ROOT / 'bench/results/cpu').glob('*.json')):
         text += cpu_section(path, json.loads(path.read_text()))
-    return {PAGE: text, **written}
+    return {PAGE: text + network_page.section(), **written}
 
 
 def main():

@@ -4,8 +4,8 @@
     bench/rivals/torch_networks.py NAME:BATCH ... [--dtype f16]      NAME: resnet50, mobilenet-v2, efficientnet-b0, convnext-t, vit-b16, bert-base, gpt2
 
 Written out with torch.nn alone and random weights; images have their channels last. Prints a JSON line for each: the median seconds of a run, inputs on the GPU.
-With --ours FOLDER, what `cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --json` printed is read from FOLDER/NAME-B.json, and
---record FILE is written with both.
+With --ours FOLDER, what `cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --limits --json` printed is read from FOLDER/NAME-B.json, what it
+printed with `--mode MODE` from FOLDER/NAME-B-MODE.json where there is one, and --record FILE is written with both sides.
 """
 
 import argparse
@@ -197,16 +197,23 @@ def measure(name, batch, dtype):
     return {'name': name, 'batch': batch, 'seconds': statistics.median(seconds), 'least_seconds': min(seconds)}
 
 
-def record(path, ours, rows):
+def record(path, ours, rounding, rows):
     """Both sides of every network that ran, from one run of the machine."""
     sides = {'ours': {}, 'torch_compiled': {}}
     for row in rows:
         name, batch = row['name'], str(row['batch'])
-        sides['ours'].setdefault(name, {})[batch] = json.loads((ours / f'{name}-{batch}.json').read_text())['seconds']
+        own = json.loads((ours / f'{name}-{batch}.json').read_text())
+        sides['ours'].setdefault(name, {})[batch] = own['seconds']
+        if 'operations' in own:
+            sides.setdefault('operations', {}).setdefault(name, {})[batch] = own['operations']
+            sides.setdefault('limits', own['limits'])
+        for mode in ('pattern', 'none'):
+            if (ours / f'{name}-{batch}-{mode}.json').exists():
+                sides.setdefault(mode, {}).setdefault(name, {})[batch] = json.loads((ours / f'{name}-{batch}-{mode}.json').read_text())['seconds']
         sides['torch_compiled'].setdefault(name, {})[batch] = row['seconds']
     head = {'date': datetime.date.today().isoformat(), 'machine': torch.cuda.get_device_name(), 'torch': torch.__version__,
             'what': 'whole networks in ' + rows[0]['dtype'] + ', 224 x 224 images or 128 tokens, inputs on the GPU; median seconds',
-            'commands': ['cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --json',
+            'commands': ['cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --rounding ' + rounding + ' --limits --json [--mode MODE]',
                          'bench/rivals/torch_networks.py NAME:B .. --ours FOLDER --record FILE']}
     pathlib.Path(path).write_text(json.dumps(head | sides, indent=1) + '\n')
 
@@ -217,6 +224,7 @@ def main():
     parser.add_argument('--dtype', choices=DTYPES, default='f16')
     parser.add_argument('--ours', type=pathlib.Path)
     parser.add_argument('--record')
+    parser.add_argument('--rounding', choices=('fast', 'strict'), default='fast', help='of ours, for the record')
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     rows = []
@@ -225,7 +233,7 @@ def main():
         rows.append({**measure(name, int(batch or 1), DTYPES[args.dtype]), 'dtype': args.dtype, 'torch': torch.__version__})
         print(json.dumps(rows[-1]), flush=True)
         if args.record:
-            record(args.record, args.ours, rows)
+            record(args.record, args.ours, args.rounding, rows)
 
 
 if __name__ == '__main__':
