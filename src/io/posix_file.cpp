@@ -1,10 +1,10 @@
 #include "io/posix_file.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <atomic>
@@ -59,7 +59,7 @@ PosixFile PosixFile::open_for_reading(int folder, const std::filesystem::path& n
   return checked(name, ::openat(folder, name.c_str(), read_flags | O_NOFOLLOW));
 }
 
-PosixFile PosixFile::checked(std::filesystem::path path, int descriptor) {
+PosixFile PosixFile::checked(const std::filesystem::path& path, int descriptor) {
   if (descriptor < 0 && errno == ENOENT) fail(Status::io, "{}: expected a file, found none", path.string());
   if (descriptor < 0) fail_io(path, "be opened", errno);
   PosixFile file(path, descriptor);

@@ -45,7 +45,7 @@ class PosixFile {
   void sync_and_close();
 
  private:
-  static PosixFile checked(std::filesystem::path path, int descriptor);
+  static PosixFile checked(const std::filesystem::path& path, int descriptor);
   PosixFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   void close() noexcept;
 

@@ -111,7 +111,7 @@ class Builder {
     if (p_.op->kind == OpKind::dual_linear) return gated(v);
     const bool integer_bias = has(at_.bias) && p_.input(at_.bias).dtype == DType::i32;
     if (has(at_.zero_point)) {
-      const Extent extent = p_.input(at_.zero_point).dims == Dims{} || p_.input(at_.zero_point).dims == Dims{1} ? Extent::scalar : Extent::row;
+      const Extent extent = p_.input(at_.zero_point).dims.empty() || p_.input(at_.zero_point).dims == Dims{1} ? Extent::scalar : Extent::row;
       const Source columns = input(DType::i32);
       v = add(OpKind::sub, v, add(OpKind::mul, anchor_extra(at_.zero_point, extent), columns, true), true);
     }

@@ -45,7 +45,8 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, Dims dims, DType x, DType residual, std::optional<DType> weight, Attributes attributes = {}, Fill fill = normal()) {
+  const auto add = [&](std::string name, Dims dims, DType x, DType residual, std::optional<DType> weight, Attributes attributes = {},
+                       const Fill& fill = normal()) {
     std::optional<CaseOperand> w;
     if (weight) w = CaseOperand{{*weight, {dims.back()}}, normal(0.2, 1)};
     list.push_back({std::move(name), {CaseOperand{{x, dims}, fill}, CaseOperand{{residual, dims}, fill}, w}, std::move(attributes)});

@@ -89,7 +89,7 @@ void check_attention(const Problem& p, const AttentionExtents& e, std::size_t si
   check_attributes(p);
 }
 
-std::vector<TensorType> infer_attention(const Problem& p, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
+std::vector<TensorType> infer_attention(const Problem& p, const Dim& heads, const Dim& head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
   constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
   expect_rank(p, 0, 3);
   expect_dim(p, 0, 2, head_size, "head size of the keys");

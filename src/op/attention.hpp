@@ -29,7 +29,7 @@ void check_attention(const Problem& problem, const AttentionExtents& extents, st
 
 /// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`; returns the types of o and, if requested,
 /// lse.
-std::vector<TensorType> infer_attention(const Problem& problem, Dim heads, Dim head_size, Dim value_size, std::size_t sinks, std::size_t alibi);
+std::vector<TensorType> infer_attention(const Problem& problem, const Dim& heads, const Dim& head_size, Dim value_size, std::size_t sinks, std::size_t alibi);
 
 /// The dimension as a number; throws naming the operand where it is symbolic or outside [low, high].
 std::int64_t constant_dim(const Problem& problem, std::size_t operand, int axis, std::int64_t low, std::int64_t high);

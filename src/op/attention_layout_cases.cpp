@@ -82,7 +82,7 @@ void add_tiles(std::vector<Case>& list) {
 
 void add_batched_attention_cases(std::vector<Case>& list) {
   add_tiles(list);
-  const auto add = [&](std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
+  const auto add = [&](const std::string& name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
                        std::optional<CaseOperand> mask_of = {}) {
     list.push_back(make_case("batched_" + name, s, std::move(attributes), std::move(bias_of), std::move(mask_of)));
   };

@@ -11,7 +11,7 @@ struct CaseList {
   std::vector<Case> list;
 
   /// x, weight, bias and residual as the flags say; the residual's dimensions are those that inference finds.
-  void add(std::string name, DType t, Dims x, Dims weight, Attributes attributes = {}, bool bias = true, bool residual = false, Fill fill = normal(),
+  void add(std::string name, DType t, Dims x, Dims weight, const Attributes& attributes = {}, bool bias = true, bool residual = false, Fill fill = normal(),
            std::int64_t padding = 0, bool constant = true) {
     Case c{std::move(name), {CaseOperand{{t, x}, std::move(fill), padding}, CaseOperand{{t, weight}, normal(0.4), padding, constant}}, attributes};
     if (bias || residual) c.inputs.push_back(bias ? std::optional(CaseOperand{{t, {weight[0]}}}) : std::nullopt);

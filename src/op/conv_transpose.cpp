@@ -64,7 +64,7 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   using enum DType;
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims x, Dims weight, Attributes attributes = {}, bool bias = true, std::int64_t padding = 0,
+  const auto add = [&](std::string name, DType t, Dims x, Dims weight, const Attributes& attributes = {}, bool bias = true, std::int64_t padding = 0,
                        bool constant = true) {
     const std::int64_t channels = weight[1].constant() * (attributes.find("group") ? attributes.integer("group") : 1);
     Case c{
@@ -105,7 +105,8 @@ double operations(const Problem& p) {
 /// Terms of a result at most: windows that reach it, times the channels of a group.
 double length_of(const Problem& p) {
   const ConvGeometry g = conv_geometry(p);
-  double length = static_cast<double>(p.size(1, 0) / g.group);
+  const std::int64_t channels = p.size(1, 0) / g.group;
+  auto length = static_cast<double>(channels);
   for (std::size_t axis = 0; axis < 3; ++axis) length *= static_cast<double>(g.kernel[axis]);
   return length;
 }

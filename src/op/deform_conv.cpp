@@ -66,10 +66,9 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t c = 0; c < inner; ++c)
       for (std::int64_t k = 0; k < taps; ++k) {
         const std::int64_t channel = o / (outer / conv.groups) * inner + c, group = channel / (x.shape[1] / conv.offset_groups);
-        const std::int64_t tap = (n * conv.offset_groups + group) * taps + k;
-        const double h = static_cast<double>(row * w.stride[1] - w.before[1] + k / w.kernel[2] * w.dilation[1]) + load(offset, 2 * tap * positions + at);
-        const double v =
-            static_cast<double>(column * w.stride[2] - w.before[2] + k % w.kernel[2] * w.dilation[2]) + load(offset, (2 * tap + 1) * positions + at);
+        const std::int64_t tap = (n * conv.offset_groups + group) * taps + k, tap_row = k / w.kernel[2], tap_column = k % w.kernel[2];
+        const double h = static_cast<double>(row * w.stride[1] - w.before[1] + tap_row * w.dilation[1]) + load(offset, 2 * tap * positions + at);
+        const double v = static_cast<double>(column * w.stride[2] - w.before[2] + tap_column * w.dilation[2]) + load(offset, (2 * tap + 1) * positions + at);
         const double scale = load(weight, (o * inner + c) * taps + k) * (call.has(deform::mask) ? load(call.inputs[deform::mask], tap * positions + at) : 1);
         double size = 0;
         sum += scale * sample(x, n, channel, h, v, size);

@@ -10,7 +10,7 @@ constexpr std::size_t x_operand = 0, weight_scale_operand = 1, act_scale_operand
 
 bool is_static(const Attributes& attributes) { return attributes.text("quantization") == "static"; }
 
-void expect_features(const Problem& p, std::size_t operand, Dim features, bool scalar_allowed) {
+void expect_features(const Problem& p, std::size_t operand, const Dim& features, bool scalar_allowed) {
   const TensorType& type = p.input(operand);
   if (scalar_allowed && (type.rank() == 0 || type.dims == Dims{1})) return;
   expect_dims(p, operand, {features}, "half the last one of x");

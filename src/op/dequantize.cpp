@@ -86,7 +86,7 @@ std::vector<Case> cases() {
   for (DType t : {i8, u8, i16, u16, i32, f8_e4m3}) {
     const std::string name(name_of(t));
     const Fill fill = t == f8_e4m3 ? normal(30) : integers(t == u8 || t == u16 ? 0 : -100, t == u8 || t == i8 ? 200 : 20000);
-    const auto add = [&](std::string form, Dims dims, Dims parameters, std::optional<DType> zero_point, std::int64_t padding = 0) {
+    const auto add = [&](const std::string& form, Dims dims, Dims parameters, std::optional<DType> zero_point, std::int64_t padding = 0) {
       std::optional<CaseOperand> zero;
       if (zero_point) zero = CaseOperand{{*zero_point, parameters}, integers(0, 100)};
       list.push_back({"broadcast_" + name + form,

@@ -27,7 +27,7 @@ Dim dim_of(const Problem& problem, std::size_t operand, int axis) {
   return type.dims[static_cast<std::size_t>(axis)];
 }
 
-void expect_dim(const Problem& problem, std::size_t operand, int axis, Dim dim, std::string_view meaning) {
+void expect_dim(const Problem& problem, std::size_t operand, int axis, const Dim& dim, std::string_view meaning) {
   if (dim_of(problem, operand, axis) == dim) return;
   bad_operand(problem, operand, fmt::format("dimension {} to be {} ({})", axis, dim.to_string(), meaning), problem.input(operand).to_string());
 }

@@ -10,7 +10,7 @@ void expect_rank(const Problem& problem, std::size_t operand, int rank);
 /// The operand has at least `rank` dimensions.
 void expect_min_rank(const Problem& problem, std::size_t operand, int rank);
 /// Dimension `axis` (negative counts from the end) equals `dim`; `meaning` names it: "K of x".
-void expect_dim(const Problem& problem, std::size_t operand, int axis, Dim dim, std::string_view meaning);
+void expect_dim(const Problem& problem, std::size_t operand, int axis, const Dim& dim, std::string_view meaning);
 /// The operand's dimensions are exactly these; `meaning` says why: "those of x".
 void expect_dims(const Problem& problem, std::size_t operand, const Dims& dims, std::string_view meaning);
 /// The operand's element type equals `dtype`.

@@ -81,7 +81,7 @@ Case make_case(std::string name, DType from, DType to, Dims dims, std::vector<do
   const auto tokens = static_cast<std::int64_t>(slot_list.size());
   const Dim blocks = dims[0], heads = dims[1], block = dims[2], d = dims[3], dv = dims[4];
   const bool hnd = layout == "hnd";
-  const auto cache = [&](Dim last) { return hnd ? Dims{blocks, heads, block, last} : Dims{blocks, block, heads, last}; };
+  const auto cache = [&](const Dim& last) { return hnd ? Dims{blocks, heads, block, last} : Dims{blocks, block, heads, last}; };
   Case c{std::move(name),
          {CaseOperand{{from, {tokens, heads, d}}, normal(), 3}, CaseOperand{{from, {tokens, heads, dv}}, normal(2)}, CaseOperand{{to, cache(d)}},
           CaseOperand{{to, cache(dv)}}, CaseOperand{{DType::i32, {tokens}}, values(std::move(slot_list))}},

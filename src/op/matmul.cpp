@@ -16,7 +16,7 @@ struct MatmulDims {
 
 MatmulDims matmul_dims(const Problem& p) {
   const bool ta = p.attributes.flag("transpose_a"), tb = p.attributes.flag("transpose_b");
-  const MatmulDims dims{dim_of(p, 0, ta ? -1 : -2), dim_of(p, 1, tb ? -2 : -1), dim_of(p, 0, ta ? -2 : -1)};
+  MatmulDims dims{dim_of(p, 0, ta ? -1 : -2), dim_of(p, 1, tb ? -2 : -1), dim_of(p, 0, ta ? -2 : -1)};
   expect_dim(p, 1, tb ? -1 : -2, dims.k, "K of a");
   return dims;
 }

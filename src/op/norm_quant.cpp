@@ -77,8 +77,8 @@ std::vector<Case> norm_quant_cases(std::size_t leading) {
   std::vector<Case> list;
   using enum DType;
   using Operand = std::optional<CaseOperand>;
-  const auto add = [&](std::string name, DType t, Dims dims, Operand weight, Operand smooth, Operand scale, Operand offset, Attributes attributes,
-                       Fill fill = normal(), std::int64_t padding = 0) {
+  const auto add = [&](std::string name, DType t, Dims dims, const Operand& weight, const Operand& smooth, const Operand& scale, const Operand& offset,
+                       Attributes attributes, const Fill& fill = normal(), std::int64_t padding = 0) {
     std::vector<Operand> inputs;
     for (std::size_t i = 0; i < leading; ++i) inputs.push_back(CaseOperand{{i == 0 ? t : f32, dims}, fill, padding});
     for (const Operand& o : {weight, smooth, scale, offset}) inputs.push_back(o);

@@ -20,7 +20,7 @@ DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type,
 Dim check_weight(const Problem& problem, std::size_t x, std::size_t weight, std::size_t bias) {
   expect_rank(problem, weight, 2);
   expect_dim(problem, weight, 1, dim_of(problem, x, -1), "K of x");
-  const Dim n = dim_of(problem, weight, 0);
+  Dim n = dim_of(problem, weight, 0);
   if (problem.has(bias)) expect_dims(problem, bias, {n}, "N of the weight");
   return n;
 }
@@ -65,7 +65,7 @@ void check_group_offsets(std::string_view op, const TensorView& offsets, std::in
   }
 }
 
-Dims with_last(const Dims& dims, Dim last) {
+Dims with_last(const Dims& dims, const Dim& last) {
   Dims result = dims;
   result.back() = last;
   return result;

@@ -40,6 +40,6 @@ class MatrixBatch {
 /// Throws unless offsets [E + 1] start at 0, never fall and end at `rows`.
 void check_group_offsets(std::string_view op, const TensorView& offsets, std::int64_t rows);
 /// Dimensions of x with the last one replaced.
-Dims with_last(const Dims& dims, Dim last);
+Dims with_last(const Dims& dims, const Dim& last);
 
 }  // namespace cermet

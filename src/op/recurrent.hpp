@@ -62,7 +62,7 @@ struct Tracked {
   friend Tracked operator*(Tracked a, Tracked b) { return rounded(a.value * b.value, std::abs(a.value) * b.magnitude + std::abs(b.value) * a.magnitude); }
   static Tracked rounded(double value, double magnitude) { return {value, magnitude + std::abs(value)}; }
 };
-Tracked activated(const RecurrentActivation& activation, Tracked x);
+Tracked activated(const RecurrentActivation& activation, Tracked tracked);
 /// x limited to [-clip, clip]; 0 does not limit.
 Tracked clipped(Tracked x, double clip);
 

@@ -14,7 +14,7 @@ DType result_type(const Problem& p) { return dtype_attribute(p, "out_dtype", DTy
 
 Dims rows_of(const Problem& p) { return {p.input(A).dims.begin(), p.input(A).dims.end() - 1}; }
 
-void check_scales(const Problem& p, const Dims& rows, Dim n, Dim k) {
+void check_scales(const Problem& p, const Dims& rows, const Dim& n, const Dim& k) {
   std::int64_t blocks = 1;
   if (p.has(A_SCALE)) {
     const auto grid = row_scale_grid(p.input(A_SCALE).dims, rows, k);
@@ -31,7 +31,7 @@ void check_scales(const Problem& p, const Dims& rows, Dim n, Dim k) {
     bad_operand(p, BIAS, "a real type, because a scale covers blocks of K", p.input(BIAS).to_string());
 }
 
-void check_integer_parts(const Problem& p, const Dims& rows, Dim k) {
+void check_integer_parts(const Problem& p, const Dims& rows, const Dim& k) {
   const bool integers = p.input(A).dtype == DType::i8;
   if (integers && k.is_constant() && k.constant() > longest_exact)
     bad_operand(p, A, fmt::format("K of at most {}, so that int32 sums are exact", longest_exact), p.input(A).to_string());

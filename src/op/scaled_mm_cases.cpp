@@ -4,8 +4,6 @@
 
 namespace cermet::scaled_mm_op {
 
-std::vector<Case> scaled_mm_cases();
-
 namespace {
 
 using Operands = std::vector<std::optional<CaseOperand>>;

@@ -7,14 +7,14 @@ namespace {
 
 bool is_one_value(const Dims& scale) { return scale.empty() || scale == Dims{1}; }
 
-Dims with(Dims dims, Dim last) {
+Dims with(Dims dims, const Dim& last) {
   dims.push_back(last);
   return dims;
 }
 
 }  // namespace
 
-std::optional<ScaleGrid> row_scale_grid(const Dims& scale, const Dims& rows, Dim reduction) {
+std::optional<ScaleGrid> row_scale_grid(const Dims& scale, const Dims& rows, const Dim& reduction) {
   if (is_one_value(scale)) return ScaleGrid{};
   if (scale == rows || scale == with(rows, 1)) return ScaleGrid{1, 1};
   if (!reduction.is_constant()) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<ScaleGrid> row_scale_grid(const Dims& scale, const Dims& rows, Dim
   return scale == with(rows, blocks) ? std::optional(ScaleGrid{1, blocks}) : std::nullopt;
 }
 
-std::optional<ScaleGrid> column_scale_grid(const Dims& scale, Dim columns, Dim reduction) {
+std::optional<ScaleGrid> column_scale_grid(const Dims& scale, const Dim& columns, const Dim& reduction) {
   if (is_one_value(scale)) return ScaleGrid{};
   if (scale == Dims{columns} || scale == Dims{columns, 1}) return ScaleGrid{1, 1};
   if (!reduction.is_constant() || !columns.is_constant()) return std::nullopt;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t x_operand = 0, smooth_operand = 1, scale_operand = 2, offset_operand = 3;
 
 /// The operand is one number, where that is allowed, or has the features of the result.
-void expect_features(const Problem& p, std::size_t operand, Dim features, bool scalar_allowed) {
+void expect_features(const Problem& p, std::size_t operand, const Dim& features, bool scalar_allowed) {
   if (!p.has(operand)) return;
   const Dims& dims = p.input(operand).dims;
   if (scalar_allowed && (dims.empty() || dims == Dims{1})) return;

@@ -14,12 +14,12 @@ constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
 std::int64_t entry(const Ints& list, std::size_t i, std::int64_t fallback) { return list.empty() ? fallback : list[i]; }
 
 /// Position of a bound on a symbolic axis, which must turn out long enough for it.
-Dim symbolic_bound(std::int64_t at, Dim size) { return at < 0 ? size + at : at == to_the_end ? size : Dim(at); }
+Dim symbolic_bound(std::int64_t at, const Dim& size) { return at < 0 ? size + at : at == to_the_end ? size : Dim(at); }
 
-Dim sliced(const Problem& p, Dim size, std::int64_t start, std::int64_t end, std::int64_t step) {
+Dim sliced(const Problem& p, const Dim& size, std::int64_t start, std::int64_t end, std::int64_t step) {
   if (size.is_constant()) return slice_range(start, end, step, size.constant()).count;
   if (step != 1) bad_attribute(p, "steps", fmt::format("1 along the symbolic dimension {}", size.to_string()));
-  const Dim count = symbolic_bound(end, size) + symbolic_bound(start, size) * -1;
+  Dim count = symbolic_bound(end, size) + symbolic_bound(start, size) * -1;
   if ((count.is_constant() && count.constant() < 0) || !count.grows_with_symbols())
     bad_attribute(p, "ends", fmt::format("an end after the start along the symbolic dimension {}", size.to_string()));
   return count;

@@ -14,7 +14,7 @@ std::vector<Dim> equal_parts(const Problem& p, const Dim& size) {
   return std::vector<Dim>(static_cast<std::size_t>(parts), *part);
 }
 
-std::vector<Dim> listed_parts(const Problem& p, Dim size) {
+std::vector<Dim> listed_parts(const Problem& p, const Dim& size) {
   const Ints& sizes = p.attributes.integers("sizes");
   if (p.attributes.integer("parts") != 0) bad_attribute(p, "parts", "0 beside `sizes`");
   if (sizes.size() > static_cast<std::size_t>(max_variadic)) bad_attribute(p, "sizes", fmt::format("at most {} pieces", max_variadic));

@@ -86,7 +86,7 @@ TensorType read_tensor_type(TextReader& reader) {
 
 Dim parse_dim(std::string_view text) {
   TextReader reader("dimension", text);
-  const Dim dim = read_dim(reader);
+  Dim dim = read_dim(reader);
   reader.finish();
   return dim;
 }

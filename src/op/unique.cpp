@@ -63,7 +63,7 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const bool sorted : {true, false}) {
-    const auto add = [&](std::string name, CaseOperand x, const Ints& axis = {}) {
+    const auto add = [&](const std::string& name, CaseOperand x, const Ints& axis = {}) {
       list.push_back({name + (sorted ? "" : "_unsorted"), {std::move(x)}, {{"axis", axis}, {"sorted", sorted}}});
     };
     for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::i32, DType::u32, DType::i64, DType::u64,

@@ -40,12 +40,12 @@ void convolve(const LaunchArgs& args, const DeformConv& conv, std::int64_t begin
     const Spatial at = position_of(y.size, i % y.positions());
     for (std::int64_t g = 0; g < conv.offset_groups; ++g)
       for (std::int64_t k = 0; k < count; ++k) {
-        const std::int64_t tap = g * count + k;
+        const std::int64_t tap = g * count + k, tap_row = k / w.kernel[2], tap_column = k % w.kernel[2];
         const auto moved = [&](std::int64_t axis) {
           return static_cast<double>(to_number(args.inputs[deform::offset].as<const T>()[offset.offset(n, 2 * tap + axis, at)]));
         };
-        const double row = static_cast<double>(at[1] * w.stride[1] - w.before[1] + k / w.kernel[2] * w.dilation[1]) + moved(0);
-        const double column = static_cast<double>(at[2] * w.stride[2] - w.before[2] + k % w.kernel[2] * w.dilation[2]) + moved(1);
+        const double row = static_cast<double>(at[1] * w.stride[1] - w.before[1] + tap_row * w.dilation[1]) + moved(0);
+        const double column = static_cast<double>(at[2] * w.stride[2] - w.before[2] + tap_column * w.dilation[2]) + moved(1);
         const float scale = masked ? to_number(args.inputs[deform::mask].as<const T>()[mask.offset(n, tap, at)]) : 1.0f;
         for (std::int64_t c = g * each; c < (g + 1) * each; ++c)
           taps[c * count + k] = scale * between(args.inputs[deform::x].as<const T>() + x.offset(n, c, {0, 0, 0}), x, row, column);

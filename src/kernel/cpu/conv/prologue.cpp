@@ -21,8 +21,8 @@ bool is_one_line(const TensorView& view, const Shape& x) {
     const int own = axis_of(view, x.rank(), axis);
     const std::int64_t size = own < 0 ? 1 : view.shape[own];
     if (size != 1) single = false;
-    if (own < 0 || size != x[axis]) whole = false;
-    else if (axis + 2 < x.rank() && view.strides[own] != view.strides[own + 1] * view.shape[own + 1]) whole = false;
+    const bool dense = own >= 0 && size == x[axis] && (axis + 2 >= x.rank() || view.strides[own] == view.strides[own + 1] * view.shape[own + 1]);
+    if (!dense) whole = false;
   }
   return whole || single;
 }

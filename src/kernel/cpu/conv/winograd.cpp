@@ -13,7 +13,6 @@ namespace {
 
 constexpr auto lane_count = static_cast<std::int64_t>(hn::MaxLanes(FloatTag()));
 
-HWY_INLINE Floats times(float a, Floats x) { return hn::Mul(hn::Set(FloatTag(), a), x); }
 HWY_INLINE Floats plus_times(Floats sum, float a, Floats x) { return hn::MulAdd(hn::Set(FloatTag(), a), x, sum); }
 
 /// Six elements of x to six points: 0, 1, -1, 2, -2 and infinity.

@@ -24,8 +24,8 @@ class Prologue {
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
-  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `made`.
-  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, std::int64_t base) const;
+  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `all`.
+  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base) const;
 
  private:
   /// What of an operand is for a block of rows.

@@ -1,6 +1,7 @@
 // How an update meets the element that is there: for the kernels of scatter and scatter_nd.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <type_traits>
 
@@ -14,8 +15,8 @@ T combined(Reduction kind, T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     switch (kind) {
       case Reduction::prod: return a * b;
-      case Reduction::max: return a > b || a != a ? a : b;
-      case Reduction::min: return a < b || a != a ? a : b;
+      case Reduction::max: return a > b || std::isnan(a) ? a : b;
+      case Reduction::min: return a < b || std::isnan(a) ? a : b;
       default: return a + b;
     }
   } else {

@@ -37,7 +37,7 @@ Wide widened(From x) {
 template <class T, class Wide>
 T clamped(Wide whole) {
   constexpr auto low = static_cast<Wide>(std::numeric_limits<T>::min()), high = static_cast<Wide>(std::numeric_limits<T>::max());
-  if (whole != whole) return T{0};
+  if (std::isnan(whole)) return T{0};
   return whole <= low ? std::numeric_limits<T>::min() : whole >= high ? std::numeric_limits<T>::max() : static_cast<T>(whole);
 }
 
