@@ -68,7 +68,7 @@ class Device {
   /// "12.8": version of the driver that runs kernels; empty where there is none.
   virtual std::string driver_version() const { return {}; }
   /// Sets target()->measured, before anything is chosen for the device; null forgets it. Nothing happens where target() is null.
-  virtual void set_measured(std::shared_ptr<const DeviceLimits>) {}
+  virtual void set_measured(const std::shared_ptr<const DeviceLimits>&) {}
   /// Host memory that copies can use asynchronously.
   virtual DeviceBuffer allocate_host(std::int64_t bytes) { return allocate(bytes); }
   /// The members below exist where target() is not null.

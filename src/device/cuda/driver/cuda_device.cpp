@@ -65,7 +65,7 @@ class CudaDevice final : public Device {
     driver().check(driver().driver_get_version(&version), "driver version");
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
   }
-  void set_measured(std::shared_ptr<const DeviceLimits> limits) override { target_.measured = std::move(limits); }
+  void set_measured(const std::shared_ptr<const DeviceLimits>& limits) override { target_.measured = limits; }
   std::unique_ptr<Stream> make_stream() override { return make_cuda_stream(context_); }
 
   DeviceBuffer allocate(std::int64_t bytes) override {
