@@ -189,9 +189,12 @@ void Prologue::make_all(const LaunchArgs& args, const TensorView& made) const {
 
 void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, const TensorView& scales) const {
   static ThreadPool own_thread(1);
-  std::array<TensorView, most_tensors> inputs, outputs;
+  thread_local std::array<TensorView, most_tensors> inputs, outputs;  // as large as they are, clearing them costs more than using some
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].index || !args.has(*inputs_[i].index)) continue;
+    if (!inputs_[i].index || !args.has(*inputs_[i].index)) {
+      inputs[i].present = false;
+      continue;
+    }
     const TensorView& whole = args.inputs[*inputs_[i].index];
     switch (inputs_[i].part) {
       case Part::whole: inputs[i] = whole; break;

@@ -153,13 +153,20 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
     for (std::int64_t r = first - p.first_row; p.row_scales && r < last - p.first_row; ++r)
       std::fill_n(scales + r * repeated + 1, repeated - 1, scales[r * repeated]);
   };
-  const bool by_rows = blocks.count() < args.pool->size() && work >= worth_threads;
-  if (by_rows) args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
+  // A launch for each thread, or for a few blocks: one for each block would cost more than what it saves.
+  const std::int64_t groups = div_up(blocks.count(), group_blocks);
+  const bool shared = work >= worth_threads && args.pool->size() > 1, by_rows = groups < 2 * args.pool->size();
+  if (by_rows && shared) args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
+  else if (by_rows) make(blocks.first, blocks.last);
   const Rows rows(codes);
-  for_blocks(blocks, by_rows ? work / 4 : work, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    if (!by_rows) make(first, last);
-    pack_rows(rows, codes.dtype, first - p.first_row, last - p.first_row, p, p.packed(first));
-  });
+  const auto run = [&](std::int64_t group) {
+    const std::int64_t first = group * group_blocks, last = std::min(first + group_blocks, blocks.count());
+    if (!by_rows) make(blocks.begin(first), blocks.begin(last));
+    for (std::int64_t b = first; b < last; ++b)
+      pack_rows(rows, codes.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p, p.packed(blocks.begin(b)));
+  };
+  if (shared) return args.pool->dynamic_for(groups, run);
+  for (std::int64_t group = 0; group < groups; ++group) run(group);
 }
 
 /// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of these steps.
