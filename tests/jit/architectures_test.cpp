@@ -27,6 +27,22 @@ TEST_P(Architectures, AProgramOfItsKernelsCompiles) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Architectures, testing::ValuesIn(compute_capabilities), [](const auto& info) { return "sm_" + std::to_string(info.param); });
 
+TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest) {
+  if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
+  const std::unique_ptr<Device> device = make_null_device(75);
+  std::vector<CaseProgram> list;
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const std::int64_t columns : {1024, 6144, 14336}) {
+      const TensorType x{dtype, {64, 2 * columns}}, of_columns{DType::f32, {columns}};
+      Problem problem = make_problem(definition(OpKind::silu_and_mul_quant), {x, {}, of_columns, of_columns}, {});
+      problem.target = device->target();
+      for (const Kernel* kernel : cuda::kernels_of(OpKind::silu_and_mul_quant))
+        for (cuda::Program& program : kernel->programs(problem)) list.push_back({std::move(program), problem.to_string()});
+    }
+  EXPECT_GE(list.size(), 6u);
+  expect_compiles(list, *device->target());
+}
+
 TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
   const std::unique_ptr<Device> device = make_null_device(90);
   const std::vector<NamedRegion> regions = decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp

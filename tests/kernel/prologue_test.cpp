@@ -204,6 +204,21 @@ TEST(Prologue, GatedGelu) {
     }
 }
 
+TEST(Prologue, OfGroups) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const bool gated : {false, true})
+      for (const std::int64_t rows : {3, 50, 700}) {
+        RegionBuilder b(Rounding::strict);
+        const Value x = b.operand(type(dtype, {rows, gated ? 142 : 71}));
+        const Value made = b.add(gated ? OpKind::silu_and_mul : OpKind::gelu, {x});
+        const Value w = b.operand(type(dtype, {4, 40, 71})), offsets = b.operand(type(DType::i64, {5}));
+        const Value product = b.add(OpKind::grouped_linear, {made, w, offsets});
+        b.result(b.add(OpKind::relu, {product}));
+        const Fill bounds = values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)});
+        expect_region_conforms(with_constants(b, product, 2), {normal(), normal(0.1), bounds}, 1);
+      }
+}
+
 TEST(Prologue, ScalesOfTokens) {
   for (const std::int64_t rows : {1, 33, 70})
     for (const bool activates : {false, true}) {
@@ -260,7 +275,7 @@ TEST(Prologue, Declines) {
   const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
   softmax.result(first);
   EXPECT_EQ(reason(with_constants(softmax, first, 2)),
-            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gated GELU can precede");
+            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate can precede");
   RegionBuilder fast(Rounding::fast);
   const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
   fast.result(product);

@@ -4,7 +4,7 @@ namespace cermet::cpu {
 namespace {
 
 BoundTileProgram bind_epilogue(const Region& region) {
-  TileProgramOrReason made = product_epilogue(region);
+  TileProgramOrReason made = product_epilogue(region, product_loops);
   CERMET_ASSERT(!made.reason);
   std::vector<std::size_t> grouped;
   if (region.problem().op->kind == OpKind::grouped_linear)
@@ -21,7 +21,7 @@ AnchorOperands::AnchorOperands(const Region& region) {
 }
 
 ProductBinding::ProductBinding(const Region& region)
-    : operands(region), prologue(region), epilogue(bind_epilogue(region)), result(product_epilogue(region).program.results.front().result) {}
+    : operands(region), prologue(region), epilogue(bind_epilogue(region)), result(product_epilogue(region, product_loops).program.results.front().result) {}
 
 Decline ProductBinding::declines(const Region& region) {
   return region.anchor == 0 ? declines_around(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
@@ -30,7 +30,7 @@ Decline ProductBinding::declines(const Region& region) {
 Decline ProductBinding::declines_around(const Region& region) {
   if (region.is_single()) return std::nullopt;
   if (Decline reason = Prologue::declines(region)) return reason;
-  const TileProgramOrReason made = product_epilogue(region);
+  const TileProgramOrReason made = product_epilogue(region, product_loops);
   if (made.reason) return made.reason;
   const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
   if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())

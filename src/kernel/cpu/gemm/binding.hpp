@@ -19,6 +19,9 @@ class AnchorOperands {
   std::vector<std::size_t> places_;
 };
 
+/// What the loops of products give their epilogues: the scale of a row that is quantized before the product.
+inline constexpr ProductLoops product_loops{.row_scale = true};
+
 struct ProductBinding {
   AnchorOperands operands;
   Prologue prologue;

@@ -50,8 +50,9 @@ void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t l
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }
 
-/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows.
-void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t length, const PackedProduct& p, bool pairs) {
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held` of them from p.first_row on.
+void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t held, std::int64_t length, const PackedProduct& p,
+                 bool pairs) {
   const std::int64_t count = blocks.last - blocks.first;
   if (!binding.prologue) {
     const TensorView x = binding.operands(args, 0);
@@ -59,12 +60,12 @@ void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const Ro
     return for_blocks(blocks, count * length, *args.pool,
                       [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, pairs, p.packed(first)); });
   }
-  const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
+  const TensorView made = binding.prologue.rows(held, length, p.packed_rows + round_up(held * p.row_bytes, 64));
   const Rows rows(made);
   if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
   for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, blocks.first);
-    pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
+    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, p.first_row);
+    pack_rows(rows, made.dtype, first - p.first_row, last - p.first_row, pairs, p.packed(first));
   });
 }
 
@@ -111,7 +112,7 @@ void for_product(const LaunchArgs& args, const ProductBinding& binding, const Te
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
     const PackedProduct product = make_product(w, pairs, args.workspace, first);
-    pack_blocks(args, binding, blocks, w.shape.back(), product, pairs);
+    pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape.back(), product, pairs);
     for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
               [&](const BlockGroup& group, std::int64_t panel) { body(product, group, panel); });
   }
@@ -145,13 +146,14 @@ void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, b
 }
 
 void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
-  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1), offsets = binding.operands(args, 2);
-  const Groups groups(offsets, x.shape[0], args.workspace);
-  if (args.outputs[0].elements() == 0) return;
+  const TensorView w = binding.operands(args, 1), offsets = binding.operands(args, 2);
+  const std::int64_t count = args.outputs[binding.result].shape[0];
+  const Groups groups(offsets, count, args.workspace);
+  if (args.outputs[binding.result].elements() == 0) return;
   const PackedProduct product = make_product(w, pairs, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
-  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), w.shape[2], product, pairs);
+  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product, pairs);
   for_groups(groups, panels, panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
@@ -174,7 +176,7 @@ Decline declines(const Region& region) {
   const Problem& p = region.problem();
   if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("x is {}, not a real type", name_of(p.input(0).dtype));
   if (!p.is_constant(1) || (p.op->kind == OpKind::dual_linear && !p.is_constant(2))) return "weight is not constant, so it cannot be prepacked";
-  return p.op->kind == OpKind::grouped_linear ? ProductBinding::declines(region) : ProductBinding::declines_around(region);
+  return ProductBinding::declines_around(region);
 }
 
 Decline pairs_declines(const Region& region) {
@@ -195,10 +197,8 @@ template <bool pairs>
 std::int64_t workspace(const Region& region, int) {
   const Problem& p = region.problem();
   const bool grouped = p.op->kind == OpKind::grouped_linear;
-  const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0)), element = pairs ? 2 : 4;
-  const std::int64_t packed = rows * round_up(p.size(0, -1), 2) * element;
-  if (!grouped) return round_up(packed, 64) + Prologue::workspace(region, rows);
-  return group_workspace_bytes(p.size(1, 0)) + packed;
+  const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0)), packed = rows * round_up(p.size(0, -1), 2) * (pairs ? 2 : 4);
+  return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + round_up(packed, 64) + Prologue::workspace(region, rows);
 }
 
 template <bool pairs>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "kernel/cpu/before_anchor.hpp"
+#include "kernel/cpu/gemm/prologue_part.hpp"
 #include "kernel/cpu/gemm/row_slices.hpp"
 #include "kernel/step_builder.hpp"
 
@@ -18,8 +18,10 @@ std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(re
 
 bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
 
-/// What is computed of each row by itself. Gates of SiLU are left to products that compute them at their end.
-bool goes_by_rows(OpKind op) { return is_norm(op) || op == OpKind::gelu_and_mul; }
+/// What is computed of each row by itself. Gates of SiLU are left to products that compute them at their end, which grouped ones do not.
+bool goes_by_rows(OpKind op, OpKind anchor) {
+  return is_norm(op) || op == OpKind::gelu_and_mul || (op == OpKind::silu_and_mul && anchor == OpKind::grouped_linear);
+}
 
 /// How many of the first nodes only move elements.
 std::size_t moves_of(const Region& region) {
@@ -33,27 +35,15 @@ Dims rows_of(const Region& region) {
   return {x.begin(), x.end() - 1};
 }
 
-/// Whether the nodes before a product are norms with what comes before them, which one kernel computes by rows.
-bool ends_in_norm(const Region& region) {
-  const auto knows = [](const RegionNode& node) {
-    const OpKind op = node.problem.op->kind;
-    return StepBuilder::knows(op) || is_norm(op) || op == OpKind::gather;
-  };
+/// Whether the nodes before a product are norms, perhaps with a quantization, and what comes before them, which one kernel computes by rows.
+bool ends_by_rows(const Region& region) {
   const auto anchor = region.nodes.begin() + region.anchor;
-  return std::all_of(region.nodes.begin(), anchor, knows) && is_norm((anchor - 1)->problem.op->kind) && anchor->inputs[0].index == region.anchor - 1;
-}
-
-/// What comes before the anchor; results of the region that are what the anchor reads are taken out, and noted.
-PartBeforeAnchor part_without_copies(const Region& region, std::vector<std::size_t>& copies) {
-  PartBeforeAnchor part = part_before_anchor(region);
-  for (std::size_t r = part.results.size(); r-- > 0;) {
-    const auto place = part.region.results.begin() + static_cast<std::ptrdiff_t>(r) + 1;
-    if (*place != part.region.results.front()) continue;
-    copies.push_back(part.results[r]);
-    part.region.results.erase(place);
-    part.results.erase(part.results.begin() + static_cast<std::ptrdiff_t>(r));
-  }
-  return part;
+  const OpKind last = (anchor - 1)->problem.op->kind;
+  const auto knows = [&](const RegionNode& node) {
+    const OpKind op = node.problem.op->kind;
+    return StepBuilder::knows(op) || is_norm(op) || op == OpKind::gather || (op == last && quantizes_rows(op));
+  };
+  return std::all_of(region.nodes.begin(), anchor, knows) && (is_norm(last) || quantizes_rows(last)) && anchor->inputs[0].index == region.anchor - 1;
 }
 
 /// Whether a mean, seen with other dimensions, is what the anchor reads.
@@ -77,7 +67,7 @@ Decline declines_mean(const Region& region) {
     if (!dim.is_constant()) return fails("its size is open");
     if (&dim != &x.dims.back()) rows *= dim.constant();
   }
-  if (x.rank() < 2 || rows > most_rows) return fails("its rows are many");
+  if (x.rank() < 2 || rows > most_rows || region.problem().op->kind == OpKind::grouped_linear) return fails("its rows are many");
   return kernel_without_workspace(mean) ? std::nullopt : fails("no kernel computes it alone");
 }
 
@@ -92,12 +82,16 @@ Decline Prologue::declines(const Region& region) {
     return fmt::format("{} before {}: {}", region.nodes[count - 1].problem.op->name, anchor.problem.op->name, why);
   };
   const TensorType& x = anchor.problem.input(0);
-  if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1)
+  const Problem& last = region.nodes[count - 1].problem;
+  const bool quantizes = quantizes_rows(last.op->kind);
+  if (quantizes) {
+    if (Decline reason = declines_quantized(region)) return fails(*reason);
+  } else if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1) {
     return fails("the product reads it as more than its left operand");
+  }
   if (x.rank() < 2) return fails("it has no rows");
   if (anchor.inputs[0].rounding != Rounding::strict && x.dtype != DType::f32) return fails("float32 is packed as the operand's type");
-  const Problem& last = region.nodes[count - 1].problem;
-  const bool is_by_rows = goes_by_rows(last.op->kind);
+  const bool is_by_rows = goes_by_rows(last.op->kind, anchor.problem.op->kind);
   if (moves > 0) {
     if (!x.dims.back().is_constant()) return fails("the length of rows is open");
     const RegionInput& read = moves == count ? anchor.inputs[0] : region.nodes[moves].inputs[0];
@@ -115,25 +109,24 @@ Decline Prologue::declines(const Region& region) {
   const bool elementwise = std::ranges::all_of(region.nodes.begin(), region.nodes.begin() + region.anchor,
                                                [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
   const bool by_rows = !elementwise && moves == 0 && count > 1;
-  if (!elementwise && (by_rows ? !ends_in_norm(region) : !is_by_rows))
-    return fails("only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gated GELU can precede");
+  if (!elementwise && (by_rows ? !ends_by_rows(region) : !is_by_rows && !quantizes))
+    return fails("only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate can precede");
   if (elementwise && x.rank() != 2) return fails("its rows have more dimensions than one");
   const std::size_t weight = last.op->kind == OpKind::add_rms_norm ? 2 : 1;
-  for (std::size_t i = weight; !elementwise && i < last.inputs.size(); ++i)
+  for (std::size_t i = weight; is_by_rows && i < last.inputs.size(); ++i)
     if (last.has(i) && last.input(i).rank() > 1) return fails("its weight covers several dimensions");
   if (moves > 0) return kernel_without_workspace(last) ? std::nullopt : fails("no kernel computes it by rows");
-  std::vector<std::size_t> copies;
-  const PartBeforeAnchor part = part_without_copies(region, copies);
+  const ProloguePart part(region);
   if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors) return fails("too many tensors");
   for (std::size_t i = 0; i < part.region.operands.size(); ++i)
     if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
   for (std::size_t i = 0; by_rows && i < part.region.operands.size(); ++i)
     if (Decline reason = declines_part(part.region, i, rows_of(region))) return fails(*reason);
-  if (std::ranges::any_of(part.region.results, [&](const RegionPlace& place) {
-        const TensorType& type = region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[static_cast<std::size_t>(place.index)];
-        return type.rank() != x.rank() || !std::equal(type.dims.begin(), type.dims.end() - 1, x.dims.begin());
-      }))
-    return fails("a result has other rows");
+  for (std::size_t r = 0; r < part.results.size(); ++r) {
+    const Dims& dims = part.region.result_type(r).dims;
+    const bool has_rows = dims.size() == x.dims.size() && std::equal(dims.begin(), dims.end() - 1, x.dims.begin());
+    if (!has_rows && part.results[r] != ProloguePart::made_scales) return fails("a result has other rows");
+  }
   const auto in_order = [&](const RegionPlace& place) { return place == RegionPlace{0, static_cast<std::int32_t>(&place - part.region.results.data())}; };
   if (count == 1 && (part.region.results.size() != last.outputs.size() || !std::ranges::all_of(part.region.results, in_order)))
     return fails("it stores other results than the region does");
@@ -153,11 +146,12 @@ Prologue::Prologue(const Region& region) {
     return;
   }
   if (moves == 0) {
-    PartBeforeAnchor part = part_without_copies(region, copies_);
+    ProloguePart part(region);
     const Dims rows = rows_of(region);
     launch_ = kernel_without_workspace(part.region)->bind(part.region);
     for (std::size_t i = 0; i < part.operands.size(); ++i) inputs_.push_back({part.operands[i], part_of(part.region, i, rows)});
     outputs_ = std::move(part.results);
+    copies_ = std::move(part.copies);
     return;
   }
   const RegionInput& read = region.nodes[moves].inputs[0];
@@ -165,6 +159,7 @@ Prologue::Prologue(const Region& region) {
   if (moves == count) return;
   const Region norm(region.nodes[moves].problem);
   launch_ = kernel_without_workspace(norm)->bind(norm);
+  outputs_ = {ProloguePart::made_rows};
   for (std::size_t i = 0; i < norm.operands.size(); ++i) inputs_.push_back({region.operand_of(moves, i), Part::whole});
   for (std::size_t r = 0; r < region.results.size(); ++r)
     if (region.results[r].node == static_cast<std::int32_t>(moves)) copies_.push_back(r);
@@ -192,11 +187,14 @@ void Prologue::make_all(const LaunchArgs& args, const TensorView& made) const {
   mean_({.inputs = {&args.inputs[*inputs_[0].index], 1}, .outputs = {&y, 1}, .pool = args.pool});
 }
 
-void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const {
+void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, const TensorView& scales) const {
   static ThreadPool own_thread(1);
-  std::array<TensorView, most_tensors> inputs, outputs;
+  thread_local std::array<TensorView, most_tensors> inputs, outputs;  // as large as they are, clearing them costs more than using some
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].index || !args.has(*inputs_[i].index)) continue;
+    if (!inputs_[i].index || !args.has(*inputs_[i].index)) {
+      inputs[i].present = false;
+      continue;
+    }
     const TensorView& whole = args.inputs[*inputs_[i].index];
     switch (inputs_[i].part) {
       case Part::whole: inputs[i] = whole; break;
@@ -209,9 +207,11 @@ void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t l
     }
   }
   if (moved_) inputs[0] = made;
-  outputs[0] = made;
-  for (std::size_t o = 0; o < outputs_.size(); ++o) outputs[o + 1] = slice_rows(args.outputs[outputs_[o]], first, last);
-  launch_({.inputs = {inputs.data(), inputs_.size()}, .outputs = {outputs.data(), outputs_.size() + 1}, .pool = &own_thread});
+  for (std::size_t o = 0; o < outputs_.size(); ++o) {
+    const std::size_t to = outputs_[o];
+    outputs[o] = to == ProloguePart::made_rows ? made : to == ProloguePart::made_scales ? scales : slice_rows(args.outputs[to], first, last);
+  }
+  launch_({.inputs = {inputs.data(), inputs_.size()}, .outputs = {outputs.data(), outputs_.size()}, .pool = &own_thread});
 }
 
 std::int64_t Prologue::end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const {
@@ -223,7 +223,7 @@ std::int64_t Prologue::end_of_launch(const LaunchArgs& args, std::int64_t first,
   return last;
 }
 
-void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base) const {
+void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base, const TensorView& scales) const {
   const TensorView made = slice_rows(all, first - base, last - base);
   const std::int64_t length = made.shape.back(), bytes = length * static_cast<std::int64_t>(size_of(dtype_));
   if (moved_) moved_.copy(args, first * length, last * length, made.as<std::byte>());
@@ -231,11 +231,11 @@ void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last
     if (!place.index || place.part == Part::whole || !args.has(*place.index)) return false;
     return place.part == Part::values ? !is_even(args.inputs[*place.index]) : !is_matrix(args.inputs[*place.index]);
   };
-  const bool by_single_rows =
-      std::ranges::any_of(inputs_, lies_apart) || std::ranges::any_of(outputs_, [&](std::size_t o) { return !is_matrix(args.outputs[o]); });
+  const bool by_single_rows = std::ranges::any_of(inputs_, lies_apart) ||
+                              std::ranges::any_of(outputs_, [&](std::size_t o) { return o < args.outputs.size() && !is_matrix(args.outputs[o]); });
   for (std::int64_t row = first; launch_ && row < last;) {
     const std::int64_t end = by_single_rows ? row + 1 : end_of_launch(args, row, last);
-    launch(args, row, end, slice_rows(all, row - base, end - base));
+    launch(args, row, end, slice_rows(all, row - base, end - base), scales.present ? slice_rows(scales, row - base, end - base) : scales);
     row = end;
   }
   for (const std::size_t copy : copies_) {

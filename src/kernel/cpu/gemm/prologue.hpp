@@ -24,8 +24,8 @@ class Prologue {
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
-  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `all`.
-  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base) const;
+  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `all`, and of `scales` where they are quantized.
+  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base, const TensorView& scales = {}) const;
 
  private:
   /// What of an operand is for a block of rows.
@@ -41,7 +41,7 @@ class Prologue {
     std::optional<std::size_t> index;
     Part part = Part::whole;
   };
-  void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made) const;
+  void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, const TensorView& scales) const;
   /// The end of the rows from `first` on, `last` at most, that are made in one launch.
   std::int64_t end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const;
 
@@ -51,7 +51,7 @@ class Prologue {
   Launcher launch_;  ///< what is computed of that, or of operands
   DType dtype_ = DType::f32;
   std::vector<Place> inputs_;
-  std::vector<std::size_t> outputs_;  ///< results of the region that the launcher writes beside the made rows
+  std::vector<std::size_t> outputs_;  ///< what the launcher writes: see ProloguePart::results
   std::vector<std::size_t> copies_;   ///< results of the region that are the made rows
 };
 

@@ -11,13 +11,18 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
-void compute_tiles(const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t panel, std::int64_t of_group) {
+void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t panel,
+                   std::int64_t of_group) {
   const std::int64_t column = panel * panel_columns;
   for (std::int64_t i = 0; i < group.count; ++i) {
     alignas(64) Tile sums;
     multiply_tile(p, w, group.first(i), group.rows(i), panel, sums);
     const std::byte* const column_sums = w.panels + panel * p.panel_step + panel_element_bytes(p.type, p.length);  // only int8 has zero points, which read them
-    const TileOperand inputs[] = {{sums, panel_columns, 1}, {reinterpret_cast<const float*>(column_sums), 0, 1}};
+    TileOperand inputs[] = {{sums, panel_columns, 1}, {reinterpret_cast<const float*>(column_sums), 0, 1}, {}};
+    if (p.row_scales) {
+      constexpr std::size_t repeated = TileOperand::repeated;
+      inputs[plan.scale_input] = {p.row_scales + static_cast<std::size_t>(group.first(i) - p.first_row) * repeated, repeated, 0};
+    }
     epilogue(inputs, {group.first(i), group.rows(i), column, std::min(panel_columns, p.columns - column), of_group});
   }
 }
@@ -25,7 +30,7 @@ void compute_tiles(const ScaledProduct& p, const ScaledWeight& w, const TileRun&
 }  // namespace
 
 void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
-  const TensorView a = plan.binding.operands(args, 0), b = plan.binding.operands(args, 1), &y = args.outputs[0];
+  const TensorView a = plan.binding.operands(args, 0), b = plan.binding.operands(args, 1), &y = args.outputs[plan.binding.result];
   if (y.elements() == 0) return;
   const std::int64_t rows = Rows(y).count();
   const TileRun epilogue(plan.binding.epilogue, args);
@@ -38,16 +43,18 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
   }
   for (; p.first_row < rows; p.first_row += packed_row_limit) {
     const RowBlocks blocks{p.first_row, std::min(rows, p.first_row + packed_row_limit)};
-    pack_rows(a, blocks, p, *args.pool);
+    if (plan.binding.prologue) pack_made_rows(args, plan, blocks, blocks.last - blocks.first, p);
+    else pack_rows(a, blocks, p, *args.pool);
     for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool,
-              [&](const BlockGroup& group, std::int64_t panel) { compute_tiles(p, w, epilogue, group, panel, 0); });
+              [&](const BlockGroup& group, std::int64_t panel) { compute_tiles(plan, p, w, epilogue, group, panel, 0); });
   }
 }
 
 void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
   const TensorView x = plan.binding.operands(args, 0), w = plan.binding.operands(args, 1), offsets = plan.binding.operands(args, 2);
-  const Groups groups(offsets, x.shape[0], args.workspace);
-  if (args.outputs[0].elements() == 0) return;
+  const std::int64_t count = args.outputs[plan.binding.result].shape[0];
+  const Groups groups(offsets, count, args.workspace);
+  if (args.outputs[plan.binding.result].elements() == 0) return;
   const TileRun epilogue(plan.binding.epilogue, args);
   ScaledProduct p(plan, args, w, args.workspace + group_workspace_bytes(w.shape[0]));
   const std::int64_t matrix_step = round_up(panels_bytes(w.dtype, p.columns, p.length), 64);
@@ -60,11 +67,15 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
     matrices = p.packed_rows;
     p.packed_rows += w.shape[0] * matrix_step;
   }
-  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_rows(x, groups.rows(groups.active[i]), p, *args.pool);
+  for (std::int64_t i = 0; i < groups.active_count; ++i) {
+    const RowBlocks blocks = groups.rows(groups.active[i]);
+    if (plan.binding.prologue) pack_made_rows(args, plan, blocks, count, p);
+    else pack_rows(x, blocks, p, *args.pool);
+  }
   const TensorView scales = plan.binding.operands(args, plan.right_scale);
   for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     const ScaledWeight weight{matrices + e * matrix_step, ColumnScales(slice_of(scales, e), plan.right)};
-    compute_tiles(p, weight, epilogue, group, panel, e);
+    compute_tiles(plan, p, weight, epilogue, group, panel, e);
   });
 }
 
@@ -86,6 +97,8 @@ const WeightLayout* repacked_layout(const Problem& p) { return p.is_constant(1) 
 ScaledPlan plan_of(const Region& region, std::size_t left, std::size_t right) {
   const Problem& p = region.problem();
   ScaledPlan plan{ProductBinding(region), left, right, {}, {}, byte_products(p), repacked_layout(p)};
+  plan.makes_scales = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[left].is_inside();
+  plan.scale_input = product_epilogue(region, product_loops).program.inputs.size() - 1;
   const Dims &rows = p.input(0).dims, &weight = p.input(1).dims;
   if (p.has(left)) plan.left = *row_scale_grid(p.input(left).dims, {rows.begin(), rows.end() - 1}, rows.back());
   if (p.has(right)) {
@@ -102,6 +115,14 @@ std::int64_t product_workspace(const Problem& p, std::int64_t rows) {
   return bytes + max_rows(p, 1, 2) * round_up(panels_bytes(p.input(1).dtype, p.size(1, -2), p.size(1, -1)), 64);
 }
 
+std::int64_t workspace_of(const Region& region, std::int64_t rows) {
+  const Problem& p = region.problem();
+  const std::int64_t packed = product_workspace(p, rows);
+  if (region.anchor == 0) return packed;
+  const std::int64_t scales = std::max<std::int64_t>(TileOperand::repeated, div_up(p.size(0, -1), scale_block));
+  return round_up(packed, 64) + Prologue::workspace(region, rows) + rows * scales * static_cast<std::int64_t>(sizeof(float));
+}
+
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
   const Problem& p = region.problem();
   return region.operand_of(1) == operand && p.is_constant(1) ? panel_layout(p.input(1).dtype) : nullptr;
@@ -114,12 +135,12 @@ extern const Kernel gemm_scaled_mm_packed{
     .op = OpKind::scaled_mm,
     .summary = "int8 by byte dot products or exact float32, fp8 as bf16, over packed panels; a weight that is not constant is packed in every run",
     .fuses = true,
-    .declines = ProductBinding::declines,
+    .declines = ProductBinding::declines_around,
     .bind = [](const Region& region) -> Launcher {
       return [plan = plan_of(region, 2, 3)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(scaled_mm_packed)(args, plan); };
     },
     .weight_layout = weight_layout,
-    .workspace = [](const Problem& p, int) { return product_workspace(p, std::min(packed_row_limit, max_rows(p, 0))); },
+    .workspace = [](const Region& region, int) { return workspace_of(region, std::min(packed_row_limit, max_rows(region.problem(), 0))); },
 };
 
 extern const Kernel gemm_grouped_linear_scaled{
@@ -129,13 +150,17 @@ extern const Kernel gemm_grouped_linear_scaled{
     .fuses = true,
     .declines = [](const Region& region) -> Decline {
       if (dtypes::real.contains(region.problem().input(0).dtype)) return "x is not quantized";
-      return ProductBinding::declines(region);
+      return ProductBinding::declines_around(region);
     },
     .bind = [](const Region& region) -> Launcher {
       return [plan = plan_of(region, 4, 5)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_scaled)(args, plan); };
     },
     .weight_layout = weight_layout,
-    .workspace = [](const Problem& p, int) { return group_workspace_bytes(p.size(1, 0)) + product_workspace(p, max_rows(p, 0)); },
+    .workspace =
+        [](const Region& region, int) {
+          const Problem& p = region.problem();
+          return group_workspace_bytes(p.size(1, 0)) + workspace_of(region, max_rows(p, 0));
+        },
 };
 
 }  // namespace cermet::cpu

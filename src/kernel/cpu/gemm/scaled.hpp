@@ -14,6 +14,8 @@ struct ScaledPlan {
   ScaleGrid left, right;
   bool bytes = false;                    ///< byte dot products
   const WeightLayout* repack = nullptr;  ///< of a weight that is packed in every run
+  bool makes_scales = false;             ///< of rows that are quantized before the product
+  std::size_t scale_input = 0;           ///< of the epilogue: a row's scale that is made, unless sums are scaled on the way
 
   /// Whether scales cover blocks of the reduction, so that the sums are scaled on the way. Else the epilogue scales them.
   bool blocked() const { return std::max(left.blocks, right.blocks) > 1; }

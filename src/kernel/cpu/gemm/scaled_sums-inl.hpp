@@ -21,14 +21,16 @@ inline constexpr float one_scale = 1.0f;
 struct RowScales {
   std::optional<Rows> rows;  ///< else one scale for all
   const float* one = &one_scale;
-  std::int64_t block_step = 0;
+  std::int64_t block_step = 0, first_row = 0;
 
+  /// Those that are made from row `first` on, [rows, blocks].
+  RowScales(const TensorView& made, std::int64_t first) : rows(Rows(made)), block_step(made.shape[1] > 1 ? 1 : 0), first_row(first) {}
   RowScales(const TensorView& view, const ScaleGrid& grid, int result_rank) {
     if (!view.present) return;
     if (grid.group == 0) one = view.as<const float>();
     else rows.emplace(view, view.shape.rank() == result_rank ? 1 : 0), block_step = grid.blocks > 1 ? 1 : 0;
   }
-  float at(std::int64_t row, std::int64_t kb) const { return rows ? reinterpret_cast<const float*>(rows->row(row))[kb * block_step] : *one; }
+  float at(std::int64_t row, std::int64_t kb) const { return rows ? reinterpret_cast<const float*>(rows->row(row - first_row))[kb * block_step] : *one; }
 };
 
 /// The same of a weight: the scale of column c and block kb.
@@ -58,6 +60,7 @@ struct ScaledProduct {
   std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
   std::int64_t first_row;
   RowScales left;
+  const float* row_scales = nullptr;  ///< those that are made, from row first_row on, each repeated as a tile's operands are
 
   ScaledProduct(const ScaledPlan& plan, const LaunchArgs& args, const TensorView& weight, std::byte* workspace)
       : type(weight.dtype),
@@ -70,7 +73,7 @@ struct ScaledProduct {
         panel_step(panel_bytes(weight.dtype, length)),
         packed_rows(workspace),
         first_row(0),
-        left(plan.binding.operands(args, plan.left_scale), plan.left, args.outputs[0].shape.rank()) {}
+        left(plan.binding.operands(args, plan.left_scale), plan.left, args.outputs[plan.binding.result].shape.rank()) {}
   std::int64_t row_bytes() const { return padded * (bytes ? 1 : static_cast<std::int64_t>(sizeof(float))); }
   std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes(); }
 };
@@ -122,12 +125,48 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
   for (std::int64_t r = 0; rest > 0 && r < rows; ++r) put(r, whole, static_cast<std::size_t>(rest));
 }
 
+/// Packs rows [first, last) of x at `to`.
+inline void pack_rows(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, const ScaledProduct& p, std::byte* to) {
+  if (p.bytes) pack_codes(x, first, last, to);
+  else pack_block(x, dtype, first, last, p.padded, reinterpret_cast<float*>(to));
+}
+
 inline void pack_rows(const TensorView& x, const RowBlocks& blocks, const ScaledProduct& p, ThreadPool& pool) {
   const Rows rows(x);
-  for_blocks(blocks, (blocks.last - blocks.first) * p.padded, pool, [&](std::int64_t first, std::int64_t last) {
-    if (p.bytes) pack_codes(rows, first, last, p.packed(first));
-    else pack_block(rows, x.dtype, first, last, p.padded, reinterpret_cast<float*>(p.packed(first)));
-  });
+  for_blocks(blocks, (blocks.last - blocks.first) * p.padded, pool,
+             [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, p, p.packed(first)); });
+}
+
+/// Makes rows that other nodes give, with their scales, and packs them. They lie behind the packed rows, of which there are `held` from p.first_row on.
+/// Threads share out rows where there are few blocks.
+inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const RowBlocks& blocks, std::int64_t held, ScaledProduct& p) {
+  constexpr auto repeated = static_cast<std::int64_t>(TileOperand::repeated);
+  const Prologue& prologue = plan.binding.prologue;
+  const std::int64_t count = blocks.last - blocks.first, work = 4 * count * p.padded, step = plan.blocked() ? plan.left.blocks : repeated;
+  const TensorView codes = prologue.rows(held, p.length, p.packed_rows + round_up(held * p.row_bytes(), 64));
+  auto* const scales = reinterpret_cast<float*>(codes.as<std::byte>() + round_up(held * p.length, 64));
+  const TensorView made_scales = plan.makes_scales ? TensorView(scales, DType::f32, {held, plan.left.blocks}, {step, 1}) : TensorView();
+  if (plan.makes_scales && plan.blocked()) p.left = RowScales(made_scales, p.first_row);
+  else if (plan.makes_scales) p.row_scales = scales;
+  const auto make = [&](std::int64_t first, std::int64_t last) {
+    prologue.run(args, first, last, codes, p.first_row, made_scales);
+    for (std::int64_t r = first - p.first_row; p.row_scales && r < last - p.first_row; ++r)
+      std::fill_n(scales + r * repeated + 1, repeated - 1, scales[r * repeated]);
+  };
+  // A launch for each thread, or for a few blocks: one for each block would cost more than what it saves.
+  const std::int64_t groups = div_up(blocks.count(), group_blocks);
+  const bool shared = work >= worth_threads && args.pool->size() > 1, by_rows = groups < 2 * args.pool->size();
+  if (by_rows && shared) args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
+  else if (by_rows) make(blocks.first, blocks.last);
+  const Rows rows(codes);
+  const auto run = [&](std::int64_t group) {
+    const std::int64_t first = group * group_blocks, last = std::min(first + group_blocks, blocks.count());
+    if (!by_rows) make(blocks.begin(first), blocks.begin(last));
+    for (std::int64_t b = first; b < last; ++b)
+      pack_rows(rows, codes.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p, p.packed(blocks.begin(b)));
+  };
+  if (shared) return args.pool->dynamic_for(groups, run);
+  for (std::int64_t group = 0; group < groups; ++group) run(group);
 }
 
 /// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of these steps.

@@ -100,10 +100,12 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
   }
 }
 
+/// Elements that take a few microseconds to pack.
+inline constexpr std::int64_t worth_threads = 1 << 15;
+
 /// Calls pack(first, last) for every block, on several threads where there is enough to do. `work` counts elements.
 template <class Pack>
 void for_blocks(const RowBlocks& blocks, std::int64_t work, ThreadPool& pool, Pack&& pack) {
-  constexpr std::int64_t worth_threads = 1 << 15;  // a few microseconds
   const auto run = [&](std::int64_t b) { pack(blocks.begin(b), blocks.begin(b + 1)); };
   if (work >= worth_threads) return pool.dynamic_for(blocks.count(), run);
   for (std::int64_t b = 0; b < blocks.count(); ++b) run(b);

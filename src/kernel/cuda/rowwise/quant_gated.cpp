@@ -4,8 +4,16 @@
 namespace cermet::cuda::rowwise_quant_gated_file {
 namespace {
 
+/// Whether scale or offset of silu_and_mul_quant is a number for each column, held beside the row.
+bool has_columns(const Problem& p) {
+  constexpr std::size_t scale = 2, offset = 3;
+  const auto is_vector = [&](std::size_t i) { return p.has(i) && p.input(i).rank() == 1; };
+  return p.op->kind == OpKind::silu_and_mul_quant && (is_vector(scale) || is_vector(offset));
+}
+
 RowNeeds needs_of(const Problem& p) {
-  const RowTuning tuning{.elements = size_of(p.input(0).dtype) == 2 ? 32 : 16};
+  const bool is_old = p.target && p.target->compute_capability < 80;  // where 32 elements with numbers for their columns spill
+  const RowTuning tuning{.elements = size_of(p.input(0).dtype) == 2 && !(is_old && has_columns(p)) ? 32 : 16};
   return {.width = vector_width({p.input(0).dtype}), .short_rows = tuning, .long_rows = tuning, .few_cluster = few_cluster(p.target)};
 }
 
