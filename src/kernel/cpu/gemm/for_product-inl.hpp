@@ -6,7 +6,7 @@
 #define CERMET_FOR_PRODUCT_INL
 #endif
 
-#include "kernel/cpu/gemm/product_rows-inl.hpp"
+#include "kernel/cpu/gemm/row_shares-inl.hpp"
 #include "kernel/cpu/shared_items.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,6 +54,10 @@ void for_product(const LaunchArgs& args, const ProductBinding& binding, const Te
     return for_cached_product(w, pairs, args, binding, {0, rows}, body);
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
+    if (goes_by_row_shares(binding, blocks, args.pool->size())) {
+      for_row_shares(args, binding, w, pairs, blocks, body);
+      continue;
+    }
     const PackedProduct product = make_product(w, pairs, args.workspace, first);
     pack_blocks(args, binding, blocks, w.shape.back(), product, pairs);
     for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
