@@ -26,6 +26,7 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool p
     multiply_group(product, panel_at(w, panel), group, tiles);
     for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[0], tiles[i]);
   });
+  binding.norm.run(args);
 }
 
 void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
