@@ -12,13 +12,11 @@
 #include "kernel/cpu/attention/product-inl.hpp"
 #include "kernel/cpu/attention/scores-inl.hpp"
 #include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Highway's Exp gives 0 for NaN.
-HWY_INLINE Floats exp_or_nan(Floats x) { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(FloatTag(), x)); }
 
 /// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
 template <class Body>
@@ -115,11 +113,11 @@ void update_softmax(float* s, const RowState& state, std::int64_t count, std::in
     for (std::int64_t j = 0; j < count; ++j) maximum = hn::Max(maximum, load(s + j * state.rows + r));
     auto sum = hn::Zero(FloatTag());
     for (std::int64_t j = 0; j < count; ++j) {
-      const auto weight = exp_or_nan(hn::Sub(load(s + j * state.rows + r), maximum));
+      const auto weight = exp_of_negative(hn::Sub(load(s + j * state.rows + r), maximum)).v;
       store(weight, s + j * state.rows + r);
       sum = hn::Add(sum, weight);
     }
-    const auto correction = exp_or_nan(hn::Sub(before, maximum));
+    const auto correction = exp_of_negative(hn::Sub(before, maximum)).v;
     store(hn::MulAdd(load(state.sum + r), correction, sum), state.sum + r);
     store(maximum, state.maximum + r);
     if (hn::AllTrue(FloatTag(), hn::Eq(correction, hn::Set(FloatTag(), 1.0f)))) continue;
