@@ -6,9 +6,10 @@
 namespace cermet {
 namespace {
 
-/// A gated activation, the sum of a token's experts, the pool behind a convolution, and what rotates and stores the heads of queries, keys and values.
+/// A gated activation, the sum of a token's experts, the pool behind a convolution, what rotates and stores the heads of queries, keys and values, and
+/// the norm behind a residual.
 constexpr std::array ends{ProductEnd{OpKind::silu_and_mul}, ProductEnd{OpKind::moe_unpermute}, ProductEnd{OpKind::max_pool},
-                          ProductEnd{OpKind::rope_and_cache, true}};
+                          ProductEnd{OpKind::rope_and_cache, true}, ProductEnd{OpKind::layer_norm}};
 
 }  // namespace
 

@@ -43,6 +43,19 @@ TEST(Follow, AChainAndItsResidual) {
             "linear+relu+add");
 }
 
+/// A norm takes the place of the sum that it reads, unless others read that, too.
+TEST(Follow, TheNormBehindAResidual) {
+  constexpr const char* block = R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %z = add(%r, %y) : f32[T, 4]
+    %n = layer_norm(%z) : f32[T, 4]
+    %q = linear(%n, %v) : f32[T, 4]
+    %o = add(%q, {}) : f32[T, 4]
+    output o = %o)";
+  EXPECT_EQ(followed(fmt::format(fmt::runtime(block), "%n")), "linear+add+layer_norm linear+add");
+  EXPECT_EQ(followed(fmt::format(fmt::runtime(block), "%z")), "linear+add layer_norm linear+add");
+}
+
 TEST(Follow, AValueThatTheChainReadsTwice) {
   EXPECT_EQ(followed(R"(
     %y = linear(%x, %w) : f32[T, 4]

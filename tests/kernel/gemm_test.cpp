@@ -72,6 +72,27 @@ TEST(Gemm, ARowOfDualLinearHasTheSameSumsInAnyCompany) {
                    "dual_linear");
 }
 
+/// Threads that take shares of the rows, and one thread.
+TEST(Gemm, RowsInSharesHaveTheSameBits) {
+  ThreadPool one(1), two(2), three(3);
+  const auto expect_same = [&](const Case& test_case, const char* name) {
+    const CaseData data = make_case_data(*find_operator(name), test_case);
+    const std::int64_t rows = data.inputs[0].shape[0];
+    const OwnedTensor alone = run_rows(data, 0, rows, one);
+    for (ThreadPool* pool : {&two, &three}) {
+      const OwnedTensor shared = run_rows(data, 0, rows, *pool);
+      EXPECT_EQ(std::memcmp(shared.memory.data(), alone.memory.data(), static_cast<std::size_t>(alone.memory.size())), 0) << rows << " rows, " << pool->size();
+    }
+  };
+  for (const std::int64_t rows : {112, 197, 1100}) {
+    expect_same({"f32", {rows_of(DType::f32, rows, 301), weight_of(DType::f32, {700, 301})}}, "linear");
+    expect_same({"slices", {rows_of(DType::f32, rows, 1301), weight_of(DType::f32, {70, 1301})}}, "linear");
+    expect_same({"bf16", {rows_of(DType::bf16, rows, 301), weight_of(DType::bf16, {700, 301})}}, "linear");
+    expect_same({"dual", {rows_of(DType::f32, rows, 64), weight_of(DType::f32, {330, 64}), weight_of(DType::f32, {330, 64})}, {{"activation", "relu"}}},
+                "dual_linear");
+  }
+}
+
 TEST(Gemm, AKernelBoundForATokenRangeTakesEveryCountInIt) {
   constexpr std::int64_t most = 45, k = 66, n = 35;
   const CaseData data =

@@ -28,6 +28,9 @@ class BoundTileProgram {
   /// `grouped`: operands of the region whose first dimension counts the groups of a grouped product.
   explicit BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped = {}, std::optional<TileProgram::Source> value = {});
 
+  /// Which of the region's results the program stores first.
+  std::size_t first_result() const { return stores_.front().result; }
+
  private:
   friend class TileRun;
   friend class TileProgramCompiler;

@@ -12,13 +12,11 @@
 #include "kernel/cpu/attention/product-inl.hpp"
 #include "kernel/cpu/attention/scores-inl.hpp"
 #include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Highway's Exp gives 0 for NaN.
-HWY_INLINE Floats exp_or_nan(Floats x) { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(FloatTag(), x)); }
 
 /// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
 template <class Body>
@@ -49,6 +47,8 @@ void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, s
 
 /// Keys (or values) begin .. end as float32, in `out` unless they can be read where they are: m counts keys, k elements.
 Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
+  if (rows.element_step == 0 && rows.element_bytes == 4 && !rows.table && !rows.scale && rows.row_step % 4 == 0)
+    return {reinterpret_cast<const float*>(rows.data + begin * rows.row_step), rows.row_step / 4, 1};
   if (rows.element_step == 0) {
     load_rows(rows, convert, length, begin, end, out);
     return {out, length, 1};
@@ -113,11 +113,11 @@ void update_softmax(float* s, const RowState& state, std::int64_t count, std::in
     for (std::int64_t j = 0; j < count; ++j) maximum = hn::Max(maximum, load(s + j * state.rows + r));
     auto sum = hn::Zero(FloatTag());
     for (std::int64_t j = 0; j < count; ++j) {
-      const auto weight = exp_or_nan(hn::Sub(load(s + j * state.rows + r), maximum));
+      const auto weight = exp_of_negative(hn::Sub(load(s + j * state.rows + r), maximum)).v;
       store(weight, s + j * state.rows + r);
       sum = hn::Add(sum, weight);
     }
-    const auto correction = exp_or_nan(hn::Sub(before, maximum));
+    const auto correction = exp_of_negative(hn::Sub(before, maximum)).v;
     store(hn::MulAdd(load(state.sum + r), correction, sum), state.sum + r);
     store(maximum, state.maximum + r);
     if (hn::AllTrue(FloatTag(), hn::Eq(correction, hn::Set(FloatTag(), 1.0f)))) continue;
@@ -138,7 +138,9 @@ bool all_finite(const Broadcast& values, std::int64_t value_size, std::int64_t k
       if (!all_finite(values.data + d * values.k_step, static_cast<std::size_t>(keys))) return false;
     return true;
   }
-  return all_finite(values.data, static_cast<std::size_t>(keys * value_size));
+  for (std::int64_t j = 0; j < keys; ++j)
+    if (!all_finite(values.data + j * values.m_step, static_cast<std::size_t>(value_size))) return false;
+  return true;
 }
 
 /// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite. With `by_weight`, what
@@ -184,6 +186,47 @@ void attend_keys(const AttentionSettings& settings, const AttentionShape& shape,
   }
 }
 
+/// Four vectors of four as the columns of their matrix.
+template <class D, class V>
+HWY_INLINE void transpose(D d, V (&x)[4]) {
+  const V ac = hn::InterleaveLower(d, x[0], x[2]), bd = hn::InterleaveLower(d, x[1], x[3]);
+  const V upper_ac = hn::InterleaveUpper(d, x[0], x[2]), upper_bd = hn::InterleaveUpper(d, x[1], x[3]);
+  x[0] = hn::InterleaveLower(d, ac, bd), x[1] = hn::InterleaveUpper(d, ac, bd);
+  x[2] = hn::InterleaveLower(d, upper_ac, upper_bd), x[3] = hn::InterleaveUpper(d, upper_ac, upper_bd);
+}
+
+/// to[c][r] = from[r][c] * scale(c), 4 x 4 elements at a time.
+template <class Vectors, class Scalars>
+HWY_INLINE void transpose_scaled(const float* from, std::int64_t from_step, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_step,
+                                 const Vectors& scale_row, const Scalars& scale) {
+  std::int64_t whole_rows = 0, whole_columns = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  whole_rows = rows & ~std::int64_t{3}, whole_columns = columns & ~std::int64_t{3};
+  for (std::int64_t r = 0; r < whole_rows; r += 4)
+    for (std::int64_t c = 0; c < whole_columns; c += 4) {
+      hn::Vec<decltype(d)> x[4];
+      for (int i = 0; i < 4; ++i) x[i] = scale_row(d, hn::LoadU(d, from + (r + i) * from_step + c), c);
+      transpose(d, x);
+      for (int i = 0; i < 4; ++i) hn::StoreU(x[i], d, to + (c + i) * to_step + r);
+    }
+#endif
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) to[c * to_step + r] = from[r * from_step + c] * scale(c);
+}
+
+void lay_query_rows(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale, const RowState& state) {
+  transpose_scaled(
+      q, step, count, head_size, state.query, state.rows, [&](auto d, auto x, std::int64_t) HWY_ATTR { return hn::Mul(x, hn::Set(d, scale)); },
+      [&](std::int64_t) { return scale; });
+}
+
+void store_output_rows(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o, std::int64_t step) {
+  transpose_scaled(
+      state.output, state.rows, value_size, count, o, step, [&](auto d, auto x, std::int64_t r) HWY_ATTR { return hn::Mul(x, hn::LoadU(d, share + r)); },
+      [&](std::int64_t r) { return share[r]; });
+}
+
 void int8_run(const std::byte* from, std::byte* to, std::int64_t count) {
   const hn::Rebind<std::int8_t, FloatTag> narrow;
   const hn::Rebind<std::int32_t, FloatTag> wide;
@@ -205,6 +248,8 @@ namespace cermet::cpu {
 
 HWY_EXPORT(attend_keys);
 HWY_EXPORT(find_key_converter);
+HWY_EXPORT(lay_query_rows);
+HWY_EXPORT(store_output_rows);
 
 namespace {
 
@@ -229,6 +274,14 @@ void code_run(const std::byte* from, std::byte* to, std::int64_t count) {
 void attend(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
             std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(attend_keys)(settings, shape, task, state, begin, end);
+}
+
+void lay_queries(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale, const RowState& state) {
+  HWY_DYNAMIC_DISPATCH(lay_query_rows)(q, step, count, head_size, scale, state);
+}
+
+void store_outputs(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o, std::int64_t step) {
+  HWY_DYNAMIC_DISPATCH(store_output_rows)(state, share, count, value_size, o, step);
 }
 
 RunConverter key_converter(DType dtype) {

@@ -9,7 +9,7 @@
 namespace cermet::cpu {
 namespace {
 
-constexpr std::int64_t rows_per_tile = 64, most_splits = 64, least_keys_per_split = 256;
+constexpr std::int64_t rows_per_tile = 64, most_splits = 64, least_keys_per_split = 256, float_bytes = 4;
 
 struct Range {
   std::int64_t begin, end;
@@ -23,6 +23,18 @@ Range visible_keys(const AttentionSettings& s, std::int64_t position, std::int64
   return range;
 }
 
+void begin_queries(const AttentionShape& shape, const AttentionTask& task, float scale, RowState& state) {
+  if (shape.floats_by_token)
+    return lay_queries(reinterpret_cast<const float*>(task.q), shape.q_token_step / float_bytes, task.tokens, shape.head_size, scale, state);
+  for (std::int64_t r = 0; r < task.tokens * shape.group; ++r) {
+    const std::byte* q = task.q + r / shape.group * shape.q_token_step + r % shape.group * shape.q_head_step;
+    if (shape.q_element_step == 0) shape.q_to_float(q, reinterpret_cast<std::byte*>(state.row), shape.head_size);
+    else
+      for (std::int64_t d = 0; d < shape.head_size; ++d) shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
+    for (std::int64_t d = 0; d < shape.head_size; ++d) state.query[d * state.rows + r] = state.row[d] * scale;
+  }
+}
+
 /// Lays a task's rows into `state`: row t * group + g is token t, head g.
 void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const AttentionTask& task, RowState& state) {
   const std::int64_t rows = state.rows, used = task.tokens * shape.group;
@@ -32,14 +44,9 @@ void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const A
   std::fill_n(state.position, rows, 0);
   std::fill_n(state.slope, rows, 0.0f);
   std::fill_n(state.bias_offset, rows, 0);
-  const auto scale = static_cast<float>(s.scale);
+  begin_queries(shape, task, static_cast<float>(s.scale), state);
   for (std::int64_t r = 0; r < used; ++r) {
     const std::int64_t token = r / shape.group, head = r % shape.group;
-    const std::byte* q = task.q + token * shape.q_token_step + head * shape.q_head_step;
-    if (shape.q_element_step == 0) shape.q_to_float(q, reinterpret_cast<std::byte*>(state.row), shape.head_size);
-    else
-      for (std::int64_t d = 0; d < shape.head_size; ++d) shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
-    for (std::int64_t d = 0; d < shape.head_size; ++d) state.query[d * rows + r] = state.row[d] * scale;
     const Range range = visible_keys(s, task.position + token, task.keys);
     state.first[r] = static_cast<std::int32_t>(range.begin);
     state.last[r] = static_cast<std::int32_t>(range.end);
@@ -59,6 +66,10 @@ void clear(const RowState& state, std::int64_t value_size) {
 
 /// Divides by the denominators and stores outputs and lse.
 void finish(const AttentionShape& shape, const AttentionTask& task, const RowState& state) {
+  const auto sees_nothing = [&](std::int64_t r) { return !task.sinks && state.first[r] >= state.last[r]; };
+  bool at_once = shape.floats_by_token;
+  for (std::int64_t r = 0; at_once && r < task.tokens; ++r) at_once = !sees_nothing(r);
+  float shares[rows_per_tile];
   for (std::int64_t r = 0; r < task.tokens * shape.group; ++r) {
     const std::int64_t token = r / shape.group, head = r % shape.group;
     float maximum = state.maximum[r], denominator = state.sum[r], factor = 1;
@@ -68,12 +79,17 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
       denominator = denominator * factor + std::exp(task.sinks[head] - top);
       maximum = top;
     }
-    const bool empty = !task.sinks && state.first[r] >= state.last[r];
+    const bool empty = sees_nothing(r);
     const float share = factor / denominator;
+    if (task.lse) task.lse[head * shape.lse_head_step + token] = maximum + std::log(denominator);
+    if (at_once) {
+      shares[r] = share;
+      continue;
+    }
     for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * share;
     shape.o_from_float(reinterpret_cast<const std::byte*>(state.row), task.o + token * shape.o_token_step + head * shape.o_head_step, shape.value_size);
-    if (task.lse) task.lse[head * shape.lse_head_step + token] = maximum + std::log(denominator);
   }
+  if (at_once) store_outputs(state, shares, task.tokens, shape.value_size, reinterpret_cast<float*>(task.o), shape.o_token_step / float_bytes);
 }
 
 /// Keys that any row of a task sees, divided into splits of whole key tiles.

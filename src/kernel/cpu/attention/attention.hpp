@@ -50,8 +50,9 @@ struct AttentionShape {
   RunConverter q_to_float, k_to_float, v_to_float, o_from_float;
   std::int64_t q_element_step = 0;  ///< bytes between elements of a query where they are not side by side; else 0
   RunConverter bias_to_float = nullptr;
-  std::int64_t bias_bytes = 0;  ///< of an element
-  float masked_score = 0;       ///< of keys where the mask is false
+  std::int64_t bias_bytes = 0;   ///< of an element
+  float masked_score = 0;        ///< of keys where the mask is false
+  bool floats_by_token = false;  ///< queries and outputs are float32, elements side by side, and a row of a task is a token
 };
 
 /// Maximum number of query tokens of one task, so that about 64 rows share each key that is loaded.

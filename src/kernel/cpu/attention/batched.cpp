@@ -49,6 +49,7 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
                        .o_from_float = real_converter(DType::f32, o.dtype)};
   shape.q_element_step = element_step(q, a.q);
   shape.masked_score = static_cast<float>(masked_score);
+  shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 && element_step(o, a.o) == 0 && shape.group == 1;
   if (!args.has(Call::bias)) return shape;
   const TensorView& bias = args.inputs[Call::bias];
   shape.bias_to_float = real_converter(bias.dtype, DType::f32);

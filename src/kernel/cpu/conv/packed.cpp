@@ -70,6 +70,7 @@ struct PanelParts {
 struct Block {
   const float* first;
   std::int64_t place, rows;
+  std::int64_t index, count;  ///< among all blocks of the region
 };
 
 /// Whether channels are moved to the back before anything else: each region would gather few at a time from far apart. Otherwise as windows are copied.
@@ -84,25 +85,42 @@ struct Launch {
   std::int64_t run_count;
   const float* weight;
   std::int64_t panel_floats, group_channels;
+  std::int64_t panel_total;  ///< 0 where all of them stay in the cache
 
   using Tile = float[most_tap_rows * panel_columns];
+
+  /// What a block asks for while it multiplies a panel from step `done` on: its share of the next panel, which threads take next.
+  Ahead ahead_of(const Block& block, std::int64_t panel, std::int64_t done) const {
+    if (panel + 1 >= panel_total) return Ahead::none();
+    Ahead ahead = Ahead::of_next(weight + (panel + 1) * panel_floats, panel_floats * float_bytes, panel_columns * float_bytes, block.index, block.count);
+    ahead.at += done * ahead.step;
+    return ahead;
+  }
 
   /// All sums of some blocks and the columns of a panel, and their store.
   void multiply(const Block* blocks, int count, std::int64_t step, const PanelPart& part) const {
     alignas(64) Tile tiles[group_blocks];
     const bool takes_sums = store.takes_sums() && part.first == part.panel * panel_columns;
     const float* panel = weight + part.panel * panel_floats;
+    std::int64_t done = 0;
     for (std::int64_t begin = 0, end = 0; begin < run_count || begin == 0; begin = end) {
       std::int64_t steps = 0;
       while (end < run_count && (steps == 0 || steps + runs[end].length <= slice_steps)) steps += runs[end++].length;
       const bool stores = takes_sums && end == run_count;
       for (int b = 0; b < count; ++b) {
-        const TapRows rows{blocks[b].first + part.group * group_channels, step, runs + begin, end - begin, part.last - part.panel * panel_columns, begin == 0};
+        const TapRows rows{.first = blocks[b].first + part.group * group_channels,
+                           .step = step,
+                           .runs = runs + begin,
+                           .run_count = end - begin,
+                           .columns = part.last - part.panel * panel_columns,
+                           .begins = begin == 0,
+                           .ahead = ahead_of(blocks[b], part.panel, done)};
         const TapStore at = stores ? store.store_at(blocks[b].place, part.first) : TapStore{};
         products.multiply[blocks[b].rows - 1](rows, panel, tiles[b], stores ? &at : nullptr);
         if (stores) store.finish(at, blocks[b].rows, part.last - part.first);
       }
       panel += steps * panel_columns;
+      done += steps;
       if (end == run_count) break;
     }
     if (takes_sums) return;
@@ -117,7 +135,8 @@ struct Launch {
     int count = 0;
     for (std::int64_t i = 0; i < region.rows * per_row; ++i) {
       const std::int64_t row = i / per_row, column = region.columns * (i % per_row) / per_row, next = region.columns * (i % per_row + 1) / per_row;
-      blocks[count++] = {source.first + row * source.row_step + column * source.column_step, windows.place_of(region, row, column), next - column};
+      blocks[count++] = {source.first + row * source.row_step + column * source.column_step, windows.place_of(region, row, column), next - column, i,
+                         region.rows * per_row};
       if (count < most && i + 1 < region.rows * per_row) continue;
       body(blocks, count);
       count = 0;
@@ -170,7 +189,8 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
                       .run_count = windows.list_runs(runs),
                       .weight = plan.prepacked ? weight.as<const float>() : reinterpret_cast<const float*>(packed),
                       .panel_floats = panel_floats,
-                      .group_channels = weight.shape[1]};
+                      .group_channels = weight.shape[1],
+                      .panel_total = cached ? 0 : panel_count(weight.shape[0])};
   // Items of some panels of a region, so that there are a few for each thread.
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;

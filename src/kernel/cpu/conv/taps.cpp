@@ -94,9 +94,11 @@ HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float*
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
+  Ahead ahead = rows.ahead;
   for (const TapRun* run = rows.runs; run < rows.runs + rows.run_count; ++run) {
     RowPointers<R> x(rows.first + run->offset, rows.step);
     for (std::int64_t k = run->length; k > 0; --k) {
+      prefetch_unit<panel_columns* static_cast<int>(sizeof(float))>(panel, ahead);
       Floats weights[V];
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) weights[v] = load(panel + v * lane_count);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernel/cpu/gemm/prefetch.hpp"
+
 namespace cermet::cpu {
 
 /// Elements of x that are neighbours in memory and in the reduction: one tap's channels, or those of a row of taps.
@@ -17,8 +19,9 @@ struct TapRows {
   std::int64_t step;  ///< elements from one window to the next
   const TapRun* runs;
   std::int64_t run_count;
-  std::int64_t columns = 32;  ///< of the panel that are wanted
-  bool begins = false;        ///< sums start at 0 instead of what the tile holds
+  std::int64_t columns = 32;    ///< of the panel that are wanted
+  bool begins = false;          ///< sums start at 0 instead of what the tile holds
+  Ahead ahead = Ahead::none();  ///< what to ask for at each element
 };
 
 /// What follows a whole sum where it is stored: y = clamp(sum + bias + residual).

@@ -51,10 +51,10 @@ struct Cut {
   std::int64_t step;         ///< elements between transformed tiles
   std::int64_t transformed_bytes, sums_bytes;
 
-  bool local;  ///< threads take all panels of their own tiles
+  bool local;  ///< threads take all panels of their own tiles, which are enough to read the weight for
 
   Cut(std::int64_t tiles, std::int64_t channels, std::int64_t panels, int threads) : step(channels % 512 == 0 ? channels + 16 : channels) {
-    local = winograd_points * channels * panels * panel_columns * float_bytes <= local_weight_bytes && div_up(tiles, local_tiles) >= threads;
+    local = winograd_points * channels * panels * panel_columns * float_bytes <= local_weight_bytes && div_up(tiles, local_tiles) >= 2 * threads;
     item = std::max<std::int64_t>(1, std::min(tiles, local ? local_tiles : item_tiles));
     chunk = local ? item : std::min(tiles, item * std::max<std::int64_t>(1, div_up(4 * threads, std::max<std::int64_t>(1, panels))));
     transformed_bytes = round_up(winograd_points * chunk * step * float_bytes, 64);
@@ -106,10 +106,15 @@ struct Launch {
     for (std::int64_t point = 0; point < winograd_points; ++point)
       for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t at = count * b / blocks, rows = count * (b + 1) / blocks - at;
-        const TapRows windows{
-            .first = transformed + (point * cut.chunk + begin + at) * cut.step, .step = cut.step, .runs = &run, .run_count = 1, .begins = true};
-        products.multiply[rows - 1](windows, weight + (panel * winograd_points + point) * channels * panel_columns,
-                                    sums + (point * cut.item + at) * panel_columns, nullptr);
+        const float* const matrix = weight + (panel * winograd_points + point) * channels * panel_columns;
+        const std::int64_t bytes = channels * panel_columns * float_bytes;
+        const TapRows windows{.first = transformed + (point * cut.chunk + begin + at) * cut.step,
+                              .step = cut.step,
+                              .runs = &run,
+                              .run_count = 1,
+                              .begins = true,
+                              .ahead = Ahead::of_next(matrix + channels * panel_columns, bytes, panel_columns * float_bytes, b, blocks)};
+        products.multiply[rows - 1](windows, matrix, sums + (point * cut.item + at) * panel_columns, nullptr);
       }
     for (std::int64_t t = 0; t < count; ++t) {
       alignas(64) float results[winograd_places * winograd_places * panel_columns];

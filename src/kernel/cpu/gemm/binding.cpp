@@ -3,6 +3,8 @@
 namespace cermet::cpu {
 namespace {
 
+Region without_norm(const Region& region) { return NormAfter::ends(region) ? NormAfter::without(region) : region; }
+
 BoundTileProgram bind_epilogue(const Region& region) {
   TileProgramOrReason made = product_epilogue(region, product_loops);
   CERMET_ASSERT(!made.reason);
@@ -21,14 +23,19 @@ AnchorOperands::AnchorOperands(const Region& region) {
 }
 
 ProductBinding::ProductBinding(const Region& region)
-    : operands(region), prologue(region), epilogue(bind_epilogue(region)), result(product_epilogue(region, product_loops).program.results.front().result) {}
+    : operands(region), prologue(region), epilogue(bind_epilogue(without_norm(region))), norm(region), result(epilogue.first_result()) {}
 
 Decline ProductBinding::declines(const Region& region) {
+  if (NormAfter::ends(region)) return fmt::format("{} comes after the product", region.nodes.back().problem.op->name);
   return region.anchor == 0 ? declines_around(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
 }
 
 Decline ProductBinding::declines_around(const Region& region) {
   if (region.is_single()) return std::nullopt;
+  if (NormAfter::ends(region)) {
+    const Decline reason = NormAfter::declines(region);
+    return reason ? reason : declines_around(NormAfter::without(region));
+  }
   if (Decline reason = Prologue::declines(region)) return reason;
   const TileProgramOrReason made = product_epilogue(region, product_loops);
   if (made.reason) return made.reason;

@@ -1,6 +1,7 @@
 // What a product's launcher knows of its region.
 #pragma once
 
+#include "kernel/cpu/gemm/norm_after.hpp"
 #include "kernel/cpu/gemm/prologue.hpp"
 #include "kernel/cpu/tile_program.hpp"
 
@@ -26,12 +27,13 @@ struct ProductBinding {
   AnchorOperands operands;
   Prologue prologue;
   BoundTileProgram epilogue;
+  NormAfter norm;
   std::size_t result;  ///< one that the product stores; all of them have its dimensions
 
   explicit ProductBinding(const Region& region);
   /// Why the nodes after a product do not run in its store.
   static Decline declines(const Region& region);
-  /// Why those, or the nodes before a product where its rows are packed, do not run.
+  /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.
   static Decline declines_around(const Region& region);
 };
 

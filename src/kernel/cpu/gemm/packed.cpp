@@ -3,120 +3,15 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
 
-#include <cstring>
-
 #include "kernel/cpu/gemm/bf16.hpp"
-#include "kernel/cpu/gemm/tiles-inl.hpp"
+#include "kernel/cpu/gemm/for_product-inl.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "kernel/cpu/shared_items.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
-
-/// The product of a weight type with packed rows, as float32 or, with `pairs`, as bf16.
-PackedProduct make_product(const TensorView& w, bool pairs, std::byte* workspace, std::int64_t first_row) {
-  const std::int64_t length = w.shape.back(), unit = panel_unit(w.dtype), element = pairs ? 2 : static_cast<std::int64_t>(sizeof(float));
-  return {.multiply = pairs ? pair_products() : float_products(w.dtype),
-          .units = div_up(length, unit),
-          .unit_bytes = unit * panel_columns * static_cast<std::int64_t>(size_of(w.dtype)),
-          .row_unit_bytes = unit * element,
-          .row_bytes = round_up(length, 2) * element,
-          .packed_rows = workspace,
-          .first_row = first_row};
-}
-
-/// Packs bf16 rows [first, last) as pairs [k / 2][row][2].
-void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
-  constexpr std::int64_t chunk = 16, pair = 4;  // a cache line of a row; bytes
-  const std::int64_t rows = last - first, whole = x.length() / 2;
-  for (std::int64_t begin = 0; begin < whole; begin += chunk)
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::byte* const from = x.row(first + r);
-      for (std::int64_t p = begin; p < std::min(whole, begin + chunk); ++p) std::memcpy(packed + (p * rows + r) * pair, from + p * pair, pair);
-    }
-  if (x.length() % 2 == 0) return;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::byte* const to = packed + (whole * rows + r) * pair;
-    std::memset(to, 0, pair);
-    std::memcpy(to, x.row(first + r) + whole * pair, pair / 2);
-  }
-}
-
-void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, bool pairs, std::byte* packed) {
-  if (pairs) pack_pairs(rows, first, last, packed);
-  else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
-}
-
-/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held` of them from p.first_row on.
-void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t held, std::int64_t length, const PackedProduct& p,
-                 bool pairs) {
-  const std::int64_t count = blocks.last - blocks.first;
-  if (!binding.prologue) {
-    const TensorView x = binding.operands(args, 0);
-    const Rows rows(x);
-    return for_blocks(blocks, count * length, *args.pool,
-                      [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, pairs, p.packed(first)); });
-  }
-  const TensorView made = binding.prologue.rows(held, length, p.packed_rows + round_up(held * p.row_bytes, 64));
-  const Rows rows(made);
-  if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
-  for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, p.first_row);
-    pack_rows(rows, made.dtype, first - p.first_row, last - p.first_row, pairs, p.packed(first));
-  });
-}
-
-/// Weights that stay in the second-level cache beside a few packed blocks of rows.
-constexpr std::int64_t cached_weight_bytes = 640 << 10;
-
-/// Threads take a few blocks of rows each, pack them and meet all panels: what is packed stays in their cache, where all rows would not.
-template <class GroupBody>
-void for_cached_product(const TensorView& w, bool pairs, const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks,
-                        const GroupBody& body) {
-  constexpr std::int64_t most_rows = group_blocks * block_rows;
-  const TensorView x = binding.prologue ? TensorView() : binding.operands(args, 0);
-  const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
-  SharedItems shared(groups, args.pool->size());
-  args.pool->run([&](int thread) {
-    for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) {
-      const BlockGroup group{blocks, i * group_blocks, std::min(group_blocks, blocks.count() - i * group_blocks)};
-      const std::int64_t first = group.first(0), last = group.first(group.count);
-      PackedProduct product = make_product(w, pairs, args.workspace, first);
-      TensorView made;
-      if (binding.prologue) {
-        made = binding.prologue.rows(args.pool->size() * most_rows, w.shape.back(), product.packed_rows + args.pool->size() * most_rows * product.row_bytes);
-        made.data = made.as<std::byte>() + thread * most_rows * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
-        made.shape[0] = last - first;
-        binding.prologue.run(args, first, last, made, first);
-      }
-      const Rows rows(x.present ? x : made);
-      const std::int64_t base = x.present ? 0 : first;
-      product.packed_rows += thread * most_rows * product.row_bytes;
-      for (std::int64_t b = 0; b < group.count; ++b)
-        pack_rows(rows, x.present ? x.dtype : made.dtype, group.first(b) - base, group.first(b + 1) - base, pairs, product.packed(group.first(b)));
-      for (std::int64_t panel = 0; panel < panels; ++panel) body(product, group, panel);
-    }
-  });
-}
-
-/// Packs rows, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
-template <class GroupBody>
-void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights, bool pairs, GroupBody&& body) {
-  const std::int64_t rows = Rows(args.outputs[binding.result]).count();
-  const bool cached = panel_count(w.shape[0]) * panel_bytes(w.dtype, w.shape[1]) * weights <= cached_weight_bytes;
-  if (cached && rows >= 8 * group_blocks * block_rows * args.pool->size() && group_blocks * block_rows * args.pool->size() <= packed_row_limit)
-    return for_cached_product(w, pairs, args, binding, {0, rows}, body);
-  for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
-    const RowBlocks blocks{first, std::min(rows, first + packed_row_limit)};
-    const PackedProduct product = make_product(w, pairs, args.workspace, first);
-    pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape.back(), product, pairs);
-    for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
-              [&](const BlockGroup& group, std::int64_t panel) { body(product, group, panel); });
-  }
-}
 
 const std::byte* panel_at(const TensorView& w, std::int64_t panel) { return w.as<const std::byte>() + panel * panel_bytes(w.dtype, w.shape.back()); }
 
@@ -131,6 +26,7 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool p
     multiply_group(product, panel_at(w, panel), group, tiles);
     for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[0], tiles[i]);
   });
+  binding.norm.run(args);
 }
 
 void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {

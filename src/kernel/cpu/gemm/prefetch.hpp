@@ -17,6 +17,10 @@ struct Ahead {
   static Ahead of_share(const void* slice, std::int64_t bytes, std::int64_t unit_bytes, std::int64_t block, std::int64_t blocks) {
     return {static_cast<const char*>(slice) + bytes + bytes * block / blocks, (unit_bytes + blocks - 1) / blocks};
   }
+  /// For multiplication `share` of `shares` with panels in the cache: its share of `bytes` bytes at `next`, which the multiplications after all of these take.
+  static Ahead of_next(const void* next, std::int64_t bytes, std::int64_t unit_bytes, std::int64_t share, std::int64_t shares) {
+    return {static_cast<const char*>(next) + bytes * share / shares, (unit_bytes + shares - 1) / shares};
+  }
   /// Nothing: for panels that are in the cache.
   static Ahead none() { return {nullptr, 0}; }
 };

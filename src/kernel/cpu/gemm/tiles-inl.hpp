@@ -136,10 +136,17 @@ inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_st
 /// Most blocks of rows that take a slice of a panel one after the other.
 inline constexpr std::int64_t group_blocks = 4;
 
+/// Panels that the thread takes next, which blocks of rows ask memory for while they multiply the ones before.
+struct NextPanels {
+  std::int64_t distance = 0, count = 0;  ///< from the present panel to the first of them; how many they are
+  std::int64_t share = 0, shares = 0;    ///< of them, for the first block of a group; 0: nothing is asked for
+};
+
 /// Neighbouring blocks of rows that are multiplied with a panel together.
 struct BlockGroup {
   const RowBlocks& blocks;
   std::int64_t first_block, count;
+  NextPanels next = {};
   std::int64_t first(std::int64_t i) const { return blocks.begin(first_block + i); }
   std::int64_t rows(std::int64_t i) const { return first(i + 1) - first(i); }
   /// Whether no other rows use the panel, so that it comes from memory.
@@ -179,6 +186,19 @@ struct PackedProduct {
 /// Part of a panel that stays in the second-level cache, beside the rows that it meets there.
 inline constexpr std::int64_t slice_bytes = 128 << 10;
 
+/// What block i of a group asks for while it multiplies units [unit, unit + count) of a panel.
+inline Ahead ahead_of(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i, std::int64_t unit, std::int64_t count) {
+  if (const NextPanels& next = group.next; next.shares > 0) {
+    const std::int64_t bytes = p.units * p.unit_bytes;
+    Ahead ahead = Ahead::of_next(panel + next.distance * bytes, next.count * bytes, next.count * p.unit_bytes, next.share + i, next.shares);
+    ahead.at += unit * ahead.step;
+    return ahead;
+  }
+  if (!group.streams()) return Ahead::none();
+  const std::byte* const slice = panel + unit * p.unit_bytes;
+  return group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes) : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
+}
+
 /// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in turn.
 inline void multiply_group(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, Tile* tiles) {
   for (std::int64_t i = 0; i < group.count; ++i) std::fill_n(tiles[i], group.rows(i) * panel_columns, 0.0f);
@@ -188,10 +208,7 @@ inline void multiply_group(const PackedProduct& p, const std::byte* panel, const
     const std::byte* const slice = panel + unit * p.unit_bytes;
     for (std::int64_t i = 0; i < group.count; ++i) {
       const std::int64_t rows = group.rows(i);
-      const Ahead ahead = !group.streams()   ? Ahead::none()
-                          : group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
-                                             : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
-      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead, tiles[i]);
+      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead_of(p, panel, group, i, unit, count), tiles[i]);
     }
   }
 }

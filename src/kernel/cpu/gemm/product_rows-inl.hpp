@@ -1,0 +1,73 @@
+// Rows of a product, packed, with what comes before it: include after <hwy/foreach_target.h>.
+#if defined(CERMET_PRODUCT_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CERMET_PRODUCT_ROWS_INL
+#undef CERMET_PRODUCT_ROWS_INL
+#else
+#define CERMET_PRODUCT_ROWS_INL
+#endif
+
+#include <cstring>
+
+#include "kernel/cpu/gemm/bf16.hpp"
+#include "kernel/cpu/gemm/tiles-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cermet::cpu::HWY_NAMESPACE {
+
+/// The product of a weight type with packed rows, as float32 or, with `pairs`, as bf16.
+inline PackedProduct make_product(const TensorView& w, bool pairs, std::byte* workspace, std::int64_t first_row) {
+  const std::int64_t length = w.shape.back(), unit = panel_unit(w.dtype), element = pairs ? 2 : static_cast<std::int64_t>(sizeof(float));
+  return {.multiply = pairs ? pair_products() : float_products(w.dtype),
+          .units = div_up(length, unit),
+          .unit_bytes = unit * panel_columns * static_cast<std::int64_t>(size_of(w.dtype)),
+          .row_unit_bytes = unit * element,
+          .row_bytes = round_up(length, 2) * element,
+          .packed_rows = workspace,
+          .first_row = first_row};
+}
+
+/// Packs bf16 rows [first, last) as pairs [k / 2][row][2].
+inline void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
+  constexpr std::int64_t chunk = 16, pair = 4;  // a cache line of a row; bytes
+  const std::int64_t rows = last - first, whole = x.length() / 2;
+  for (std::int64_t begin = 0; begin < whole; begin += chunk)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::byte* const from = x.row(first + r);
+      for (std::int64_t p = begin; p < std::min(whole, begin + chunk); ++p) std::memcpy(packed + (p * rows + r) * pair, from + p * pair, pair);
+    }
+  if (x.length() % 2 == 0) return;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::byte* const to = packed + (whole * rows + r) * pair;
+    std::memset(to, 0, pair);
+    std::memcpy(to, x.row(first + r) + whole * pair, pair / 2);
+  }
+}
+
+inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, bool pairs, std::byte* packed) {
+  if (pairs) pack_pairs(rows, first, last, packed);
+  else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
+}
+
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows.
+inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t length, const PackedProduct& p,
+                        bool pairs) {
+  const std::int64_t count = blocks.last - blocks.first;
+  if (!binding.prologue) {
+    const TensorView x = binding.operands(args, 0);
+    const Rows rows(x);
+    return for_blocks(blocks, count * length, *args.pool,
+                      [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, pairs, p.packed(first)); });
+  }
+  const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
+  const Rows rows(made);
+  if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
+  for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
+    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, blocks.first);
+    pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
+  });
+}
+
+}  // namespace cermet::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
