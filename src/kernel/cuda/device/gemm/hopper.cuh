@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/gemm/hopper_gate.cuh"
 #include "kernel/cuda/device/gemm/hopper_results.cuh"
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
@@ -24,7 +25,7 @@ struct Hopper {
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
   using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
+  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, C.blocks};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
@@ -36,6 +37,7 @@ struct Hopper {
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
   static_assert(promote == 0 || !C.dual);
+  static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
 
   struct Shared {
@@ -153,10 +155,13 @@ struct Hopper {
     ptx::wgmma_commit();
   }
 
-  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own]) {
+  /// ready(kt, stage): what is done with a stage's rows before.
+  template <class Ready>
+  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own], Ready ready) {
     int previous = 0;
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
       ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+      ready(kt, slot.stage);
       multiply_stage(shared, warpgroup, slot.stage, kt > 0, d);
       ptx::wgmma_wait<1>();
       if (kt > 0) release(shared, previous);
@@ -164,6 +169,18 @@ struct Hopper {
     }
     ptx::wgmma_wait<0>();
     release(shared, previous);
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void multiply_gated(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot,
+                                                        Sum (&d)[b_parts][own]) {
+    HopperGate<A, C.k> gate(p, place.row + warpgroup * 64, static_cast<int>(team.rank()) % 128);
+    gate.load(0);
+    multiply(shared, warpgroup, slot, d, [&](int kt, int stage) {
+      gate.scale(shared.a(stage, 0) + warpgroup * 64 * HopperShape::tile_row);
+      if (kt + 1 < k_tiles) gate.load(kt + 1);
+      team.sync_part(warpgroup, 128);
+    });
   }
 
   /// As multiply, with sums that move to float32 registers every few stages, scaled where scales are of blocks.
@@ -233,7 +250,8 @@ struct Hopper {
     results.load_rows();
     results.place(staging);
     if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total[0]);
-    else multiply(shared, warpgroup, slot, d);
+    else if constexpr (C.gated) multiply_gated(p, shared, team, warpgroup, place, slot, d);
+    else multiply(shared, warpgroup, slot, d, [](int, int) {});
     if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
       team.sync_part(warpgroup, 128);

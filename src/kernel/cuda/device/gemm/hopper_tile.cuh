@@ -30,6 +30,8 @@ struct HopperConfig {
   int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
   bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
   HopperWindows windows = {};
+  bool gated = false;  ///< a gate multiplies the rows of a
+  int blocks = 1;      ///< that share an SM
 };
 
 /// A tile of the result. A whole warp constructs it.
