@@ -104,7 +104,7 @@ std::vector<HopperTile> shared_hopper_tiles(const HopperWork& work) {
                                  {128, 96, 0, 2},
                                  {128, 64, 0, 2},
                                  {128, 32, 0, 3}})
-    if (suits(work, tile)) possible.push_back(tile);
+    if (shape_of(work, tile).most_stages() >= 2) possible.push_back(tile);
   return possible;
 }
 

@@ -48,6 +48,7 @@ struct SinglePixels {
   template <class Team>
   static __device__ __forceinline__ void copy_rows(Team team, T* to, const void* weight, const Part& part, int length) {
     const T* const from = static_cast<const T*>(weight) + static_cast<int64_t>(part.begin) * length;
+#pragma unroll 1
     for (int i = static_cast<int>(team.rank()) * width; i < part.count * length; i += threads * width) ptx::cp_async<16>(to + i, from + i);
   }
 
@@ -60,35 +61,46 @@ struct SinglePixels {
     ptx::cp_async_commit();
   }
 
-  static __device__ __forceinline__ Vector<T, width> load(const Params& p, const T* x, int pixel) {
-    const int line = p.one_line ? 0 : pixel / p.columns;
-    const T* const at = x + line * p.x_row + (pixel - line * p.columns) * p.x_column;
-    if (p.vectors) return *reinterpret_cast<const Vector<T, width>*>(at);
-    Vector<T, width> v;
+  static __device__ __forceinline__ void add(const Vector<T, width>& v, float (&total)[width]) {
 #pragma unroll
-    for (int i = 0; i < width; ++i) v[i] = at[i * p.x_channel];
-    return v;
+    for (int c = 0; c < width; ++c) total[c] += to_float(v[c]);
   }
 
-  /// Sums of this block's pixels, each thread's of every groups-th pixel.
+  /// Pixels first, first + groups and so on of whatever lies anyhow in memory.
+  static __device__ __forceinline__ void add_scattered(const Params& p, const T* x, int first, int end, float (&total)[width]) {
+#pragma unroll 1
+    for (int pixel = first; pixel < end; pixel += groups) {
+      const int line = pixel / p.columns;
+      const T* const at = x + line * p.x_row + (pixel - line * p.columns) * p.x_column;
+      Vector<T, width> v;
+#pragma unroll
+      for (int c = 0; c < width; ++c) v[c] = at[c * p.x_channel];
+      add(v, total);
+    }
+  }
+
+  /// Sums of this block's pixels, each thread's of every groups-th pixel. Code that runs once is slow to arrive, so there is little of it.
   template <class Team>
   static __device__ __forceinline__ void add_pixels(const Params& p, Team team, const T* sample, float* sums) {
     const int each = (p.pixels + C.cluster - 1) / C.cluster, begin = static_cast<int>(team.cluster_rank()) * each, end = min_of(begin + each, p.pixels);
     const int group = static_cast<int>(team.rank()) / vectors, channel = static_cast<int>(team.rank()) % vectors * width;
     if (group >= groups) return;
-    const T* const x = sample + channel * p.x_channel;
     float total[width] = {};
-    constexpr int ahead = 4;
+    if (p.vectors && p.one_line) {
+      constexpr int ahead = 4;
+      const int64_t step = groups * p.x_column;
+      const T* x = sample + channel + (begin + group) * p.x_column;
 #pragma unroll 1
-    for (int pixel = begin + group; pixel < end; pixel += ahead * groups) {
-      Vector<T, width> v[ahead] = {};
+      for (int pixel = begin + group; pixel < end; pixel += ahead * groups, x += ahead * step) {
+        Vector<T, width> v[ahead] = {};
 #pragma unroll
-      for (int i = 0; i < ahead; ++i)
-        if (pixel + i * groups < end) v[i] = load(p, x, pixel + i * groups);
+        for (int i = 0; i < ahead; ++i)
+          if (pixel + i * groups < end) v[i] = *reinterpret_cast<const Vector<T, width>*>(x + i * step);
 #pragma unroll
-      for (int i = 0; i < ahead; ++i)
-#pragma unroll
-        for (int c = 0; c < width; ++c) total[c] += to_float(v[i][c]);
+        for (int i = 0; i < ahead; ++i) add(v[i], total);
+      }
+    } else {
+      add_scattered(p, sample + channel * p.x_channel, begin + group, end, total);
     }
 #pragma unroll
     for (int c = 0; c < width; ++c) sums[group * row + channel + c] = total[c];
@@ -115,14 +127,14 @@ struct SinglePixels {
     for (int i = rank; i < parts * C.channels; i += threads) {
       const int part = i / C.channels, channel = i - part * C.channels;
       float sum = 0;
-#pragma unroll 8
+#pragma unroll 4
       for (int g = part; g < groups; g += parts) sum += shared.sums[g * row + channel];
       shared.parted[part * row + channel] = sum;
     }
     team.sync();
     for (int channel = rank; channel < C.channels; channel += threads) {
       float sum = 0;
-#pragma unroll 8
+#pragma unroll 4
       for (int part = 0; part < parts; ++part) sum += shared.parted[part * row + channel];
       shared.total[channel] = sum;
     }
@@ -141,17 +153,17 @@ struct SinglePixels {
     const Part part(shape.few_each(), C.few, static_cast<int>(team.cluster_rank()));
     const int lane = static_cast<int>(lane_index());
     for (int i = static_cast<int>(team.warp()); i < part.count; i += threads / 32) {
+      epilogue::ValuesOf<First> x;  // on their way while the products are added
+      epilogue::load_row<First>(p.first_extra, sample, 0, x);
+      epilogue::load_place<First>(p.first_extra, sample, part.begin + i, 0, x);
       float sum = 0;
-#pragma unroll 4
+#pragma unroll 1
       for (int channel = lane * width; channel < C.channels; channel += 32 * width) {
         const auto w = *reinterpret_cast<const Vector<T, width>*>(shared.first + i * row + channel);
 #pragma unroll
         for (int c = 0; c < width; ++c) sum = fmaf(shared.mean[channel + c], to_float(w[c]), sum);
       }
       sum = warp_reduce<Sum>(sum);
-      epilogue::ValuesOf<First> x;
-      epilogue::load_row<First>(p.first_extra, sample, 0, x);
-      epilogue::load_place<First>(p.first_extra, sample, part.begin + i, 0, x);
       const float value = rounded(First::value(sum, x), C.rounds_few);
       if constexpr (C.cluster == 1) shared.few[part.begin + i] = value;
       else if (lane < C.cluster) ptx::store_cluster_u32(ptx::cluster_address(shared.few + part.begin + i, static_cast<uint32_t>(lane)), __float_as_uint(value));
@@ -168,15 +180,16 @@ struct SinglePixels {
     Out* const y = static_cast<Out*>(p.y) + sample * p.y_sample;
     for (int first = 0; first < part.count; first += threads / lanes) {
       const int i = first + static_cast<int>(team.rank()) / lanes;
-      const T* const w = shared.second + min_of(i, part.count - 1) * few_row;
+      const int own = min_of(i, part.count - 1);
+      const T* const w = shared.second + own * few_row;
+      epilogue::ValuesOf<Second> x;
+      epilogue::load_row<Second>(p.second_extra, sample, 0, x);
+      epilogue::load_place<Second>(p.second_extra, sample, part.begin + own, 0, x);
       float sum = 0;
 #pragma unroll 4
       for (int c = lane; c < C.few; c += lanes) sum = fmaf(shared.few[c], to_float(w[c]), sum);
       sum = warp_reduce<Sum, lanes>(sum);
       if (lane != 0 || i >= part.count) continue;
-      epilogue::ValuesOf<Second> x;
-      epilogue::load_row<Second>(p.second_extra, sample, 0, x);
-      epilogue::load_place<Second>(p.second_extra, sample, part.begin + i, 0, x);
       y[(part.begin + i) * p.y_channel] = epilogue::rounded<Out>(Second::value(sum, x));
     }
   }
