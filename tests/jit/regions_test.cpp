@@ -109,7 +109,8 @@ TEST_P(Regions, OfConvolutions) {
       for (cuda::Program& program : kernel->programs(region))
         if (in_share(GetParam(), index)) list.push_back({std::move(program), name});
     }
-    EXPECT_EQ(taken, GetParam() < 90 && name == "wide" ? 0 : 1) << name;
+    const bool is_large = name == "wide" || name == "without_a_mean";
+    EXPECT_TRUE(taken == 1 || (taken == 0 && is_large && GetParam() < 90)) << name << ", taken by " << taken;
     ++index;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());

@@ -104,10 +104,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   }
   work_.ungrouped = !grouped_ && !batches_;
   most_rows_ = rows;
-  shares_ = tiles == HopperTiles::one && knows_rows(p) && !split_ && work_.widest > 128;
-  if (!config.empty())
-    tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages")),
-               static_cast<int>(config.find("blocks").value_or(1))}};
+  if (!config.empty()) tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages"))}};
   else if (product_.blocked) tiles_ = {{128, 128}};
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
@@ -115,7 +112,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
 
 Program HopperProduct::program(const HopperTile& tile) const {
   const int stages = hopper_stages(work_, tile);
-  const gemm::HopperShape shape{tile.block_m, tile.block_n, work_.a_parts, work_.b_parts, work_.out_bytes, work_.vector_bytes, work_.ungrouped, tile.blocks};
+  const gemm::HopperShape shape{tile.block_m, tile.block_n, work_.a_parts, work_.b_parts, work_.out_bytes, work_.vector_bytes, work_.ungrouped};
   const char* const grouping = grouped_ ? "offsets" : batches_ ? "batches" : "none";
   std::string config = fmt::format(".a = {}, .b = {}, .n = {}, .k = {}, .block_m = {}, .block_n = {}, .stages = {}", device_name(b_ == DType::bf16 ? b_ : a_),
                                    device_name(b_), n_, k_, tile.block_m, tile.block_n, stages);
@@ -124,15 +121,13 @@ Program HopperProduct::program(const HopperTile& tile) const {
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
   if (windows_.gated) config += ", .gated = true";
-  if (tile.blocks > 1) config += fmt::format(", .blocks = {}", tile.blocks);
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
           .threads = shape.threads(),
-          .shared_bytes = shape.shared_bytes(stages),
-          .min_blocks = tile.blocks};
+          .shared_bytes = shape.shared_bytes(stages)};
 }
 
 std::vector<Program> HopperProduct::tile_programs() const {
@@ -162,9 +157,6 @@ std::vector<Config> HopperProduct::configs() const {
     for (int stages = most; stages >= 2; stages = stages > 4 ? 4 : stages - 1)
       list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", stages}});
   }
-  if (shares_)
-    for (const HopperTile& tile : shared_hopper_tiles(work_))
-      list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", hopper_stages(work_, tile)}, {"blocks", tile.blocks}});
   return list;
 }
 

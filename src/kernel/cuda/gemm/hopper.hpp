@@ -75,7 +75,6 @@ class HopperProduct {
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;
-  bool shares_ = false;  ///< tiles of blocks that share an SM are among the configurations
   GeneralProduct general_;
 };
 

@@ -14,7 +14,7 @@ constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 6
 constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
-  return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped, tile.blocks};
+  return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped};
 }
 
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.
@@ -90,21 +90,6 @@ std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {
   std::vector<HopperTile> possible;
   for (const HopperTile& tile : candidates)
     if (suits(work, tile)) possible.push_back(tile);
-  return possible;
-}
-
-std::vector<HopperTile> shared_hopper_tiles(const HopperWork& work) {
-  std::vector<HopperTile> possible;
-  for (const HopperTile& tile : {HopperTile{64, 128, 0, 3},
-                                 {64, 96, 0, 3},
-                                 {64, 96, 0, 4},
-                                 {64, 64, 0, 4},
-                                 {64, 32, 0, 5},
-                                 {64, 32, 0, 6},
-                                 {128, 96, 0, 2},
-                                 {128, 64, 0, 2},
-                                 {128, 32, 0, 3}})
-    if (shape_of(work, tile).most_stages() >= 2) possible.push_back(tile);
   return possible;
 }
 

@@ -11,7 +11,6 @@ namespace cermet::cuda {
 struct HopperTile {
   int block_m = 128, block_n = 256;
   int stages = 0;  ///< of the ring in shared memory; 0: as many as fit
-  int blocks = 1;  ///< that share an SM: their tiles' ends overlap
   friend bool operator==(const HopperTile&, const HopperTile&) = default;
 };
 
@@ -41,8 +40,6 @@ double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
-/// Tiles of which several blocks share an SM, for products that end many tiles after few stages each.
-std::vector<HopperTile> shared_hopper_tiles(const HopperWork& work);
 /// The best of them for one number of rows.
 HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m);
 /// The fewest tiles that are near the best for every number of rows up to `most`; at most three.

@@ -25,7 +25,7 @@ struct Hopper {
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
   using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, C.blocks};
+  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
@@ -90,30 +90,12 @@ struct Hopper {
     }
   };
 
-  /// The windows that a tile begins with: reduction steps are loaded tap by tap.
-  struct WindowSource {
-    static constexpr HopperWindows windows = C.windows;
-    static constexpr int tap_tiles = max_of(1, windows.channels / row_elements);
-    int w, h, sample;
-
-    __device__ __forceinline__ WindowSource(const Params& p, int row) {
-      const int line = row / p.window_columns;
-      w = row % p.window_columns * windows.stride_w - windows.before_w;
-      h = line % p.window_rows * windows.stride_h - windows.before_h;
-      sample = line / p.window_rows;
-    }
-    __device__ __forceinline__ void load(const Params& p, int kt, char* tile, uint64_t* full) const {
-      const int tap = kt / tap_tiles;
-      ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * row_elements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
-                            tap / windows.kernel_w * windows.dilation_h, full);
-    }
-  };
   static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
   /// Stages of the ring for windows.
   static __device__ __forceinline__ void produce_windows(const Params& p, const Shared& shared, const Place& place, Slot slot) {
-    const WindowSource source(p, place.row);
+    const WindowSource<C, row_elements> source(p, place.row);
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
       uint64_t* const full = shared.full + slot.stage;
       ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);

@@ -39,15 +39,13 @@ struct HopperShape {
   int out_bytes;
   int vector_bytes;  ///< of what the epilogue reads for a column
   bool ungrouped;    ///< tiles end where the result does, so that bulk copies leave out what lies past it
-  int blocks = 1;    ///< that share an SM
 
   static constexpr int tile_row = 128;        ///< bytes of a tile's row
   static constexpr int most_row_bytes = 512;  ///< of a result on its way out
   static constexpr int shared_limit = 227 * 1024;
 
   CERMET_HOST_DEVICE constexpr int consumers() const { return block_m / 64; }
-  /// The warp that fills the ring comes last. Alone it leaves registers to other blocks.
-  CERMET_HOST_DEVICE constexpr int threads() const { return 128 * consumers() + (blocks > 1 ? 32 : 128); }
+  CERMET_HOST_DEVICE constexpr int threads() const { return 128 * (consumers() + 1); }
   CERMET_HOST_DEVICE constexpr int stage_bytes() const { return (a_parts * block_m + b_parts * block_n) * tile_row; }
   CERMET_HOST_DEVICE constexpr bool bulk_results() const { return ungrouped && block_n * out_bytes % tile_row == 0; }
   /// Columns of a result that go out at a time with ordinary stores.
@@ -65,8 +63,7 @@ struct HopperShape {
   CERMET_HOST_DEVICE constexpr int column_bytes() const { return block_n * vector_bytes; }  ///< for one warpgroup
   CERMET_HOST_DEVICE constexpr int fixed_bytes() const { return staging_bytes() + consumers() * column_bytes(); }
   CERMET_HOST_DEVICE constexpr int shared_bytes(int stages) const { return stages * (stage_bytes() + 16) + fixed_bytes(); }
-  CERMET_HOST_DEVICE constexpr int block_limit() const { return blocks > 1 ? (shared_limit + 1024) / blocks - 1024 : shared_limit; }
-  CERMET_HOST_DEVICE constexpr int most_stages() const { return (block_limit() - fixed_bytes()) / (stage_bytes() + 16); }
+  CERMET_HOST_DEVICE constexpr int most_stages() const { return (shared_limit - fixed_bytes()) / (stage_bytes() + 16); }
 };
 
 }  // namespace cermet::gemm
