@@ -2,6 +2,7 @@
 #include "base/function_ref.hpp"
 #include "kernel/decline.hpp"
 #include "tests/jit/architectures.hpp"
+#include "tests/support/conv_regions.hpp"
 #include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
@@ -89,6 +90,28 @@ TEST(Regions, OfDecodeSteps) {
     EXPECT_TRUE(taken->name.starts_with("gemv.")) << name;
     if (index++ % 3 == 0)
       for (cuda::Program& program : taken->programs(region)) list.push_back({std::move(program), name});
+  }
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
+/// One kernel takes each, but for weights that the shared memory of an architecture does not hold, and gates before the products of Hopper alone.
+TEST_P(Regions, OfConvolutions) {
+  const std::unique_ptr<Device> device = make_null_device(GetParam());
+  std::vector<CaseProgram> list;
+  std::vector<NamedRegion> regions = squeezed_regions(device->target());
+  if (GetParam() == 90) std::ranges::copy(gated_regions(device->target()), std::back_inserter(regions));
+  std::size_t index = 0;
+  for (const auto& [name, region] : regions) {
+    int taken = 0;
+    for (const Kernel* kernel : cuda::kernels_of(OpKind::conv)) {
+      if (decline_of(*kernel, region)) continue;
+      ++taken;
+      for (cuda::Program& program : kernel->programs(region))
+        if (in_share(GetParam(), index)) list.push_back({std::move(program), name});
+    }
+    const bool is_large = name == "wide" || name == "without_a_mean";
+    EXPECT_TRUE(taken == 1 || (taken == 0 && is_large && GetParam() < 90)) << name << ", taken by " << taken;
+    ++index;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }

@@ -3,6 +3,8 @@
 
 #include "kernel/cuda/conv/as_linear.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
+#include "tests/support/conv_regions.hpp"
+#include "tests/support/region_run.hpp"
 
 namespace cermet {
 namespace {
@@ -120,6 +122,71 @@ TEST(ConvAsLinear, HasTheSameOperandsAndResults) {
   EXPECT_FALSE(linear.has(2));
   ASSERT_EQ(linear.results.size(), 1u);
   EXPECT_EQ(linear.result_type(0), region.result_type(0));
+}
+
+/// Beside the references; operand `cut`, if there is one, lies in rows of one pixel more than it has.
+void expect_region_agrees(const Region& region, const char* name, const std::vector<Fill>& fills, double scale, TestDevice& gpu, int cut = -1) {
+  const Kernel& kernel = kernel_named(name);
+  ASSERT_EQ(decline_of(kernel, region), std::nullopt) << region.to_string();
+  const std::vector<OwnedTensor> operands = make_operands(region, fills);
+  std::vector<TensorView> views = views_of(operands);
+  OwnedTensor wider;
+  if (cut >= 0) {
+    TensorView& x = views[static_cast<std::size_t>(cut)];
+    wider = OwnedTensor(x.dtype, {x.shape[0], x.shape[1], x.shape[2] + 1, x.shape[3]});
+    const TensorView part(wider.view.data, x.dtype, x.shape, wider.view.strides);
+    for (std::int64_t e = 0; e < wider.view.elements(); ++e) store(wider.view, e, 1e4);
+    for (std::int64_t e = 0; e < x.elements(); ++e) copy_element(x, e, part, e);
+    x = part;
+  }
+  const std::vector<OwnedTensor> expected = run_references(region, views);
+  for (const std::int64_t padding : {0, 3, 16}) {
+    const std::vector<DeviceResult> results = run_region(region, views, kernel, padding, gpu);
+    EXPECT_LE(largest_error(results[0].view, expected[0].view, scale), 1) << name << ", rows " << padding << " elements apart, " << region.to_string();
+    EXPECT_TRUE(results[0].padding_untouched()) << name << ", rows " << padding << " elements apart";
+  }
+}
+
+TEST(ConvRegion, SqueezeAndExcitation) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  const std::vector<Fill> fills{normal(), normal(0.2), normal(), normal(0.2), normal()};
+  for (const NamedRegion& named : squeezed_regions(gpu.device->target())) {
+    if (decline_of(kernel_named("conv.single_pixels"), named.region)) continue;  // weights that older GPUs' shared memory does not hold
+    expect_region_agrees(named.region, "conv.single_pixels", fills, 0.1, gpu);
+    expect_region_agrees(named.region, "conv.single_pixels", fills, 0.1, gpu, 0);
+  }
+}
+
+TEST(ConvRegion, GateBeforeAConvolution) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  if (gpu.device->target()->compute_capability != 90) GTEST_SKIP() << "a kernel for Hopper";
+  const std::vector<Fill> fills{uniform(-1, 1), normal(), normal(0.2), normal(), normal()};
+  for (const NamedRegion& named : gated_regions(gpu.device->target())) {
+    expect_region_agrees(named.region, "conv.gated.hopper", fills, 2, gpu);
+    expect_region_agrees(named.region, "conv.gated.hopper", fills, 2, gpu, 1);
+  }
+}
+
+TEST(ConvRegion, WhatTheyDecline) {
+  const auto device = make_null_device(90);
+  const Target* const target = device->target();
+  const auto reason = [](const char* name, const Region& region) { return decline_of(kernel_named(name), region).value_or("taken"); };
+  const char *const pixels = "conv.single_pixels", *const gate = "conv.gated.hopper";
+  EXPECT_EQ(reason(pixels, squeezed(f16, {2, 7, 7, 64}, 4, true, target)), "taken");
+  EXPECT_EQ(reason(pixels, squeezed(f16, {2, 7, 7, 63}, 4, true, target)), "63 channels do not have whole 16 bytes");
+  EXPECT_EQ(reason(pixels, squeezed(f32, {2, 7, 7, 4096}, 1024, true, target)).substr(0, 16), "its weights take");
+  Region variable = squeezed(f16, {2, 7, 7, 64}, 4, true, target);
+  variable.nodes[1].problem.constant_inputs = 0;
+  EXPECT_EQ(reason(pixels, variable), "a weight is not constant, so it cannot be prepacked");
+  Region leaving = squeezed(f16, {2, 7, 7, 64}, 4, true, target);
+  leaving.results.push_back({0, 0});
+  EXPECT_EQ(reason(pixels, leaving), "more than one value leaves");
+  EXPECT_EQ(reason(gate, gated(f16, {2, 7, 7, 64}, 40, true, false, target)), "taken");
+  EXPECT_EQ(reason(gate, gated(f32, {2, 7, 7, 64}, 40, true, false, target)), "no instruction multiplies f32 exactly");
+  EXPECT_EQ(reason(gate, gated(f16, {2, 7, 7, 64}, 40, false, false, target, Rounding::fast)), "gated pixels are rounded to f16, which a fast edge is not");
+  EXPECT_EQ(reason(gate, squeezed(f16, {2, 7, 7, 64}, 4, true, target)), "no gate is computed before the convolution");
 }
 
 }  // namespace

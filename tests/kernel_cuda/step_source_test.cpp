@@ -35,6 +35,31 @@ TEST(StepSource, ArithmeticOfRealNumbers) {
   EXPECT_EQ(result_source(p, {0, step(4), DType::boolean}), "static_cast<cermet::Element<cermet::DType::boolean>>(s4 != 0)");
 }
 
+/// Fewer instructions where a fast edge brings a value and its node's own 16 bits take it; else the function's bits.
+TEST(StepSource, FunctionsBetweenAFastEdgeAnd16Bits) {
+  const auto source = [](OpKind function, Source from, DType round, DType result, std::vector<TileProgram::Step> more = {}) {
+    TileProgram p;
+    p.inputs = {DType::f32};
+    p.extras = {{0, DType::f16, TileProgram::Extent::column}};
+    p.steps = {{.function = OpKind::add, .a = input(0), .b = extra(0), .round = from.from == Source::From::step ? DType::f32 : DType::f16},
+               {.function = function, .a = step(0), .b = {}, .round = round}};
+    p.steps.insert(p.steps.end(), more.begin(), more.end());
+    p.results = {{0, step(static_cast<std::int32_t>(p.steps.size()) - 1), result}};
+    const std::string text = step_source(p, "");
+    return text.substr(text.find("s1 = ") + 5, text.find('(', text.find("s1 = ")) - text.find("s1 = ") - 5);
+  };
+  const Source fast = step(0), strict = input(0);
+  const std::string exact = "cermet::pointwise::settled";
+  EXPECT_EQ(source(OpKind::silu, fast, DType::f32, DType::f16), "cermet::pointwise::coarse_silu");
+  EXPECT_EQ(source(OpKind::gelu_tanh, fast, DType::f32, DType::bf16), "cermet::pointwise::coarse_gelu_tanh");
+  EXPECT_EQ(source(OpKind::gelu, fast, DType::f32, DType::f16), "cermet::pointwise::coarse_gelu");
+  EXPECT_EQ(source(OpKind::gelu, fast, DType::f32, DType::bf16), exact) << "five terms are for f16";
+  EXPECT_EQ(source(OpKind::silu, fast, DType::f32, DType::f32), exact);
+  EXPECT_EQ(source(OpKind::silu, strict, DType::f32, DType::f16), exact);
+  const TileProgram::Step cast{.function = OpKind::cast, .a = step(1), .b = {}, .round = DType::f16};
+  EXPECT_EQ(source(OpKind::silu, fast, DType::f32, DType::f16, {cast}), exact) << "its own type is f32";
+}
+
 TEST(StepSource, IntegersWrap) {
   TileProgram p;
   p.inputs = {DType::i32};

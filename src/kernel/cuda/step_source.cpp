@@ -69,6 +69,39 @@ bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
          std::ranges::none_of(program.results, [&](const TileProgram::Result& r) { return is_step(r.value) && r.dtype != DType::f16; });
 }
 
+/// Whether 16 bits hold a value.
+bool is_narrow(const TileProgram& program, const Source& source) {
+  const auto narrow = [](DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; };
+  const auto index = static_cast<std::size_t>(source.index);
+  if (source.from == Source::From::extra) return narrow(program.extras.at(index).dtype);
+  return source.from == Source::From::step && narrow(program.steps.at(index).round);
+}
+
+/// The type of 16 bits that a step is rounded to and read in, by its own node; f32 where there is none.
+DType narrow_type_of(const TileProgram& program, const TileProgram::Step& step) {
+  if (step.round == DType::f16 || step.round == DType::bf16) return step.round;
+  const auto index = static_cast<std::int32_t>(&step - program.steps.data());
+  const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
+  for (const TileProgram::Step& reader : program.steps)
+    if (is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) || (TileProgram::is_choice(reader) && is_step(reader.c))) return DType::f32;
+  for (const TileProgram::Result& result : program.results)
+    if (is_step(result.value)) return result.dtype == DType::bf16 || result.dtype == DType::f16 ? result.dtype : DType::f32;
+  return DType::f32;
+}
+
+/// The function for what a fast edge brings and 16 bits take away; null where the step is another. Strict edges bring what 16 bits hold, and keep their bits.
+const char* coarse_function(const TileProgram& program, const TileProgram::Step& step) {
+  const DType type = is_narrow(program, step.a) ? DType::f32 : narrow_type_of(program, step);
+  if (type == DType::f32) return nullptr;
+  switch (step.function) {
+    case OpKind::sigmoid: return "coarse_sigmoid";
+    case OpKind::silu: return "coarse_silu";
+    case OpKind::gelu_tanh: return "coarse_gelu_tanh";
+    case OpKind::gelu: return type == DType::f16 ? "coarse_gelu" : nullptr;
+    default: return nullptr;
+  }
+}
+
 /// Of a step on float32, before it is rounded to another type.
 std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
@@ -79,6 +112,7 @@ std::string real_expression(const TileProgram& program, const TileProgram::Step&
   }
   if (step.function == OpKind::div && is_f16(program, step.a) && is_f16(program, step.b) && becomes_f16(program, step))
     return fmt::format("cermet::pointwise::f16_quotient({}, {})", a, b);
+  if (const char* function = coarse_function(program, step)) return fmt::format("cermet::pointwise::{}({})", function, a);
   if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
   return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
                      literal(step.parameters[0]), literal(step.parameters[1]));

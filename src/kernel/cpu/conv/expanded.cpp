@@ -5,7 +5,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "kernel/cpu/region_part.hpp"
+#include "kernel/region_part.hpp"
 
 namespace cermet::cpu {
 

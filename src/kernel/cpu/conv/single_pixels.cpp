@@ -6,7 +6,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/before_anchor.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "kernel/cpu/region_part.hpp"
+#include "kernel/region_part.hpp"
 #include "kernel/roofline.hpp"
 
 namespace cermet::cpu {

@@ -38,10 +38,11 @@ Decline GeneralConv::declines(const Region& region) {
   return std::nullopt;
 }
 
-GeneralConv::GeneralConv(const Region& region)
+GeneralConv::GeneralConv(const Region& region, bool gated)
     : product_(region),
       geometry_(conv_geometry(region.problem())),
       transposed_(region.problem().op->kind == OpKind::conv_transpose),
+      gated_(gated),
       type_(region.problem().input(0).dtype) {
   if (region.problem().has(2)) bias_ = region.operand_of(2);
   for (const TileProgram::Extra& extra : product_epilogue(region).program.extras) extras_.push_back(extra.operand);
@@ -49,11 +50,12 @@ GeneralConv::GeneralConv(const Region& region)
 
 Program GeneralConv::program() const {
   const GeneratedType epilogue = product_.epilogue();
-  return {.header = "kernel/cuda/device/conv/general.cuh",
-          .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, .transposed = {}}}, {}>", device_name(type_),
-                              device_name(geometry_.channels_last), device_name(transposed_), epilogue.name),
-          .prelude = epilogue.source,
-          .threads = conv::general_threads};
+  return {
+      .header = "kernel/cuda/device/conv/general.cuh",
+      .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, .transposed = {}{}}}, {}>", device_name(type_),
+                          device_name(geometry_.channels_last), device_name(transposed_), gated_ ? ", .gated = true" : "", epilogue.name),
+      .prelude = epilogue.source,
+      .threads = conv::general_threads};
 }
 
 /// Operands that follow broadcast to the result; the bias goes along its channels.
@@ -69,7 +71,7 @@ conv::Steps GeneralConv::steps_of_extra(const LaunchArgs& args, std::size_t i) c
   return steps_of(steps);
 }
 
-void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv::WeightSteps* weight) const {
+void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv::WeightSteps* weight, const ConvGate* gate) const {
   const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
   const ConvTensor in = conv_tensor(x, geometry_.channels_last), out = conv_tensor(y, geometry_.channels_last);
@@ -84,6 +86,7 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
     p.extra[i] = args.inputs[extras_[i]].data;
     p.extra_step[i] = steps_of_extra(args, i);
   }
+  if (gate) p.gate = gate->data, p.gate_batch = gate->batch, p.gate_channel = gate->channel;
   p.groups = narrow(geometry_.group);
   p.group_inputs = narrow(in.channels() / geometry_.group);
   p.group_outputs = narrow(out.channels() / geometry_.group);

@@ -8,21 +8,27 @@
 
 namespace cermet::cuda {
 
+/// What multiplies x before a convolution: one number for each channel of a sample.
+struct ConvGate {
+  const void* data;
+  std::int64_t batch, channel;  ///< elements from one to the next
+};
+
 /// A region around conv or conv_transpose as the general convolution sees it.
 class GeneralConv {
  public:
   static Decline declines(const Region& region);
-  explicit GeneralConv(const Region& region);
+  explicit GeneralConv(const Region& region, bool gated = false);
   Program program() const;
   /// `weight`: how it lies in memory, where it does not as the operator has it.
-  void launch(const LaunchArgs& args, std::size_t program = 0, const conv::WeightSteps* weight = nullptr) const;
+  void launch(const LaunchArgs& args, std::size_t program = 0, const conv::WeightSteps* weight = nullptr, const ConvGate* gate = nullptr) const;
 
  private:
   conv::Steps steps_of_extra(const LaunchArgs& args, std::size_t i) const;
 
   Product product_;
   ConvGeometry geometry_;
-  bool transposed_;
+  bool transposed_, gated_;
   DType type_;
   std::optional<std::size_t> bias_;  ///< operand of the region
   std::vector<std::size_t> extras_;  ///< operands of the region that the epilogue reads

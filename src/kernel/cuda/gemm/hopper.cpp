@@ -120,6 +120,7 @@ Program HopperProduct::program(const HopperTile& tile) const {
       fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}", work_.a_parts, device_name(dual_),
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
+  if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",

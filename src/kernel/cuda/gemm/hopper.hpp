@@ -14,6 +14,13 @@ inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(siz
 struct HopperWindowRows {
   std::string config = {};  ///< the device configuration's; empty: there are none
   double share = 1;         ///< x has this part of the windows' elements
+  bool gated = false;       ///< a gate multiplies the rows of x; launched by launch_gated()
+};
+
+/// A gate of the rows of x: one for each column, alike for `rows` rows, `sample` elements from one to the next.
+struct HopperGateRows {
+  const void* data;
+  std::int64_t sample, rows;
 };
 
 /// Tiles that are compiled where no configuration says which.
@@ -40,6 +47,7 @@ class HopperProduct {
   /// The programs of the tiles alone, and a launch of them whose x is the windows of this many places of each sample: its view stands for the matrix that they
   /// would be. False where addresses and strides do not suit bulk copies; then nothing was launched.
   std::vector<Program> tile_programs() const;
+  bool launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const;
   bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, int rows, int columns) const;
 
  private:
@@ -48,7 +56,7 @@ class HopperProduct {
   std::optional<View> view_of(const LaunchArgs& args) const;
   /// A launch's windows, and how many a sample has.
   struct WindowRows;
-  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows) const;
+  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows, const HopperGateRows* gate = nullptr) const;
   bool fits(const LaunchArgs& args, const View& view) const;
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
   void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const;

@@ -148,6 +148,13 @@ bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape&
   return true;
 }
 
+bool HopperProduct::launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const {
+  const std::optional<View> view = view_of(args);
+  if (!view || !aligned(gate.data) || gate.sample * bytes_of(a_) % 16 != 0) return false;
+  run_tiles(args, *view, nullptr, &gate);
+  return true;
+}
+
 void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const {
   WindowMapShape shape = windows.map;
   shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
@@ -157,13 +164,14 @@ void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& window
   p.window_columns = windows.columns;
 }
 
-void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows) const {
+void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows, const HopperGateRows* gate) const {
   HopperWork work = work_;
   work.groups = grouped_ ? w(args).shape[0] : view.batches;
   const HopperTile tile = choose(tiles_, work, view.m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
   gemm::HopperParams p = params(args, view, tile);
   if (windows) set_windows(args, *windows, tile, p);
+  if (gate) p.gate = gate->data, p.gate_sample = gate->sample, p.gate_rows = narrow(gate->rows, "product", "rows of a sample");
   args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
 }
 

@@ -96,6 +96,18 @@ struct BatchedHopperTask {
       if (item_first + rows < item_end) copy_queries_of(1);
       ptx::cp_async_commit();
     }
+    // What operands do to scores is asked for a tile ahead, so that no tile waits for it.
+    typename Part::Terms next_terms = {};
+    const auto load_terms = [&](int first_row, int first) {
+      if constexpr (Operands::changes) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const int row = min_of(first_row + 8 * h + static_cast<int>(lane_index() / 4), all_rows - 1);
+          operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * static_cast<int>(lane_index() % 4), p.key_tokens, next_terms[h]);
+        }
+      }
+    };
+    load_terms(item_first + 16 * warp, first_key);
 #pragma unroll 1
     for (int row_tile = 0; item_first + row_tile * rows < item_end; ++row_tile) {
       const int first_row = item_first + row_tile * rows;
@@ -112,13 +124,10 @@ struct BatchedHopperTask {
 #pragma unroll 1
       for (int first = first_key, slot = 0, index = 0; first < seen.last; first += keys, ++index) {
         typename Part::Terms terms;
-        if constexpr (Operands::changes) {
 #pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            const int row = min_of(own.row(h), all_rows - 1);
-            operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * static_cast<int>(lane_index() % 4), own.keys_end, terms[h]);
-          }
-        }
+        for (int i = 0; i < keys / 4; ++i) terms[i / (keys / 8)][i % (keys / 8)] = next_terms[i / (keys / 8)][i % (keys / 8)];
+        const int following = first + keys;
+        load_terms(following < seen.last ? own.first : own.first + rows, following < seen.last ? following : first_key);
         if constexpr (!C.resident) {
           ptx::cp_async_wait<2 * ahead - 1>();
           arrived();  // and everyone has used the tile before

@@ -11,6 +11,7 @@ struct GeneralConfig {
   DType type;                  ///< of x and the weight
   bool channels_last = false;  ///< neighbouring threads have neighbouring channels, and not neighbouring places
   bool transposed = false;
+  bool gated = false;  ///< x is multiplied by a gate, alike for all places of a sample, and rounded
 };
 
 /// E: the epilogue, see tile/epilogue.cuh.
@@ -37,9 +38,11 @@ struct General {
   }
 
   /// Adds one tap's products over the channels of the group.
-  static __device__ __forceinline__ void add_tap(const Params& p, const T* x, const T* weight, int count, float (&sums)[outputs]) {
+  static __device__ __forceinline__ void add_tap(const Params& p, const T* x, [[maybe_unused]] const T* gate, const T* weight, int count,
+                                                 float (&sums)[outputs]) {
     for (int c = 0; c < p.group_inputs; ++c) {
-      const float value = to_float(x[c * p.x_step.channel]);
+      float value = to_float(x[c * p.x_step.channel]);
+      if constexpr (C.gated) value = to_float(from_float<T>(value * to_float(gate[c * p.gate_channel])));
       const T* const row = weight + c * p.weight_step.input;
 #pragma unroll
       for (int r = 0; r < outputs; ++r) sums[r] = fmaf(value, to_float(row[r < count ? r * p.weight_step.output : 0]), sums[r]);
@@ -77,6 +80,7 @@ struct General {
     // The weight of a transposed convolution has the channels of all groups along its first axis, which are inputs.
     const T* weight = static_cast<const T*>(p.weight) + (C.transposed ? first : channel) * p.weight_step.output;
     if constexpr (C.transposed) weight += static_cast<int64_t>(group) * p.group_inputs * p.weight_step.input;
+    const T* const gate = C.gated ? static_cast<const T*>(p.gate) + batch * p.gate_batch + group * p.group_inputs * p.gate_channel : nullptr;
     float sums[outputs] = {};
     for (int kd = 0; kd < p.kernel[0]; ++kd) {
       const int d = source_of(p, 0, place[0], kd);
@@ -85,7 +89,7 @@ struct General {
         for (int kw = 0; kw < p.kernel[2] && h >= 0; ++kw) {
           const int w = source_of(p, 2, place[2], kw);
           if (w < 0) continue;
-          add_tap(p, x + d * p.x_step.place[0] + h * p.x_step.place[1] + w * p.x_step.place[2],
+          add_tap(p, x + d * p.x_step.place[0] + h * p.x_step.place[1] + w * p.x_step.place[2], gate,
                   weight + kd * p.weight_step.tap[0] + kh * p.weight_step.tap[1] + kw * p.weight_step.tap[2], count, sums);
         }
       }

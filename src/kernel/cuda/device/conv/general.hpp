@@ -28,6 +28,8 @@ struct GeneralParams {
   int32_t size[3], places[3];  ///< of x and y
   int32_t kernel[3], stride[3], dilation[3], before[3];
   uint32_t sample_items;  ///< of a sample
+  const void* gate;       ///< of a channel of a sample, where x is gated
+  int64_t gate_batch, gate_channel;
 };
 
 }  // namespace cermet::conv

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/gemm/hopper_gate.cuh"
 #include "kernel/cuda/device/gemm/hopper_results.cuh"
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
@@ -36,6 +37,7 @@ struct Hopper {
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
   static_assert(promote == 0 || !C.dual);
+  static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
 
   struct Shared {
@@ -88,30 +90,12 @@ struct Hopper {
     }
   };
 
-  /// The windows that a tile begins with: reduction steps are loaded tap by tap.
-  struct WindowSource {
-    static constexpr HopperWindows windows = C.windows;
-    static constexpr int tap_tiles = max_of(1, windows.channels / row_elements);
-    int w, h, sample;
-
-    __device__ __forceinline__ WindowSource(const Params& p, int row) {
-      const int line = row / p.window_columns;
-      w = row % p.window_columns * windows.stride_w - windows.before_w;
-      h = line % p.window_rows * windows.stride_h - windows.before_h;
-      sample = line / p.window_rows;
-    }
-    __device__ __forceinline__ void load(const Params& p, int kt, char* tile, uint64_t* full) const {
-      const int tap = kt / tap_tiles;
-      ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * row_elements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
-                            tap / windows.kernel_w * windows.dilation_h, full);
-    }
-  };
   static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
   /// Stages of the ring for windows.
   static __device__ __forceinline__ void produce_windows(const Params& p, const Shared& shared, const Place& place, Slot slot) {
-    const WindowSource source(p, place.row);
+    const WindowSource<C, row_elements> source(p, place.row);
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
       uint64_t* const full = shared.full + slot.stage;
       ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
@@ -153,10 +137,13 @@ struct Hopper {
     ptx::wgmma_commit();
   }
 
-  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own]) {
+  /// ready(kt, stage): what is done with a stage's rows before.
+  template <class Ready>
+  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own], Ready ready) {
     int previous = 0;
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
       ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+      ready(kt, slot.stage);
       multiply_stage(shared, warpgroup, slot.stage, kt > 0, d);
       ptx::wgmma_wait<1>();
       if (kt > 0) release(shared, previous);
@@ -164,6 +151,18 @@ struct Hopper {
     }
     ptx::wgmma_wait<0>();
     release(shared, previous);
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void multiply_gated(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot,
+                                                        Sum (&d)[b_parts][own]) {
+    HopperGate<A, C.k> gate(p, place.row + warpgroup * 64, static_cast<int>(team.rank()) % 128);
+    gate.load(0);
+    multiply(shared, warpgroup, slot, d, [&](int kt, int stage) {
+      gate.scale(shared.a(stage, 0) + warpgroup * 64 * HopperShape::tile_row);
+      if (kt + 1 < k_tiles) gate.load(kt + 1);
+      team.sync_part(warpgroup, 128);
+    });
   }
 
   /// As multiply, with sums that move to float32 registers every few stages, scaled where scales are of blocks.
@@ -233,7 +232,8 @@ struct Hopper {
     results.load_rows();
     results.place(staging);
     if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total[0]);
-    else multiply(shared, warpgroup, slot, d);
+    else if constexpr (C.gated) multiply_gated(p, shared, team, warpgroup, place, slot, d);
+    else multiply(shared, warpgroup, slot, d, [](int, int) {});
     if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
       team.sync_part(warpgroup, 128);

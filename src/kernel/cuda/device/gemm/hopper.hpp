@@ -25,6 +25,9 @@ struct HopperParams {
   int32_t row_scale_step, row_scale_block, column_scale_step;
   int32_t items;
   int32_t window_rows, window_columns;  ///< of a sample, where a is windows
+  const void* gate;                     ///< of row r and column k of a, where they are gated: [r / gate_rows * gate_sample + k]; whole 16 bytes
+  int64_t gate_sample;
+  int32_t gate_rows;
   /// Values for each column are 16-byte aligned for every group and side by side; rows of those for each place are 16-byte aligned.
   epilogue::Operand extra[epilogue::most_extras];
 };

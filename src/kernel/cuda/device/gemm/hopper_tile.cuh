@@ -1,8 +1,9 @@
-// Configuration of the Hopper GEMM, and which tile of the result an item is.
+// Configuration of the Hopper GEMM, which tile of the result an item is, and the windows of a convolution that it begins with.
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/hopper.hpp"
+#include "kernel/cuda/device/ptx/tma.cuh"
 
 namespace cermet::gemm {
 
@@ -30,6 +31,7 @@ struct HopperConfig {
   int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
   bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
   HopperWindows windows = {};
+  bool gated = false;  ///< a gate multiplies the rows of a
 };
 
 /// A tile of the result. A whole warp constructs it.
@@ -58,5 +60,27 @@ struct TileCoord {
   }
   __device__ bool empty() const { return C.grouping == Grouping::offsets && group < 0; }
 };
+
+#if CERMET_ARCH >= 900
+/// The windows that a tile begins with: reduction steps are loaded tap by tap.
+template <HopperConfig C, int StageElements>
+struct WindowSource {
+  static constexpr HopperWindows windows = C.windows;
+  static constexpr int tap_tiles = max_of(1, windows.channels / StageElements);
+  int w, h, sample;
+
+  __device__ __forceinline__ WindowSource(const HopperParams& p, int row) {
+    const int line = row / p.window_columns;
+    w = row % p.window_columns * windows.stride_w - windows.before_w;
+    h = line % p.window_rows * windows.stride_h - windows.before_h;
+    sample = line / p.window_rows;
+  }
+  __device__ __forceinline__ void load(const HopperParams& p, int kt, char* tile, uint64_t* full) const {
+    const int tap = kt / tap_tiles;
+    ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * StageElements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
+                          tap / windows.kernel_w * windows.dilation_h, full);
+  }
+};
+#endif
 
 }  // namespace cermet::gemm

@@ -54,6 +54,9 @@ __device__ __forceinline__ uint64_t load_cluster_u64(uint32_t address) {
   asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
   return value;
 }
+__device__ __forceinline__ void store_cluster_u32(uint32_t address, uint32_t value) {
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
 __device__ __forceinline__ void store_cluster_u64(uint32_t address, uint64_t value) {
   asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
 }

@@ -1,8 +1,8 @@
-#include "kernel/cpu/region_part.hpp"
+#include "kernel/region_part.hpp"
 
 #include <algorithm>
 
-namespace cermet::cpu {
+namespace cermet {
 namespace {
 
 RegionPart::Operand operand_of(const RegionInput& input) {
@@ -62,4 +62,4 @@ RegionPart part_of(const Region& whole, std::size_t first, std::size_t last, std
   return part;
 }
 
-}  // namespace cermet::cpu
+}  // namespace cermet

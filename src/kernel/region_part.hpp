@@ -6,7 +6,7 @@
 
 #include "op/region.hpp"
 
-namespace cermet::cpu {
+namespace cermet {
 
 struct RegionPart {
   /// An operand of the part: one of the whole region, or what a node before the part makes; neither where it is not given.
@@ -21,4 +21,4 @@ struct RegionPart {
 /// Nodes [first, last), with `anchor` among them; what other nodes read of them is its results.
 RegionPart part_of(const Region& whole, std::size_t first, std::size_t last, std::size_t anchor);
 
-}  // namespace cermet::cpu
+}  // namespace cermet
