@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -217,6 +218,7 @@ struct CombineBody {
 template <Config C, class E>
 struct Combine {
   using Params = gemv::Params;
+  static constexpr Overlap overlap = Overlap::late;  ///< see Row
 
   struct Ring {
     int buffer = 0;

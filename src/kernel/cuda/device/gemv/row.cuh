@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
 #include "kernel/cuda/device/gemv/rotation.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -174,6 +175,9 @@ struct RowBody : RowSums<C, E> {
 template <Config C, class E>
 struct Row {
   using Params = typename ParamsOf<C.rotation.given>::type;
+  /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
+  /// makes, which is late itself, they are, too.
+  static constexpr Overlap overlap = C.grouped || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late : Overlap::early;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
