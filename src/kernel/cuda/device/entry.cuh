@@ -24,14 +24,16 @@ __device__ __forceinline__ void wait_for_earlier_launches() {
 }
 
 /// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
-/// start at once and touches what earlier launches write only after they have ended; what no launch writes (weights) it may fetch before.
+/// start at once (or after its own wait: overlap.cuh) and touches what earlier launches write only after they have ended; what no launch writes (weights) it
+/// may fetch before.
 template <class Task, class Team>
 __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
 #if CERMET_ARCH >= 900
-  if constexpr (overlap_of<Task>() == Overlap::late) return run_items_late<Task>(p, items, team, smem);
-  asm volatile("griddepcontrol.launch_dependents;");
+  constexpr bool late = overlap_of<Task>() == Overlap::late;
+  if constexpr (late && !Call::halves) return run_items_late<Task>(p, items, team, smem);
+  if constexpr (!late) asm volatile("griddepcontrol.launch_dependents;");
 #endif
   typename Call::Ring ring(p, team, smem);
   if constexpr (Call::halves) {
@@ -40,7 +42,12 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
     for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
       if (!Call::keeps_ring && item != blockIdx.x) team.sync();  // the last item's shared memory
       Call::fetch(p, item, team, smem, ring);
-      if (item == blockIdx.x) wait_for_earlier_launches();
+      if (item == blockIdx.x) {
+        wait_for_earlier_launches();
+#if CERMET_ARCH >= 900
+        if constexpr (late) asm volatile("griddepcontrol.launch_dependents;");
+#endif
+      }
       Call::compute(p, item, team, smem, ring);
     }
   } else {

@@ -91,7 +91,7 @@ struct Combined {
       p.extra[i] = product.operand(args, i);
       p.extra[i].row = product.extra_steps(args, i, 1)[0];
     }
-    p.shares = static_cast<std::int32_t>(std::min<std::int64_t>(args.queue->target().multiprocessors, p.columns));
+    p.share_out(p.columns, std::min<std::int64_t>(args.queue->target().multiprocessors, p.columns));
     args.queue->run(0, p.shares, p);
   }
 };

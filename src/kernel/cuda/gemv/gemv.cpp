@@ -86,7 +86,7 @@ FewRows::FewRows(const Region& region, const Config& config)
       delta_ = static_cast<int>(*region.operand_of(0, 0));
       sum_ = result_of(region, front.norm_node, 1);
     }
-    normed_ = result_of(region, front.norm_node, 0);
+    if (!front.quantize) normed_ = result_of(region, front.norm_node, 0);
     epsilon_ = static_cast<float>(norm.attributes.number("eps"));
     norm_offset_ = static_cast<float>(norm.attributes.number("weight_offset"));
   }
@@ -102,8 +102,9 @@ FewRows::FewRows(const Region& region, const Config& config)
   const int sums = (product_.at.w_up >= 0 || gated_ ? 2 : 1) + (product_.column_sums ? 1 : 0);
   const gemv::RowShape shape = gemv::row_shape(k, element, stream_, integer && product_.blocked, sums);
   const int held = shape.held * (integer ? 4 : 16 / element);  // registers of a row
+  aligned_ = front.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
-                       .task = row_task(region),
+                       .task = row_task(region, aligned_),
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
@@ -114,6 +115,11 @@ FewRows::FewRows(const Region& region, const Config& config)
                                      : !stream_ && !heads_ && held <= 8 ? 3
                                                                         : 2,
                        .alternates = stream_});
+  if (!aligned_) return;
+  Program any = programs_.front();
+  any.task = row_task(region, false);
+  any.fallback = true;
+  programs_.push_back(std::move(any));
 }
 
 std::vector<Config> FewRows::configs(const Region& region) {
@@ -128,7 +134,7 @@ double FewRows::seconds(const Region& region, const DeviceLimits& limits) const 
   return start + roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
 }
 
-std::string FewRows::row_task(const Region& region) const {
+std::string FewRows::row_task(const Region& region, bool aligned) const {
   const Problem& p = region.problem();
   const Front front(region);
   const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
@@ -138,17 +144,17 @@ std::string FewRows::row_task(const Region& region) const {
       ".stream = {}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
       device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region), rotation, product_.epilogue().name);
+      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region, aligned), rotation, product_.epilogue().name);
 }
 
-std::string FewRows::prologue(const Region& region) const {
+std::string FewRows::prologue(const Region& region, bool aligned) const {
   const Front front(region);
   std::string text;
   if (front.norm)
-    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}", device_name(front.norm->input(0).dtype),
+    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}{}", device_name(front.norm->input(0).dtype),
                        device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32),
-                       device_name(normed_ >= 0));
-  if (front.quantize) text = fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide()));
+                       device_name(normed_ >= 0), front.quantize ? ", " : "");
+  if (front.quantize) text += fmt::format(".quantize = true, .wide = {}{}", device_name(front.is_wide()), aligned ? ", .aligned = true" : "");
   return text;
 }
 
@@ -248,7 +254,7 @@ void FewRows::launch(const LaunchArgs& args) const {
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(0);
   const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
-  p.shares = static_cast<std::int32_t>(std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
+  p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
   for (std::int64_t batch = 0; batch < axes.batches(); ++batch) {
     const auto at = [&](const TensorView* view, std::size_t operand) -> std::byte* {
@@ -271,8 +277,11 @@ void FewRows::launch(const LaunchArgs& args) const {
       const TensorView& view = product_.extra(args, i);
       p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
-    if (heads_) args.queue->run(0, p.shares, p);
-    else args.queue->run(0, p.shares, static_cast<const gemv::Params&>(p));
+    const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+    const bool all = is_aligned(p.x) && is_aligned(p.delta) && is_aligned(p.sum) && is_aligned(p.norm_weight);
+    const std::size_t program = aligned_ && !all ? 1 : 0;
+    if (heads_) args.queue->run(program, p.shares, p);
+    else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
   }
 }
 

@@ -30,11 +30,11 @@ class FewRows {
   void launch(const LaunchArgs& args) const;
 
  private:
-  std::string prologue(const Region& region) const;
+  std::string prologue(const Region& region, bool aligned) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
-  std::string row_task(const Region& region) const;
+  std::string row_task(const Region& region, bool aligned) const;
 
   std::optional<RotatedHeads> heads_;
   Product product_;
@@ -47,6 +47,7 @@ class FewRows {
   std::int64_t row_bytes_;  ///< of a weight
   bool constant_;           ///< whether the weights are known beforehand
   bool stream_;
+  bool aligned_;  ///< whether the first program takes aligned rows only, and the second one others
   std::vector<Program> programs_;
 };
 

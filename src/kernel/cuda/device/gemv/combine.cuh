@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -46,9 +47,7 @@ struct CombineBody {
   };
   static_assert(most_choices * (sizeof(Choice) + 4) <= S.scratch_bytes);
 
-  static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) {
-    return static_cast<int>(static_cast<int64_t>(p.columns) * item / static_cast<uint32_t>(p.shares));
-  }
+  static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
   static __device__ __forceinline__ int row_of(const Params& p, int choice) {
     const int64_t row = static_cast<const Element<C.ids>*>(p.row_of_choice)[choice];
     return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
@@ -130,7 +129,7 @@ struct CombineBody {
 #pragma unroll
         for (int i = 0; i < S.along; ++i) largest = Magnitude::combine(largest, place.largest[warp / S.along * S.along + i]);
       }
-      return quantize<codes, S.held>(numbers, largest, held.v);
+      return quantize<codes, true, S.held>(numbers, largest, held.v);
     } else if constexpr (integer<C>) {
 #pragma unroll
       for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(reinterpret_cast<const char*>(x), first_of(j), C.k);
@@ -219,6 +218,7 @@ struct CombineBody {
 template <Config C, class E>
 struct Combine {
   using Params = gemv::Params;
+  static constexpr Overlap overlap = Overlap::late;  ///< see Row
 
   struct Ring {
     int buffer = 0;
@@ -241,9 +241,12 @@ struct Combine {
 
   /// Which weights are read is not known before earlier tasks end.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*, Ring& ring) {
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team team, char*, Ring& ring) {
     constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
-    if (!ring.is_open) touch_parameters<0, sizeof(Params) - unused>(p);
+    if (ring.is_open) return;
+    touch_parameters<0, sizeof(Params) - unused>(p);
+    team.sync();
+    ring.is_open = true;
   }
 
   template <class Team>
@@ -251,8 +254,6 @@ struct Combine {
 #if CERMET_ARCH >= 900
     using Body = CombineBody<C, E, Team>;
     const typename Body::Place place(smem);
-    if (!ring.is_open) team.sync();
-    ring.is_open = true;
     if (team.warp() == Body::S.warps()) Body::feed(p, item, place, ring.at);
     else Body::run(p, item, place, ring.buffer, ring.at);
 #endif

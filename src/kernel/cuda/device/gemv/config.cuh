@@ -14,6 +14,7 @@ struct Prologue {
   bool normed = false;    ///< the normalized row leaves
   bool quantize = false;  ///< to int8, with one scale for the row: what the weight is then
   bool wide = false;      ///< that is absmax / 127.5
+  bool aligned = false;   ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
 };
 
 /// rope_and_cache behind the product, whose columns are the heads of queries, keys and values in this order.

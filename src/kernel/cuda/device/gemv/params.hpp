@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
+#include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemv {
@@ -22,8 +23,10 @@ struct Params {
   int32_t x_scale_block, w_scale_block;          ///< from 128 reduction steps to the next
   int32_t w_scale_columns;
   int32_t rows, columns, groups;
-  int32_t shares;    ///< blocks that share the columns of all rows
-  int32_t constant;  ///< whether no task writes the weights, so that they may be fetched before earlier tasks end
+  int32_t shares;       ///< blocks that share the columns of all rows
+  int32_t share, rest;  ///< of their number for each block: quotient and remainder
+  uint32_t inverse;     ///< of shares, as a fraction of 2^32: see share_begin()
+  int32_t constant;     ///< whether no task writes the weights, so that they may be fetched before earlier tasks end
 
   /// What is done to a row of x before it is multiplied.
   const void* delta;        ///< [rows, K], added to x
@@ -43,6 +46,14 @@ struct Params {
   int32_t choices;
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
+
+  /// Divides `count` results among blocks.
+  constexpr void share_out(int64_t count, int64_t blocks) {
+    shares = static_cast<int32_t>(blocks < most_shares ? blocks : most_shares);
+    share = static_cast<int32_t>(count / shares);
+    rest = static_cast<int32_t>(count % shares);
+    inverse = inverse_of_shares(shares);
+  }
 };
 
 /// With rope_and_cache behind the product: y are the rotated queries [rows, heads, head size], and columns count pairs of columns.

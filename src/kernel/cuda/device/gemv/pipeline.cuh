@@ -1,7 +1,7 @@
 // Weights on their way through shared memory: one warp fills stages, the others empty them (sm_90 on).
 #pragma once
 
-#include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/gemv/vectors.cuh"
 #include "kernel/cuda/device/ptx/bulk_copy.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/team.cuh"
@@ -26,19 +26,6 @@ struct WeightRows {
   const char* matrix[2];
   int64_t stride[2];  ///< bytes from row to row
   int first = 0, end = 0;
-};
-
-template <int Bytes>
-struct UnitOf {
-  using type = uint8_t;
-};
-template <>
-struct UnitOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct UnitOf<4> {
-  using type = uint32_t;
 };
 
 /// Stages hold, in this order: for each group of `rows` rows, for each matrix, each chunk.
@@ -143,7 +130,7 @@ struct Pipeline {
 
   /// For rows that are not 16-byte aligned.
   static __device__ __forceinline__ void fill_elements(char* to, const char* from, int64_t stride, int rows, int bytes) {
-    using Unit = typename UnitOf<S.element>::type;
+    using Unit = typename UnsignedOf<S.element>::type;
 #pragma unroll 1
     for (int r = 0; r < rows; ++r)
 #pragma unroll 4

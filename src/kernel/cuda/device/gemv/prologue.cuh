@@ -11,6 +11,7 @@ template <Config C, RowShape S, class Team>
 struct RowLoader {
   static constexpr int count = lane_elements<C.w>;
   static constexpr bool changes = C.prologue.norm;
+  static_assert(!C.prologue.aligned || C.k % count == 0);
   using X = Element<C.x>;
   using Held = HeldRow<C, S.held>;
 
@@ -29,26 +30,31 @@ struct RowLoader {
     return sum;
   }
 
+  /// Where a lane's elements of all pieces are, in the order of registers.
+  static __device__ __forceinline__ void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
+    using T = decltype(element);
+#pragma unroll
+    for (int j = 0; j < S.held; ++j) load_floats<C.prologue.aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
+  }
+
+  /// A row for later operators.
+  template <class T>
+  static __device__ __forceinline__ void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
+#pragma unroll
+    for (int j = 0; j < S.held; ++j) store_floats<C.prologue.aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
+  }
+
   static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
-    const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
-#pragma unroll
-    for (int j = 0; j < S.held; ++j) load_floats(x, first_of(j, a), C.k, v[j]);
+    load_row(p.x, row * p.x_stride, a, v, X{});
     if constexpr (changes) {
-      using Delta = Element<C.prologue.delta>;
-      using Total = Element<C.prologue.sum>;
       if (p.delta == nullptr) return;
-      const Delta* const delta = static_cast<const Delta*>(p.delta) + row * p.delta_stride;
-      Total* const sum = static_cast<Total*>(p.sum) + row * p.sum_stride;
+      float d[S.held][count];
+      load_row(p.delta, row * p.delta_stride, a, d, Element<C.prologue.delta>{});
 #pragma unroll
-      for (int j = 0; j < S.held; ++j) {
-        float d[count];
-        load_floats(delta, first_of(j, a), C.k, d);
+      for (int j = 0; j < S.held; ++j)
 #pragma unroll
-        for (int i = 0; i < count; ++i) {
-          v[j][i] += d[i];
-          if (store_sum && p.sum != nullptr && first_of(j, a) + i < C.k) sum[first_of(j, a) + i] = from_float<Total>(v[j][i]);
-        }
-      }
+        for (int i = 0; i < count; ++i) v[j][i] += d[j][i];
+      if (__builtin_expect(store_sum && p.sum != nullptr, false)) store_row<Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
     }
   }
 
@@ -61,46 +67,83 @@ struct RowLoader {
     return squares;
   }
 
-  /// v * factor * (weight + offset), in this order.
-  static __device__ __forceinline__ void scale(const Params& p, int a, float factor, float (&v)[S.held][count]) {
-    using Weight = Element<C.prologue.weight>;
+  /// What a row is normalized with, loaded together with the row where registers allow it.
+  static constexpr bool early_weights = S.held * count <= 32;
+  using Weights = float[early_weights ? S.held : 1][count];
+  using Weight = Element<C.prologue.weight>;
+  static __device__ __forceinline__ void load_weights(const Params& p, int a, Weights& w) {
+    if constexpr (early_weights) load_row(p.norm_weight, 0, a, w, Weight{});
+  }
+  /// v * factor * (weight + offset), in this order; without a factor: v * (weight + offset).
+  template <bool HasFactor>
+  static __device__ __forceinline__ void scale(const Params& p, int a, float factor, const Weights& weights, float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       float w[count];
-      load_floats(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
+      if constexpr (!early_weights) load_floats<C.prologue.aligned>(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
 #pragma unroll
-      for (int i = 0; i < count; ++i) v[j][i] = v[j][i] * factor * (w[i] + p.norm_offset);
+      for (int i = 0; i < count; ++i) {
+        if constexpr (early_weights) w[i] = weights[j][i];
+        v[j][i] = (HasFactor ? v[j][i] * factor : v[j][i]) * (w[i] + p.norm_offset);
+      }
     }
   }
 
-  static __device__ __forceinline__ void normalize(const Params& p, int row, int a, bool store_row, float (&v)[S.held][count], float* scratch) {
+  static __device__ __forceinline__ void normalize(const Params& p, int row, int a, bool store_row_too, const Weights& w, float (&v)[S.held][count],
+                                                   float* scratch) {
     const float mean = reduce_along<cermet::Sum>(square_sum(v), scratch) / static_cast<float>(C.k);
-    scale(p, a, 1.0f / sqrtf(mean + p.epsilon), v);
-    if constexpr (C.prologue.normed) {
-      if (!store_row) return;
-      float* const normed = static_cast<float*>(p.normed) + row * p.normed_stride;
+    scale<true>(p, a, 1.0f / sqrtf(mean + p.epsilon), w, v);
+    if constexpr (C.prologue.normed)
+      if (__builtin_expect(store_row_too, false)) store_row<float>(p.normed, row * p.normed_stride, a, v);
+  }
+
+  /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
+  /// that both statistics take one barrier.
+  static __device__ __forceinline__ float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count], Held& held, float* scratch) {
+    constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
+    constexpr int second = RowShape::scratch_bytes / 8;
+    float squares = 0;
+    if constexpr (C.prologue.norm) {
+      squares = warp_reduce<cermet::Sum>(square_sum(v));
+      scale<false>(p, a, 1.0f, w, v);
+    }
+    float largest = lanes_reduce<Magnitude, 32>(magnitude<S.held>(v));
+    const int warp = static_cast<int>(Team::warp()), first = warp / S.along * S.along;
+    if (lane_index() == 0) {
+      scratch[warp] = largest;
+      if constexpr (C.prologue.norm) scratch[second + warp] = squares;
+    }
+    Team::sync_part(0, 32 * S.warps);
+    largest = squares = 0;
+#pragma unroll
+    for (int i = 0; i < S.along; ++i) {
+      largest = Magnitude::combine(largest, scratch[first + i]);
+      if constexpr (C.prologue.norm) squares += scratch[second + first + i];
+    }
+    const float row_scale = quantize<codes, !C.prologue.norm, S.held>(v, largest, held.v);
+    if constexpr (C.prologue.norm) return row_scale * rsqrtf(squares / static_cast<float>(C.k) + p.epsilon);
+    return row_scale;
+  }
+
+  /// Before the wait for earlier launches: the weights of a normalization, which are far away, come nearer.
+  static __device__ __forceinline__ void fetch(const Params& p, int a) {
+#if CERMET_ARCH >= 900
+    if constexpr (C.prologue.norm)
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
-#pragma unroll
-        for (int i = 0; i < count; ++i)
-          if (first_of(j, a) + i < C.k) normed[first_of(j, a) + i] = v[j][i];
-    }
+        if (first_of(j, a) < C.k) asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const Weight*>(p.norm_weight) + first_of(j, a)));
+#endif
   }
 
-  /// Quantizes what load_numbers() gives; returns the scale.
-  static __device__ __forceinline__ float quantize_row(const float (&v)[S.held][count], Held& held, float* scratch) {
-    constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
-    const float largest = reduce_along<Magnitude>(magnitude<S.held>(v), scratch);
-    return quantize<codes, S.held>(v, largest, held.v);
-  }
-
-  /// Loads row `row`; all warps that multiply call. `scratch`: a float for each of them. Returns the scale of a row that is quantized here.
+  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row that is quantized here.
   static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+    [[maybe_unused]] Weights w;
     if constexpr (C.prologue.quantize) {
-      static_assert(integer<C> && !C.prologue.norm);
+      static_assert(integer<C>);
       float numbers[S.held][count];
+      if constexpr (C.prologue.norm) load_weights(p, a, w);
       load_numbers(p, row, a, store_sum, numbers);
-      return quantize_row(numbers, held, scratch);
+      return quantize_row(p, a, w, numbers, held, scratch);
     } else if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
       const char* const x = static_cast<const char*>(p.x) + row * p.x_stride;
@@ -108,8 +151,9 @@ struct RowLoader {
       for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(x, first_of(j, a), C.k);
     } else {
       float numbers[S.held][count];
+      if constexpr (C.prologue.norm) load_weights(p, a, w);
       load_numbers(p, row, a, store_sum, numbers);
-      if constexpr (C.prologue.norm) normalize(p, row, a, store_sum, numbers, scratch);
+      if constexpr (C.prologue.norm) normalize(p, row, a, store_sum, w, numbers, scratch);
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll

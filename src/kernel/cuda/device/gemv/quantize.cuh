@@ -20,13 +20,15 @@ __device__ __forceinline__ float magnitude(const Numbers<Held>& v) {
   return fabsf(largest);
 }
 
-/// The quantized values of a row whose largest magnitude is given, as dynamic_quant gives them; returns their scale.
-template <CodeFormat F, int Held>
-__device__ __forceinline__ float quantize(const Numbers<Held>& v, float largest, Piece (&codes)[Held]) {
+/// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
+template <CodeFormat F, bool Exact, int Held>
+__device__ __forceinline__ float quantize(Numbers<Held>& v, float largest, Piece (&codes)[Held]) {
   const CodeScale scale = code_scale<F>({largest, 0});
-  const Quantizer<F, true> quantizer(scale);
+  const Quantizer<F, Exact> quantizer(scale);
 #pragma unroll
-  for (int j = 0; j < Held; ++j) codes[j] = __builtin_bit_cast(Piece, quantizer.codes(v[j]));
+  for (int j = 0; j < Held; ++j) quantizer.make_ordinary(v[j]);
+#pragma unroll
+  for (int j = 0; j < Held; ++j) codes[j] = __builtin_bit_cast(Piece, quantizer.template scaled_codes<true>(v[j]));
   return scale.scale;
 }
 

@@ -79,13 +79,15 @@ struct PairEnd {
 
   /// The result of the product as rope_and_cache reads it.
   template <class Sum>
-  static __device__ __forceinline__ float value(Sum sum, const epilogue::ValuesOf<E>& x) {
-    return to_float(epilogue::rounded<X>(E::value(sum, x)));
+  static __device__ __forceinline__ float value(Sum sum, [[maybe_unused]] float row_scale, const epilogue::ValuesOf<E>& x) {
+    if constexpr (C.prologue.quantize) return to_float(epilogue::rounded<X>(E::value(sum, row_scale, x)));
+    else return to_float(epilogue::rounded<X>(E::value(sum, x)));
   }
   template <class Sum>
-  static __device__ __forceinline__ void store(const RotatedParams& p, int row, int pair, const Sum (&sum)[2], const Token& token, const Factors& factors) {
+  static __device__ __forceinline__ void store(const RotatedParams& p, int row, int pair, const Sum (&sum)[2], float row_scale, const Token& token,
+                                               const Factors& factors) {
     const typename Order::Place at = Order::place(pair);
-    float a = value(sum[0], factors.first), b = value(sum[1], factors.second);
+    float a = value(sum[0], row_scale, factors.first), b = value(sum[1], row_scale, factors.second);
     if (at.is_rotated()) rope_and_cache::rotate_pair(a, b, factors.cos, factors.sin);
     if (at.is_q) {
       auto* const q = static_cast<Element<R.q>*>(p.y) + row * p.y_stride + at.head * p.q_head_stride;
@@ -146,7 +148,7 @@ struct PairFinish : RowSums<C, E> {
       for (int i = 0; i < 2; ++i) sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], width);
     const int pair = pass.s.first + row / 2 + of_batch;
     if (!is_mine(pass.s, pair)) return;
-    End::store(params(pass.p), pass.s.row, pair, sum, token, factors);
+    End::store(params(pass.p), pass.s.row, pair, sum, pass.row_scale, token, factors);
     if (pair + batch_pairs < pass.s.end) End::load_place(params(pass.p), pass.s.row, pair + batch_pairs, token, factors);
   }
 };

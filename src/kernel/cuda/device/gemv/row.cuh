@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
 #include "kernel/cuda/device/gemv/rotation.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -31,6 +32,7 @@ struct RowBody : RowSums<C, E> {
   using typename Base::S32;
   using typename Base::Segment;
   using typename Base::Sums;
+  using Start = typename Work::Start;
   using Finish = typename FinishOf<C, E, Team>::type;
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
@@ -85,10 +87,10 @@ struct RowBody : RowSums<C, E> {
   }
 
   /// Weights straight from memory.
-  static __device__ __forceinline__ void run_direct(const Params& p, uint32_t item, const Place& place, int& buffer) {
+  static __device__ __forceinline__ void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
     if constexpr (C.routed)
-      if (item == 0 && Team::warp() == 0) Route<C>(p).store(p);
-    Work::for_segments(p, item, [&](const Segment& s) {
+      if (start.is_first() && Team::warp() == 0) Route<C>(p).store(p);
+    Work::for_segments(p, start, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
@@ -106,10 +108,10 @@ struct RowBody : RowSums<C, E> {
                                                 S.stage_bytes(), matrices, S.warps,  element};
   using WeightPipeline = Pipeline<pipeline_shape>;
 
-  static __device__ __forceinline__ void run_stream(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
+  static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
-    Work::for_segments(p, item, [&](const Segment& s) {
+    Work::for_segments(p, start, [&](const Segment& s) {
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
@@ -137,26 +139,26 @@ struct RowBody : RowSums<C, E> {
     else pipeline.fill(w, index, policy);
   }
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
-  static __device__ __forceinline__ int early_steps(const Params& p, uint32_t item) {
+  static __device__ __forceinline__ int early_steps(const Params& p, const Start& start) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(steps(Work::weights_of(p, Work::first_segment(p, item))), S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), S.stages);
   }
   /// By the filling warp.
-  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static __device__ __forceinline__ void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
-    const int early = early_steps(p, item);
+    const int early = early_steps(p, start);
     if (early == 0) return;
-    const WeightRows w = Work::weights_of(p, Work::first_segment(p, item));
+    const WeightRows w = Work::weights_of(p, Work::first_segment(p, start));
     const uint64_t policy = ptx::evict_first_policy();
 #pragma unroll 1
     for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static __device__ __forceinline__ void feed(const Params& p, const Start& start, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
-    int started = early_steps(p, item);  // of the first segment
-    Work::for_segments(p, item, [&](const Segment& s) {
+    int started = early_steps(p, start);  // of the first segment
+    Work::for_segments(p, start, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
       const int all = steps(w);
 #pragma unroll 1
@@ -164,7 +166,7 @@ struct RowBody : RowSums<C, E> {
       started = 0;
     });
     if constexpr (C.routed)  // by the warp that has time
-      if (item == 0) Route<C>(p).store(p);
+      if (start.is_first()) Route<C>(p).store(p);
     at = pipeline.state();
   }
 #endif
@@ -173,12 +175,16 @@ struct RowBody : RowSums<C, E> {
 template <Config C, class E>
 struct Row {
   using Params = typename ParamsOf<C.rotation.given>::type;
+  /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
+  /// makes, which is late itself, they are, too.
+  static constexpr Overlap overlap = C.grouped || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late : Overlap::early;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
     int buffer = 0;
     PipelineState at;
-    bool is_open = false;  ///< whether all threads know that the barriers are set up
+    typename RowWork<C>::Start start;  ///< of the item that was fetched last
+    bool is_open = false;              ///< whether all threads know that the barriers are set up
 
     template <class Team>
     __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
@@ -196,38 +202,44 @@ struct Row {
     __device__ __forceinline__ void close(const Params&, Team, char*) {}
   };
 
-  /// Weights begin to flow; who does not start them loads parameters meanwhile.
+  /// Weights begin to flow; who does not start them loads parameters meanwhile. All that can be done before the wait for earlier launches is done here: what
+  /// comes after it delays every result.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
-#if CERMET_ARCH >= 900
     using Body = RowBody<C, E, Team>;
+    ring.start = Body::Work::start_of(p, item);
+#if CERMET_ARCH >= 900
+    const bool feeds = C.stream && team.warp() == Body::S.warps;
     if constexpr (C.stream)
-      if (team.warp() == Body::S.warps) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
-    constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
-    if (ring.is_open || team.warp() == Body::S.warps) return;
-    touch_parameters<0, all - unused>(p);
-    if constexpr (C.rotation.given) touch_parameters<all, sizeof(Params) - all>(p);
+      if (feeds) Body::feed_early(p, ring.start, typename Body::Place(smem), ring.at);
+    if (!feeds) {
+      ring.start.settle();
+      if (!ring.is_open) {
+        constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+        touch_parameters<0, all - unused>(p);
+        if constexpr (C.rotation.given) touch_parameters<all, sizeof(Params) - all>(p);
+        Body::Loader::fetch(p, static_cast<int>(team.warp()) % Body::S.along);
+      }
+    }
+    if constexpr (C.stream)
+      if (!ring.is_open) team.sync();
 #endif
+    ring.is_open = true;
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t, Team team, char* smem, Ring& ring) {
     using Body = RowBody<C, E, Team>;
     const typename Body::Place place(smem);
+    static_assert(CERMET_ARCH >= 900 || !C.stream);
 #if CERMET_ARCH >= 900
     if constexpr (C.stream) {
-      if (!ring.is_open) team.sync();
-      ring.is_open = true;
-      if (team.warp() == Body::S.warps) Body::feed(p, item, place, ring.at);
-      else Body::run_stream(p, item, place, ring.buffer, ring.at);
-    } else {
-      ring.is_open = true;
-      Body::run_direct(p, item, place, ring.buffer);
+      if (team.warp() == Body::S.warps) Body::feed(p, ring.start, place, ring.at);
+      else Body::run_stream(p, ring.start, place, ring.buffer, ring.at);
+      return;
     }
-#else
-    static_assert(!C.stream);
-    Body::run_direct(p, item, place, ring.buffer);
 #endif
+    if constexpr (!C.stream) Body::run_direct(p, ring.start, place, ring.buffer);
   }
 };
 

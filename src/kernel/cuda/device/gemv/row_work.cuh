@@ -18,21 +18,28 @@ struct RowWork {
     int x_row = 0;  ///< the row of x that it multiplies
   };
 
-  static __device__ __forceinline__ int64_t begin_of(const Params& p, uint32_t item) {
-    return static_cast<int64_t>(p.rows) * p.columns * item / static_cast<uint32_t>(p.shares);
+  /// Where the results of an item begin, in row-major order, and how many they are.
+  struct Start {
+    int row = 0, column = 0, count = 0;
+    __device__ __forceinline__ bool is_first() const { return row == 0 && column == 0; }
+    /// Keeps the compiler from computing it after the wait for earlier launches.
+    __device__ __forceinline__ void settle() const { asm volatile("" ::"r"(row), "r"(column), "r"(count)); }
+  };
+  static __device__ __forceinline__ Start start_of(const Params& p, uint32_t item) {
+    const int64_t begin = share_begin(p.share, p.rest, p.inverse, item);
+    Start start{0, 0, static_cast<int>(share_begin(p.share, p.rest, p.inverse, item + 1) - begin)};
+    int64_t column = begin;
+    for (; column >= p.columns; column -= p.columns) ++start.row;  // rows are few
+    start.column = static_cast<int>(column);
+    return start;
   }
-  /// Calls body(segment) for the results [begin, end) in row-major order. Whole warps call.
+  /// Calls body(segment) for the results of an item. Whole warps call.
   template <class Body>
-  static __device__ __forceinline__ void for_segments(const Params& p, uint32_t item, Body&& body) {
-    const int64_t end = begin_of(p, item + 1);
+  static __device__ __forceinline__ void for_segments(const Params& p, Start at, Body&& body) {
     [[maybe_unused]] const Route<C> route(p);
-    for (int64_t at = begin_of(p, item); at < end;) {
-      Segment s;
-      s.row = static_cast<int>(at / p.columns);
-      s.first = static_cast<int>(at % p.columns);
-      s.end = static_cast<int>(min_of<int64_t>(p.columns, s.first + (end - at)));
-      at += s.end - s.first;
-      s.x_row = s.row;
+    while (at.count > 0) {
+      Segment s = first_segment(p, at);
+      at = {at.row + 1, 0, at.count - (s.end - s.first)};
       if constexpr (C.routed) {
         if (!route.find(s.row, p.choices, s.group, s.x_row)) continue;
       } else if constexpr (C.grouped) {
@@ -46,12 +53,8 @@ struct RowWork {
   }
 
   static __device__ __forceinline__ bool starts_early(const Params& p) { return !C.grouped && p.constant != 0; }
-  static __device__ __forceinline__ Segment first_segment(const Params& p, uint32_t item) {
-    const int64_t begin = begin_of(p, item), end = begin_of(p, item + 1);
-    if (begin >= end) return {};
-    const int first = static_cast<int>(begin % p.columns);
-    const int row = static_cast<int>(begin / p.columns);
-    return {row, 0, first, static_cast<int>(min_of<int64_t>(p.columns, first + (end - begin))), row};
+  static __device__ __forceinline__ Segment first_segment(const Params& p, const Start& at) {
+    return {at.row, 0, at.column, min_of(p.columns, at.column + at.count), at.row};
   }
 
 #if CERMET_ARCH >= 900

@@ -69,6 +69,14 @@ constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered
   return s;
 }
 
+/// Blocks up to which share_begin() is exact.
+inline constexpr int most_shares = 1600;
+constexpr uint32_t inverse_of_shares(int shares) { return shares == 1 ? 0 : static_cast<uint32_t>((int64_t{1} << 32) / shares + 1); }
+/// floor(count * item / shares) with count = share * shares + rest, without a division: blocks compute it before they ask for weights.
+constexpr int64_t share_begin(int64_t share, int rest, uint32_t inverse, uint32_t item) {
+  return share * item + static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(rest) * item) * inverse >> 32);
+}
+
 /// How pairs lie in stages of `rows` rows: the first columns of some pairs, then their second ones; where a stage is one row, each pair takes two.
 struct PairStages {
   int rows;

@@ -7,6 +7,20 @@ namespace cermet::gemv {
 
 using Piece = Vector<uint32_t, 4>;
 
+/// A word of so many bytes.
+template <int Bytes>
+struct UnsignedOf {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = uint32_t;
+};
+
 /// Elements of T in a piece of a lane.
 template <DType T>
 inline constexpr int lane_elements = 16 / static_cast<int>(sizeof(Element<T>));
@@ -52,21 +66,54 @@ __device__ __forceinline__ void to_floats(const Piece& piece, float (&v)[lane_el
   }
 }
 
-/// Elements [first, first + Count) of a row of `length`, zeros past its end; Count and length make whole groups where the row is aligned.
-template <class T, int Count>
+/// Elements [first, first + Count) of a row of `length`, zeros past its end; Count and length make whole groups where the row is aligned. What is not aligned
+/// goes by single elements, in a loop: code that is jumped over is fetched, too, while everything waits. Aligned: known to be, and length a multiple of Count.
+template <bool Aligned = false, class T, int Count>
 __device__ __forceinline__ void load_floats(const T* row, int first, int length, float (&v)[Count]) {
   constexpr int width = min_of(Count, per_16_bytes<T>);
   const T* const from = row + first;
-  if (first + Count <= length && reinterpret_cast<uintptr_t>(from) % (width * sizeof(T)) == 0) {
+  if (Aligned ? first < length : first + Count <= length && reinterpret_cast<uintptr_t>(from) % (width * sizeof(T)) == 0) {
 #pragma unroll
     for (int i = 0; i < Count; i += width) {
       const auto part = *reinterpret_cast<const Vector<T, width>*>(from + i);
 #pragma unroll
       for (int j = 0; j < width; ++j) v[i + j] = to_float(part[j]);
     }
-  } else {
+    return;
+  }
 #pragma unroll
-    for (int i = 0; i < Count; ++i) v[i] = first + i < length ? to_float(from[i]) : 0.0f;
+  for (int j = 0; j < Count; ++j) v[j] = 0;
+  if constexpr (!Aligned) {
+#pragma unroll 1
+    for (int i = 0; i < min_of(Count, length - first); ++i) {
+      const float element = to_float(from[i]);
+#pragma unroll
+      for (int j = 0; j < Count; ++j) v[j] = i == j ? element : v[j];
+    }
+  }
+}
+
+/// The other way round.
+template <bool Aligned = false, class T, int Count>
+__device__ __forceinline__ void store_floats(T* row, int first, int length, const float (&v)[Count]) {
+  constexpr int width = min_of(Count, per_16_bytes<T>);
+  T* const to = row + first;
+  if (Aligned ? first < length : first + Count <= length && reinterpret_cast<uintptr_t>(to) % (width * sizeof(T)) == 0) {
+#pragma unroll
+    for (int i = 0; i < Count; i += width) {
+      Vector<T, width> part;
+#pragma unroll
+      for (int j = 0; j < width; ++j) part[j] = from_float<T>(v[i + j]);
+      *reinterpret_cast<Vector<T, width>*>(to + i) = part;
+    }
+  } else if constexpr (!Aligned) {
+#pragma unroll 1
+    for (int i = 0; i < min_of(Count, length - first); ++i) {
+      float element = v[0];
+#pragma unroll
+      for (int j = 1; j < Count; ++j) element = i == j ? v[j] : element;
+      to[i] = from_float<T>(element);
+    }
   }
 }
 
@@ -74,21 +121,20 @@ __device__ __forceinline__ void load_floats(const T* row, int first, int length,
 template <class T>
 __device__ __forceinline__ Piece load_piece(const char* row, int offset, int bytes) {
   const char* const from = row + offset;
+  Piece piece{};
   if (offset + 16 <= bytes && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
-    Piece piece;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(piece[0]), "=r"(piece[1]), "=r"(piece[2]), "=r"(piece[3]) : "l"(from));
     return piece;
   }
-  union {
-    Piece piece;
-    T elements[16 / sizeof(T)];
-  } gathered;
+  constexpr int size = static_cast<int>(sizeof(T));
+  using Unit = typename UnsignedOf<size>::type;
+#pragma unroll 1
+  for (int i = 0; i < min_of(16, bytes - offset); i += size) {
+    const uint32_t unit = static_cast<uint32_t>(*reinterpret_cast<const Unit*>(from + i)) << 8 * (i % 4);
 #pragma unroll
-  for (int i = 0; i < static_cast<int>(16 / sizeof(T)); ++i) {
-    gathered.elements[i] = T{};
-    if (offset + static_cast<int>((i + 1) * sizeof(T)) <= bytes) gathered.elements[i] = reinterpret_cast<const T*>(from)[i];
+    for (int word = 0; word < 4; ++word) piece[word] |= i / 4 == word ? unit : 0;
   }
-  return gathered.piece;
+  return piece;
 }
 
 }  // namespace cermet::gemv

@@ -112,16 +112,18 @@ class Quantizer {
   __device__ __forceinline__ Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
     return unlikely(!ordinary_) ? scaled_codes<false>(values) : scaled_codes<true>(values);
   }
+  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by side.
+  template <int Width>
+  __device__ __forceinline__ void make_ordinary(float (&values)[Width]) const {
+    if (unlikely(!ordinary_)) move(values);
+  }
   /// Ordinary: what ordinary() says.
   template <bool Ordinary, int Width>
   __device__ __forceinline__ Vector<Element<F.dtype>, Width> scaled_codes(const float (&values)[Width]) const {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
-    if constexpr (!Ordinary) {
-#pragma unroll
-      for (int k = 0; k < Width; ++k) q[k] = integers && !finite_ ? 0 : q[k] * factor_;
-    }
+    if constexpr (!Ordinary) move(q);
     if constexpr (integers && !Exact && !F.wide) {
 #pragma unroll
       for (int k = 0; k < Width; ++k) q[k] = fmaf(q[k], reciprocal_, round_shift);
@@ -139,6 +141,13 @@ class Quantizer {
 
  private:
   static constexpr bool integers = F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
+
+  /// Moves values to where the scale is.
+  template <int Width>
+  __device__ __forceinline__ void move(float (&values)[Width]) const {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) values[k] = integers && !finite_ ? 0 : values[k] * factor_;
+  }
 
   /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's correction (1990) then rounds it.
   __device__ __forceinline__ float quotient(float v) const {
