@@ -48,9 +48,9 @@ inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::in
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }
 
-/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows.
-inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t length, const PackedProduct& p,
-                        bool pairs) {
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held` of them from p.first_row on.
+inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t held, std::int64_t length,
+                        const PackedProduct& p, bool pairs) {
   const std::int64_t count = blocks.last - blocks.first;
   if (!binding.prologue) {
     const TensorView x = binding.operands(args, 0);
@@ -58,12 +58,12 @@ inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, c
     return for_blocks(blocks, count * length, *args.pool,
                       [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, pairs, p.packed(first)); });
   }
-  const TensorView made = binding.prologue.rows(count, length, p.packed_rows + round_up(count * p.row_bytes, 64));
+  const TensorView made = binding.prologue.rows(held, length, p.packed_rows + round_up(held * p.row_bytes, 64));
   const Rows rows(made);
   if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
   for_blocks(blocks, 4 * count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
-    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, blocks.first);
-    pack_rows(rows, made.dtype, first - blocks.first, last - blocks.first, pairs, p.packed(first));
+    if (!binding.prologue.makes_all()) binding.prologue.run(args, first, last, made, p.first_row);
+    pack_rows(rows, made.dtype, first - p.first_row, last - p.first_row, pairs, p.packed(first));
   });
 }
 
