@@ -60,7 +60,7 @@ Program product_program(const Target& target, DType type) {
 class Measurement {
  public:
   Measurement(Device& device, Stream& stream, std::span<const LoadedProgram> programs, const ReplayOptions& options)
-      : device_(device), target_(*device.target()), stream_(stream), programs_(programs), options_(options), queue_(device, plan_, programs) {
+      : target_(*device.target()), stream_(stream), programs_(programs), options_(options), queue_(device, plan_, programs) {
     constexpr std::int64_t most = std::int64_t{4} << 30;
     bytes_ = std::min(most, device.free_bytes() / 2) / step * step;
     if (bytes_ < 4 * step)
@@ -184,7 +184,6 @@ class Measurement {
     return rate(program, has_warpgroups(target_) ? 2.0 * warpgroups * 64 * 256 * 128 / size : 2.0 * warp_threads / 32 * warp_tiles * 16 * 8 * 32 / size);
   }
 
-  Device& device_;
   const Target& target_;
   Stream& stream_;
   std::span<const LoadedProgram> programs_;
