@@ -107,13 +107,15 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24
-                                                                                       : heads_     ? 48
-                                                                                                    : 56)
-                                         ? 1
-                                     : !stream_ && !heads_ && held <= 8 ? 3
-                                                                        : 2,
+                       .min_blocks = min_blocks(shape.threads(), held),
                        .alternates = stream_});
+}
+
+int FewRows::min_blocks(int threads, int held) const {
+  if (threads > (heads_ ? 288 : 512)) return 1;
+  const int most_held = heads_ ? 48 : 56;
+  if (held > (normed_ >= 0 ? 24 : most_held)) return 1;
+  return !stream_ && !heads_ && held <= 8 ? 3 : 2;
 }
 
 std::vector<Config> FewRows::configs(const Region& region) {

@@ -31,6 +31,8 @@ class FewRows {
 
  private:
   std::string prologue(const Region& region) const;
+  /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
+  int min_blocks(int threads, int held) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
