@@ -19,6 +19,7 @@ ByteRange bytes(std::int64_t from, std::int64_t count) { return {memory + from, 
 /// A plan of calls; each reads and writes one range.
 Plan plan_of(std::initializer_list<std::pair<ByteRange, ByteRange>> calls) {
   Plan plan;
+  plan.want_ranges(true);
   for (const auto& [read, written] : calls) {
     plan.add_call();
     plan.declare({&read, 1}, {&written, 1});
@@ -162,9 +163,12 @@ TEST(ExecutablePlan, KernelsSayWhatEachOfTheirLaunchesTouches) {
   EXPECT_TRUE(range.declared);
   ASSERT_EQ(plan.writes(range).size(), 1u);
   EXPECT_EQ(plan.writes(range)[0], plan.writes(fill)[0]);
-  EXPECT_EQ(plan.reads(range)[0], (ByteRange{memory, 8 * 64 * 4}));
-  EXPECT_FALSE(quantize.declared);
-  EXPECT_EQ(plan.writes(quantize).size(), 3u) << "both results and the workspace";
+  EXPECT_EQ(plan.reads(range)[0].begin, memory);
+  EXPECT_EQ(plan.reads(range)[0].bytes, 8 * 64 * 4);
+  EXPECT_TRUE(plan.reads(range)[0].box.is_given()) << "an item has its rows";
+  EXPECT_TRUE(quantize.declared);
+  EXPECT_EQ(plan.writes(quantize)[0].bytes, 8 * 64);
+  EXPECT_EQ(plan.writes(quantize)[1].bytes, 4);
   EXPECT_EQ(text_of(dependencies_of(plan)), "0<1 1<2 ");
   const std::vector<PlannedLaunch> launches = planned_launches(executable);
   EXPECT_EQ(launches[0].program, "fill");

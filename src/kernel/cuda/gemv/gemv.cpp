@@ -275,6 +275,7 @@ void FewRows::launch(const LaunchArgs& args) const {
     }
     if (heads_) args.queue->run(0, p.shares, p);
     else args.queue->run(0, p.shares, static_cast<const gemv::Params&>(p));
+    if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
   }
 }
 
