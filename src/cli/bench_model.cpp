@@ -217,7 +217,9 @@ Action declare(Parser& parser) {
   parser.option("--repeat", options->repeat, "rounds after a warm-up; medians are reported").range(1, 1000).show_default();
   parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
-  parser.flag("--plan", options->plan, "print the launches of a decode step in place of speeds; with --limits, beside the least time that each takes");
+  parser.flag(
+      "--plan", options->plan,
+      "print the launches of a decode step in place of speeds, and which of their items wait for which; with --limits, beside the least time that each takes");
   parser.option("--trace", options->trace,
                 "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
                 "limit (JSON for chrome://tracing or Perfetto)");

@@ -26,8 +26,19 @@ Json or_null(bool applies, const T& value) {
   return applies ? Json(value) : Json();
 }
 
+/// How finely a launch depends on the `i`-th of those that it follows.
+Json dependency_json(const PlannedLaunch& launch, std::size_t i) {
+  const ItemDependency& d = launch.needs[i];
+  Json may_start = Json::array();
+  for (int quarter = 1; quarter < 4; ++quarter) may_start.push_back({{"ended", 0.25 * quarter}, {"items", d.may_start(d.earlier * quarter / 4)}});
+  return {{"before", launch.follows[i]}, {"before_items", d.earlier}, {"items", d.items},      {"waits_for", name_of(d.what)},
+          {"least_needed", d.least},     {"most_needed", d.most},     {"may_start", may_start}};
+}
+
 Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
   const bool program = launch.is_program;
+  Json needs = Json::array();
+  for (std::size_t i = 0; i < launch.needs.size(); ++i) needs.push_back(dependency_json(launch, i));
   const auto seconds = launch.time ? std::optional(launch.time->seconds()) : std::nullopt;
   return {{"launch", index},
           {"step", launch.step},
@@ -44,11 +55,13 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"parameter_bytes", or_null(program, launch.parameter_bytes)},
           {"read_bytes", launch.read_bytes},
           {"written_bytes", launch.written_bytes},
+          {"early_bytes", launch.early_bytes},
           {"bytes", launch.work ? Json(launch.work->bytes) : Json()},
           {"operations", launch.work ? Json(launch.work->operations) : Json()},
           {"modelled_seconds", seconds ? Json(*seconds) : Json()},
           {"bound_by", launch.time ? Json(launch.time->bound_by()) : Json()},
-          {"follows", launch.follows}};
+          {"follows", launch.follows},
+          {"needs", needs}};
 }
 
 }  // namespace
@@ -61,6 +74,8 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
   if (!console.json()) {
     console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences, prompt_tokens, engine.device_name(),
                   launches.size(), plan_table(launches, executable.steps()));
+    console.print("\nitems of launches that follow others: how many of those each needs, and how many may start when a part of those has ended\n{}",
+                  dependency_table(launches, executable.steps()));
     return;
   }
   Json list = Json::array();

@@ -55,7 +55,8 @@ void Plan::add_program(const Launch& launch, std::span<const std::byte> paramete
 void Plan::add_fill(void* memory, unsigned char value, std::int64_t bytes) {
   add(Launch::Kind::fill).fill = value;
   const ByteRange written{static_cast<const std::byte*>(memory), bytes};
-  declare({}, {&written, 1});
+  complete(launches_.back(), {}, {&written, 1});  // what it does, not only what it touches
+  launches_.back().declared = true;
 }
 
 void Plan::add_product(const MatrixProduct& product) {
@@ -64,6 +65,7 @@ void Plan::add_product(const MatrixProduct& product) {
 }
 
 void Plan::declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) {
+  if (!wants_ranges_) return;
   CERMET_ASSERT(!launches_.empty());
   complete(launches_.back(), reads, writes);
   launches_.back().declared = true;

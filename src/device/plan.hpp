@@ -8,23 +8,17 @@
 
 #include "base/buffer.hpp"
 #include "base/tensor.hpp"
+#include "device/item_box.hpp"
 #include "device/stream.hpp"
 
 namespace cermet {
-
-/// How the work items of a launch divide the bytes of an operand: `items_each` neighbouring items have a tile of `bytes_each` bytes together, and tiles lie one
-/// after the other from the first byte. Without, any item may touch any byte.
-struct ItemTiles {
-  std::uint32_t items_each = 0;
-  std::int64_t bytes_each = 0;
-  friend bool operator==(const ItemTiles&, const ItemTiles&) = default;
-};
 
 /// Memory that a launch touches, from the first to the last byte; of strided memory what lies between is included.
 struct ByteRange {
   const std::byte* begin = nullptr;
   std::int64_t bytes = 0;
-  ItemTiles tiles = {};
+  ItemBox box = {};    ///< which of them an item touches at most; of those written, all that lie in a tensor, and no others
+  bool early = false;  ///< read before earlier launches have ended (a task's `fetch`), because none writes it: weights
 
   bool overlaps(const ByteRange& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
@@ -68,6 +62,9 @@ struct Launch {
 class Plan {
  public:
   void clear();
+  /// Whether launches that are added say which bytes they touch. Runs need none of it, so that kernels work it out only for who asks.
+  void want_ranges(bool wanted) { wants_ranges_ = wanted; }
+  bool wants_ranges() const { return wants_ranges_; }
   /// Launches that are added from now on belong to this step.
   void begin_step(std::size_t step) { step_ = static_cast<std::uint32_t>(step); }
 
@@ -76,7 +73,7 @@ class Plan {
   void add_program(const Launch& launch, std::span<const std::byte> parameters);
   void add_fill(void* memory, unsigned char value, std::int64_t bytes);
   void add_product(const MatrixProduct& product);
-  /// Says what the last launch touches, in place of all operands of its step.
+  /// Says what the last launch touches, in place of all operands of its step; ignored where nobody wants it.
   void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes);
   /// The same for a launch of whose bytes nothing was said.
   void complete(Launch& launch, std::span<const ByteRange> reads, std::span<const ByteRange> writes);
@@ -104,6 +101,7 @@ class Plan {
   AlignedBuffer parameters_;
   std::int64_t parameters_used_ = 0;
   std::uint32_t step_ = 0;
+  bool wants_ranges_ = false;
 };
 
 }  // namespace cermet

@@ -85,7 +85,7 @@ struct Executable::State {
   void refresh_inputs(const SymbolValues& values);
   void refresh_symbolic(const SymbolValues& values);
   LaunchArgs arguments(std::size_t step) const;
-  void make_plan();
+  void make_plan(bool wants_ranges = false);
   void plan_ranges();
   void execute_all();
   void execute(const Launch& launch);

@@ -23,9 +23,10 @@ LaunchArgs Executable::State::arguments(std::size_t i) const {
   return {all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool, step.queue ? &*step.queue : nullptr};
 }
 
-void Executable::State::make_plan() {
+void Executable::State::make_plan(bool wants_ranges) {
   planned = ranges_planned = false;
   plan.clear();
+  plan.want_ranges(wants_ranges);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].empty) continue;
     plan.begin_step(i);
@@ -117,8 +118,10 @@ void Executable::State::execute_all() {
 
 const Plan& Executable::plan() {
   require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
-  if (!state_->planned) state_->make_plan();
-  if (!state_->ranges_planned) state_->plan_ranges();
+  if (!state_->planned || !state_->ranges_planned) {
+    state_->make_plan(true);
+    state_->plan_ranges();
+  }
   return state_->plan;
 }
 

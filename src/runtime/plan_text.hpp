@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/dependency.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/limits.hpp"
 
@@ -17,10 +18,12 @@ struct PlannedLaunch {
   bool is_program = false, is_linkable = false, is_fallback = false;
   std::int64_t items = 0, blocks = 0, threads = 0, shared_bytes = 0, parameter_bytes = 0;  ///< of a program
   std::int64_t read_bytes = 0, written_bytes = 0;                                          ///< that may be touched: a gather's whole table
+  std::int64_t early_bytes = 0;                                                            ///< of those read, what is fetched before others have ended: weights
   /// What the step does, and what that takes at least: of its first launch, which stands for the others.
   std::optional<Cost> work;
   std::optional<ModelledTime> time;    ///< where limits are known
   std::vector<std::uint32_t> follows;  ///< launches whose bytes it must wait for, without what follows from the rest
+  std::vector<ItemDependency> needs;   ///< how finely, for each of those
 };
 
 /// The launches of the last run; see Executable::plan().
@@ -28,5 +31,10 @@ std::vector<PlannedLaunch> planned_launches(Executable& executable, const Device
 
 /// A table with a row for each launch; "-" where something is not known or does not apply.
 std::string plan_table(const std::vector<PlannedLaunch>& launches, std::span<const StepInfo> steps);
+
+/// A table with a row for each pair of launches of which one follows the other: what of the earlier an item of the later waits for (all, rows or tiles), how
+/// many items it needs, and how many may start when a quarter, half and three quarters of the earlier have ended, in the order of their numbers. The example
+/// is the item in the middle.
+std::string dependency_table(const std::vector<PlannedLaunch>& launches, std::span<const StepInfo> steps);
 
 }  // namespace cermet

@@ -134,6 +134,7 @@ class NullLaunches {
   std::vector<RecordedLaunch> launch(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
     stream->launches.clear();
     plan_.clear();
+    plan_.want_ranges(true);
     const cuda::TaskQueue queue(*device_, plan_, loaded_);
     kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});
     plan_.enqueue(*stream);

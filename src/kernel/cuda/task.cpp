@@ -47,7 +47,7 @@ ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_ea
   }
   if (rows == 1) step = extent;
   if (step < extent) return range;  // rows that share elements
-  range.tiles = {static_cast<std::uint32_t>(narrow(items_each, "launch", "items of a row")), rows_each * step * static_cast<std::int64_t>(size_of(view.dtype))};
+  range.box = tiles_of_items(narrow(items_each, "launch", "items of a row"), rows_each * step * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
   return range;
 }
 

@@ -75,7 +75,8 @@ class TaskQueue {
   void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
   /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace, which is right for a kernel of one
   /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) says which items of a later launch need
-  /// which of this (device/dependency.hpp); no launch is ordered by it yet.
+  /// which of this (device/dependency.hpp); no launch is ordered by it yet. Only where wants_ranges().
+  bool wants_ranges() const { return plan_->wants_ranges(); }
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
   void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) const { plan_->declare(reads, writes); }
 

@@ -127,11 +127,21 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   return list;
 }
 
-void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
+/// In clusters, an item is a block of one, which has a tile of a sequence and a key-value head.
+void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t items) {
+  args.queue->run(cluster, items, p);
+  if (items == 0 || !args.queue->wants_ranges()) return;
+  const std::int64_t heads = s.a.kv_heads, tiles = items / heads / cluster_blocks;
+  const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
+  attributes.declare(args, item_grid(1, tiles, heads, cluster_blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
+}
+
+/// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as touching everything.
+void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
   const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * cluster_blocks;
-  if (clusters && in_clusters <= args.queue->target().multiprocessors) return args.queue->run(cluster, in_clusters, p);
+  if (clusters && in_clusters <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, in_clusters);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
 }
@@ -147,7 +157,7 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
   if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
   if (may_have_many) p.a.most_queries = most_few;
-  run_few(args, p, s, clusters);
+  run_few(args, attributes, p, s, clusters);
   if (may_have_many) run_many(args, most_few + 1);
 }
 

@@ -84,7 +84,9 @@ QueriesLauncher bind_general_attention(const Problem& problem, std::size_t progr
   const std::int64_t rows = warp_rows(a, problem.target->shared_bytes, config) * attention::general_warps;
   return [launch = AttentionLaunch(problem), group = a.group(), rows, program](const LaunchArgs& args, std::int32_t least_queries) {
     const attention::Params params = launch.params(args, least_queries);
-    args.queue->run(program, AttentionLaunch::most_tiles(params, group, rows) * params.kv_heads, params);
+    const std::int64_t tiles = AttentionLaunch::most_tiles(params, group, rows);
+    args.queue->run(program, tiles * params.kv_heads, params);
+    if (tiles * params.kv_heads > 0) launch.declare(args, item_grid(1, 1, tiles, params.kv_heads), grid_columns, group);
   };
 }
 

@@ -45,7 +45,7 @@ void launch(const LaunchArgs& args, const KvCacheAxes& axes) {
   p.item_tokens = tokens <= most_single_tokens ? 1 : kv_cache::most_item_tokens;
   p.aligned = quads_aligned(args.inputs[k]) && quads_aligned(args.inputs[v]) && quads_aligned(args.outputs[0]) && quads_aligned(args.outputs[1]);
   args.queue->run(0, div_up(tokens, p.item_tokens), p);
-  if (tokens == 0) return;
+  if (tokens == 0 || !args.queue->wants_ranges()) return;
   std::array<ByteRange, 8> reads, writes;
   for (std::size_t i = 0; i < args.inputs.size(); ++i)
     reads[i] = i == k || i == v ? rows_of_items(args.inputs[i], 2, 1, p.item_tokens) : byte_range(args.inputs[i]);

@@ -6,6 +6,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/as_linear.hpp"
 #include "kernel/cuda/conv/general.hpp"
+#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 
@@ -127,7 +128,8 @@ void HopperConv::launch(const LaunchArgs& args) const {
     views[weight_] = TensorView(weight.data, weight.dtype, {weight.shape[0], length});
     LaunchArgs own = args;
     own.inputs = std::span(views).first(args.inputs.size());
-    if (product_.launch_windows(own, map, static_cast<int>(out.dims[3]), static_cast<int>(out.dims[4]))) return;
+    const WindowLines lines = conv_window_lines(geometry_, conv_tensor(x, true), out);
+    if (product_.launch_windows(own, map, lines)) return;
   }
   const conv::WeightSteps steps = conv_row_steps(weight.shape);
   general_.launch(args, programs_, &steps);

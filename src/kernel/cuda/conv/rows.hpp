@@ -5,6 +5,8 @@
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
 #include "kernel/cuda/gemm/product.hpp"
+#include "kernel/cuda/window_lines.hpp"
+#include "op/conv.hpp"
 
 namespace cermet::cuda {
 
@@ -17,5 +19,8 @@ struct ConvRows {
   /// Nothing where rows are not evenly apart.
   static std::optional<ConvRows> of(const Product& product, const LaunchArgs& args, std::int64_t run);
 };
+
+/// The windows of an nhwc convolution, whose places items count one by one.
+WindowLines conv_window_lines(const ConvGeometry& geometry, const ConvTensor& x, const ConvTensor& y);
 
 }  // namespace cermet::cuda

@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/general.hpp"
 #include "kernel/cuda/gemm/tiles.hpp"
+#include "kernel/cuda/window_lines.hpp"
 
 namespace cermet::cuda {
 
@@ -44,11 +45,11 @@ class HopperProduct {
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
   void launch(const LaunchArgs& args) const;
-  /// The programs of the tiles alone, and a launch of them whose x is the windows of this many places of each sample: its view stands for the matrix that they
-  /// would be. False where addresses and strides do not suit bulk copies; then nothing was launched.
+  /// The programs of the tiles alone, and a launch of them whose x is these windows: its view stands for the matrix that they would be. False where addresses
+  /// and strides do not suit bulk copies; then nothing was launched.
   std::vector<Program> tile_programs() const;
   bool launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const;
-  bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, int rows, int columns) const;
+  bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, const WindowLines& lines) const;
 
  private:
   /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
@@ -61,6 +62,9 @@ class HopperProduct {
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
   void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
+  /// Says what the items of the last launch touch.
+  void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;
+  void declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const;
   static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
   const TensorView& x(const LaunchArgs& args) const { return *product_.given(args, product_.at.x); }

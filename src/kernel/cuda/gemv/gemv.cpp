@@ -108,18 +108,20 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = shape.threads() > (heads_ ? 288 : 512) || held > (normed_ >= 0 ? 24
-                                                                                       : heads_     ? 48
-                                                                                                    : 56)
-                                         ? 1
-                                     : !stream_ && !heads_ && held <= 8 ? 3
-                                                                        : 2,
+                       .min_blocks = min_blocks(shape.threads(), held),
                        .alternates = stream_});
   if (!aligned_) return;
   Program any = programs_.front();
   any.task = row_task(region, false);
   any.fallback = true;
   programs_.push_back(std::move(any));
+}
+
+int FewRows::min_blocks(int threads, int held) const {
+  if (threads > (heads_ ? 288 : 512)) return 1;
+  const int most_held = heads_ ? 48 : 56;
+  if (held > (normed_ >= 0 ? 24 : most_held)) return 1;
+  return !stream_ && !heads_ && held <= 8 ? 3 : 2;
 }
 
 std::vector<Config> FewRows::configs(const Region& region) {
@@ -282,6 +284,7 @@ void FewRows::launch(const LaunchArgs& args) const {
     const std::size_t program = aligned_ && !all ? 1 : 0;
     if (heads_) args.queue->run(program, p.shares, p);
     else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
+    if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
   }
 }
 

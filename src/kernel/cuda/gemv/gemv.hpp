@@ -31,9 +31,13 @@ class FewRows {
 
  private:
   std::string prologue(const Region& region, bool aligned) const;
+  /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
+  int min_blocks(int threads, int held) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
+  /// Says what the items of the only launch touch (items.cpp).
+  void declare(const LaunchArgs& args, const gemv::RotatedParams& p) const;
   std::string row_task(const Region& region, bool aligned) const;
 
   std::optional<RotatedHeads> heads_;

@@ -11,6 +11,8 @@
 
 namespace cermet::cuda {
 
+class ProductItems;
+
 class RotatedHeads {
  public:
   /// Whether a region ends with it.
@@ -27,6 +29,8 @@ class RotatedHeads {
   /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
   TensorView rows(const LaunchArgs& args) const;
   void set(const LaunchArgs& args, gemv::RotatedParams& p) const;
+  /// Adds what items of a launch touch of the weight and of what follows the product; `fetched`: the weight is read early (items.cpp).
+  void touch(const LaunchArgs& args, const gemv::RotatedParams& p, const TensorView& weight, bool fetched, ProductItems& items) const;
 
  private:
   struct Places {

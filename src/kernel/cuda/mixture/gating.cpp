@@ -46,6 +46,7 @@ gating::Params params_of(const LaunchArgs& args, float scale) {
 
 /// Items have neighbouring tokens.
 void declare(const LaunchArgs& args, std::int64_t tokens_each) {
+  if (!args.queue->wants_ranges()) return;
   const auto of_tokens = [&](const TensorView& view) { return rows_of_items(view, 1, 1, tokens_each); };
   args.queue->declare({of_tokens(args.inputs[0]), args.has(1) ? byte_range(args.inputs[1]) : ByteRange{}},
                       {of_tokens(args.outputs[0]), of_tokens(args.outputs[1])});

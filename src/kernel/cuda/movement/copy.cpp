@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/movement/copy.hpp"
+#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 
 namespace cermet::cuda {
@@ -36,6 +37,20 @@ bool interleaves(const copy::TransposeParams& p, const CopyAxes& outer) {
   return even;
 }
 
+/// What the items of a transposing launch touch, which have tiles of planes that `outer` counts.
+void declare_planes(const TaskQueue& queue, const copy::TransposeParams& p, const CopyAxes& outer, std::int64_t tile_across, std::int64_t tile_along) {
+  if (!queue.wants_ranges() || outer.rank() > 2) return;  // more axes than the items' grid has
+  const auto plane = [&](int axis) { return axis < outer.rank() ? outer.size(axis) : 1; };
+  const bool two = outer.rank() == 2;
+  const ItemGrid grid = item_grid(two ? plane(0) : 1, two ? plane(1) : plane(0), p.tiles_across, div_up(p.along, tile_along));
+  const auto side = [&](const void* data, std::size_t operand, std::int64_t across, std::int64_t along) {
+    ItemAxes axes(data, p.word_bytes, grid);
+    for (int a = 0; a < outer.rank(); ++a) axes.axis(outer.size(a), outer.strides(a)[operand], tiles_along(two && a == 0 ? grid_outer : grid_middle, 1));
+    return axes.axis(p.across, across, tiles_along(grid_rows, tile_across)).axis(p.along, along, tiles_along(grid_columns, tile_along)).range();
+  };
+  queue.declare({side(p.from, 0, 1, p.along_stride)}, {side(p.to, 1, p.across_stride, 1)});
+}
+
 }  // namespace
 
 Program copy_program() { return {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Task", .threads = copy::threads, .min_blocks = 3}; }
@@ -58,7 +73,12 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes
   copy::Params params{from, to, static_cast<std::uint32_t>(run * element_bytes), 1, axes.make(run, {true, true})};
   // Several words of a thread keep more loads in flight, but not at the price of idle SMs.
   if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
-  queue.run(copy, div_up(params.axes.count, std::int64_t{copy::threads} * params.per_thread), params);
+  const std::int64_t each = std::int64_t{copy::threads} * params.per_thread, items = div_up(params.axes.count, each);
+  queue.run(copy, items, params);
+  if (!queue.wants_ranges()) return;
+  const ItemGrid grid = item_grid(1, 1, 1, items);
+  const ByteRange read = from != nullptr ? ItemAxes(from, run * element_bytes, grid).walk(params.axes, 0, each).range() : ByteRange{};
+  queue.declare({read}, {ItemAxes(to, run * element_bytes, grid).walk(params.axes, 1, each).range()});
 }
 
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block) {
@@ -85,9 +105,11 @@ void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t tra
   params.outer = axes.make();
   if (interleaves(params, axes)) {
     params.tiles_across = div_up(params.across, copy::interleave_range);
-    return queue.run(interleave, params.outer.count * params.tiles_across, params);
+    queue.run(interleave, params.outer.count * params.tiles_across, params);
+    return declare_planes(queue, params, axes, copy::interleave_range, params.along);
   }
   queue.run(transpose, params.outer.count * params.tiles_across * params.tiles_along, params);
+  declare_planes(queue, params, axes, copy::tile_side, copy::tile_side);
 }
 
 }  // namespace cermet::cuda

@@ -1,6 +1,7 @@
 // Host half of gather_nd.
 #include "kernel/cuda/device/movement/gather_nd.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/coordinates.hpp"
 #include "kernel/cuda/task.hpp"
@@ -30,7 +31,11 @@ void launch(const LaunchArgs& args, int batch) {
                                  .word_bytes = static_cast<std::uint32_t>(run * bytes),
                                  .coordinates = make_coordinates(x, batch, indices, run),
                                  .axes = builder.make(run, in_words)};
-  args.queue->run(0, div_up(params.axes.count, gather_nd::threads), params);
+  const std::int64_t items = div_up(params.axes.count, gather_nd::threads);
+  args.queue->run(0, items, params);
+  if (!args.queue->wants_ranges()) return;
+  args.queue->declare({byte_range(x), byte_range(indices)},
+                      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 2, gather_nd::threads).range()});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/movement/copy.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "op/axes.hpp"
@@ -80,7 +81,12 @@ void reshape(const LaunchArgs& args) {
   if (x.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(y, x.data, dense_strides(y.shape)));
   if (y.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(TensorView(y.data, y.dtype, x.shape), x.data, x.strides));
   copy::RelayoutParams params{x.data, y.data, static_cast<std::uint32_t>(size_of(x.dtype)), axes_of(x), axes_of(y)};
-  args.queue->run(1, div_up(params.source.count, copy::threads), params);
+  const std::int64_t items = div_up(params.source.count, copy::threads);
+  args.queue->run(1, items, params);
+  if (items == 0 || !args.queue->wants_ranges()) return;
+  const ItemGrid grid = item_grid(1, 1, 1, items);
+  args.queue->declare({ItemAxes(x, grid).walk(params.source, 0, copy::threads).range()},
+                      {ItemAxes(y, grid).walk(params.destination, 0, copy::threads).range()});
 }
 
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }

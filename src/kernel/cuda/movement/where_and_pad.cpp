@@ -5,6 +5,7 @@
 #include "format/element.hpp"
 #include "kernel/cuda/device/movement/pad.hpp"
 #include "kernel/cuda/device/movement/where.hpp"
+#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/pointwise/region.hpp"
@@ -30,7 +31,12 @@ void where(const LaunchArgs& args) {
     builder.append(y.shape[a], {broadcast_stride(condition, a, rank), broadcast_stride(x, a, rank), broadcast_stride(other, a, rank), y.strides[a]});
   where::Params params{condition.as<const std::uint8_t>(), x.data, other.data, y.data, static_cast<std::uint32_t>(size_of(y.dtype)), 1, builder.make()};
   if (params.axes.count >= std::int64_t{where::threads} * 4 * args.queue->target().multiprocessors * 2) params.per_thread = 4;
-  args.queue->run(0, div_up(params.axes.count, std::int64_t{where::threads} * params.per_thread), params);
+  const std::int64_t each = std::int64_t{where::threads} * params.per_thread, items = div_up(params.axes.count, each);
+  args.queue->run(0, items, params);
+  if (!args.queue->wants_ranges()) return;
+  const ItemGrid grid = item_grid(1, 1, 1, items);
+  const auto walked = [&](const TensorView& view, std::size_t operand) { return ItemAxes(view, grid).walk(params.axes, operand, each).range(); };
+  args.queue->declare({walked(condition, 0), walked(x, 1), walked(other, 2)}, {walked(y, 3)});
 }
 
 struct Padding {
@@ -84,7 +90,10 @@ void pad(const LaunchArgs& args, const Padding& padding) {
     params.source[a] = x.shape[a] / (a + 1 == rank ? run : 1);
   }
   for (std::int64_t i = 0; i < 16 / bytes; ++i) format::store_element(params.constant, x.dtype, i, padding.value);
-  args.queue->run(0, div_up(params.axes.count, pad::threads), params);
+  const std::int64_t items = div_up(params.axes.count, pad::threads);
+  args.queue->run(0, items, params);
+  if (!args.queue->wants_ranges()) return;
+  args.queue->declare({byte_range(x)}, {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 1, pad::threads).range()});
 }
 
 }  // namespace

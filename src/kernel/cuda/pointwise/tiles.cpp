@@ -59,7 +59,7 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int v
 }
 
 void TileWalk::declare(const TaskQueue& queue, std::size_t results) const {
-  if (launches() != 1 || tiles_.items == 0) return;
+  if (!queue.wants_ranges() || launches() != 1 || tiles_.items == 0) return;
   std::array<ByteRange, most_operands> ranges;
   for (std::size_t i = 0; i < count_; ++i) ranges[i] = tiles_.share(views_[i], width_);
   queue.declare(std::span(ranges.data(), count_ - results), std::span(ranges.data() + count_ - results, results));
@@ -72,7 +72,8 @@ ByteRange Tiles::share(const TensorView& view, int width) const {
   if (rows != shape.rows) return byte_range(view);
   if (rows > 1) return rows_of_items(view, 1, shape.tiles_per_row, shape.item_rows);
   ByteRange range = byte_range(view);
-  if (columns == shape.length && range.bytes > 0) range.tiles = {1, std::int64_t{shape.item_columns} * width * static_cast<std::int64_t>(size_of(view.dtype))};
+  if (columns == shape.length && range.bytes > 0)
+    range.box = tiles_of_items(1, std::int64_t{shape.item_columns} * width * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
   return range;
 }
 

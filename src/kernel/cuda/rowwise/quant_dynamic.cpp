@@ -114,7 +114,12 @@ Launcher bind(const Problem& p, const Config& config) {
           params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
         }
         args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
-        if (op.per_tensor && pass == 0) args.queue->declare({byte_range(x), smooth, ids_or_offsets, range}, {range});
+        if (!op.per_tensor || !args.queue->wants_ranges()) continue;
+        const auto own = [&](const TensorView& view) { return walk.launches() == 1 ? programs.rows_of(program, walk.rows(), view, 1) : byte_range(view); };
+        if (pass == 0) args.queue->declare({own(x), smooth, ids_or_offsets, range}, {range});
+        else
+          args.queue->declare({own(x), smooth, ids_or_offsets, range},
+                              {own(args.outputs[0]), byte_range(args.outputs[1]), args.outputs.size() > 2 ? byte_range(args.outputs[2]) : ByteRange{}});
       }
     };
     if (op.per_tensor) {

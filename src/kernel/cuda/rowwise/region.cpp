@@ -168,6 +168,7 @@ class Bound {
  private:
   /// Operands that are walked go by the rows of an item.
   void declare(const LaunchArgs& args, std::size_t program, std::int64_t rows) const {
+    if (!args.queue->wants_ranges()) return;
     std::array<ByteRange, RowWalk::most_operands> ranges;
     std::size_t count = 0, reads = 0;
     for (const Operand& o : operands_) {

@@ -158,7 +158,7 @@ ByteRange RowGeometries::rows_of(std::size_t program, std::int64_t rows, const T
 }
 
 void RowGeometries::declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk, std::span<const int> inputs, std::span<const int> outputs) const {
-  if (walk.launches() != 1 || walk.rows() == 0) return;
+  if (!args.queue->wants_ranges() || walk.launches() != 1 || walk.rows() == 0) return;
   constexpr std::size_t most = 16;
   std::array<ByteRange, most> reads, writes;
   CERMET_ASSERT(args.inputs.size() <= most && args.outputs.size() <= most && args.outputs.size() <= outputs.size());

@@ -34,7 +34,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
                      shares.in_shared ? 1 : 20);
 }
 
-void launch(const LaunchArgs& args, int cluster) {
+void launch(const LaunchArgs& args, int cluster, bool in_shared) {
   const TensorView& logits = args.inputs[sample_logits];
   const auto list = [&]<class T>(SampleOperand operand, T*) { return args.has(operand) ? args.inputs[operand].as<const T>() : nullptr; };
   constexpr float* f32 = nullptr;
@@ -56,6 +56,13 @@ void launch(const LaunchArgs& args, int cluster) {
                               .previous_count = repeats ? previous.shape[1] : 0,
                               .wide_previous = previous.dtype == DType::i64};
   args.queue->run(0, logits.shape[0] * cluster, params);
+  if (logits.shape[0] == 0 || !args.queue->wants_ranges()) return;
+  const std::int64_t row = logits.shape[1] * static_cast<std::int64_t>(sizeof(float)), bytes = logits.shape[0] * row;
+  const ByteRange scratch = in_shared ? ByteRange{} : ByteRange{args.workspace, bytes, tiles_of_items(cluster, row, bytes)};
+  std::array<ByteRange, 16> reads{scratch};
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[1 + i] = rows_of_items(args.inputs[i], args.inputs[i].shape.rank() - 1, cluster);
+  const std::array<ByteRange, 2> writes{rows_of_items(args.outputs[0], 0, cluster), scratch};
+  args.queue->declare(std::span(reads).first(1 + args.inputs.size()), writes);
 }
 
 }  // namespace
@@ -66,7 +73,7 @@ const Kernel sampling_sample{
     .op = OpKind::sample,
     .summary = "selects rather than sorts; a block for each sequence, a cluster of 8 that keeps the row in shared memory where vocabularies are long",
     .bind = [](const Problem& p, const Config& config) -> Launcher {
-      return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
+      return [shares = shares_of(p, config)](const LaunchArgs& args) { launch(args, shares.cluster, shares.in_shared); };
     },
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
       return shares_of(p, config).in_shared ? 0 : p.size(sample_logits, 0) * p.size(sample_logits, 1) * 4;

@@ -6,6 +6,9 @@
 
 namespace cermet::gemm {
 
+/// Tiles of m that share a sweep over n, so that a wave's operands stay in the L2.
+inline constexpr int hopper_raster = 16;
+
 /// y[m, n] = epilogue(sum over k of a[m, k] * b[n, k]). Steps count elements; pointers that the configuration does not use may be null.
 struct HopperParams {
   TensorMapBytes a;            ///< tiles of [block_m, 128 bytes], 128-byte swizzle; all groups' rows (all parts' rows) one below the other

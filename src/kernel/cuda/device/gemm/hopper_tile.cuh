@@ -28,7 +28,7 @@ struct HopperConfig {
   bool row_scale = false, column_scale = false;  ///< of blocks
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
-  int raster = 16;          ///< tiles of m that share a sweep over n, so that a wave's operands stay in the L2
+  int raster = hopper_raster;
   bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
   HopperWindows windows = {};
   bool gated = false;  ///< a gate multiplies the rows of a
