@@ -198,7 +198,7 @@ HWY_INLINE void transpose(D d, V (&x)[4]) {
 /// to[c][r] = from[r][c] * scale(c), 4 x 4 elements at a time.
 template <class Vectors, class Scalars>
 HWY_INLINE void transpose_scaled(const float* from, std::int64_t from_step, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_step,
-                                 const Vectors& scale_row, const Scalars& scale) {
+                                 [[maybe_unused]] const Vectors& scale_row, const Scalars& scale) {
   std::int64_t whole_rows = 0, whole_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
