@@ -1,9 +1,8 @@
 // Which elementwise nodes join the product that they read.
 #include <gtest/gtest.h>
 
-#include "fuse/plan.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "tests/support/group_names.hpp"
 
 namespace cermet {
 namespace {
@@ -20,18 +19,7 @@ std::string followed(const std::string& nodes) {
                                      EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
                                      return region.results.size() == 1 && region.problem().op->kind == OpKind::linear && region.anchor == 0;
                                    }});
-  std::vector<bool> made(graph.values().size());
-  std::string text;
-  for (const FusionGroup& group : groups) {
-    std::string names;
-    for (const std::int32_t n : group.nodes)
-      names += fmt::format("{}{}", names.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
-    for (const ValueId id : group.operands)
-      EXPECT_TRUE(!id || graph.value(id).producer < 0 || made[id.at()]) << graph.value(id).name << " is read before it is made";
-    for (const ValueId id : group.results) made[id.at()] = true;
-    text += fmt::format("{}{}", text.empty() ? "" : " ", names);
-  }
-  return text;
+  return names_of(groups, graph);
 }
 
 TEST(Follow, AChainAndItsResidual) {

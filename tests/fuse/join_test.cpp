@@ -1,9 +1,8 @@
 // Which groups run with the one that reads them.
 #include <gtest/gtest.h>
 
-#include "fuse/plan.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "tests/support/group_names.hpp"
 
 namespace cermet {
 namespace {
@@ -23,18 +22,7 @@ std::string joined(const std::string& nodes, std::int64_t most = 9) {
                                          std::ranges::any_of(region.nodes, [](const RegionNode& n) { return n.problem.op->kind == OpKind::reduce_mean; });
                                      return region.results.size() == 1 && products <= most && (!mean || products > 1);
                                    }});
-  std::vector<bool> made(graph.values().size());
-  std::string text;
-  for (const FusionGroup& group : groups) {
-    std::string names;
-    for (const std::int32_t n : group.nodes)
-      names += fmt::format("{}{}", names.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
-    for (const ValueId id : group.operands)
-      EXPECT_TRUE(!id || graph.value(id).producer < 0 || made[id.at()]) << graph.value(id).name << " is read before it is made";
-    for (const ValueId id : group.results) made[id.at()] = true;
-    text += fmt::format("{}{}", text.empty() ? "" : " ", names);
-  }
-  return text;
+  return names_of(groups, graph);
 }
 
 constexpr const char* squeeze = R"(
