@@ -79,10 +79,6 @@ Kernel pointwise(const char* name, const char* summary, const Kernel& linear) {
           .cost = [&linear](const Region& r, const Config& config, const DeviceLimits& limits) { return linear.cost(conv_as_linear(r), config, limits); }};
 }
 
-}  // namespace
-
-namespace {
-
 // ---- The gate of a squeeze-and-excitation block before the convolution
 
 bool is_one(const Dim& dim) { return dim == Dim(1); }

@@ -192,7 +192,7 @@ void SinglePixelsConv::launch(const LaunchArgs& args) const {
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
   const std::optional<Parts> parts = parts_of(region);
-  const bool is_weight = region.operand_of(parts->first, 1) == operand || region.operand_of(parts->second, 1) == operand;
+  const bool is_weight = parts && (region.operand_of(parts->first, 1) == operand || region.operand_of(parts->second, 1) == operand);
   return is_weight ? &conv_rows : nullptr;
 }
 
