@@ -1,5 +1,8 @@
 #include "fuse/split_gates.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "graph/editor.hpp"
 #include "op/operator.hpp"
 
@@ -22,21 +25,68 @@ Attributes activation_of(const Node& node) {
   return attributes;
 }
 
-/// The product before a gate and the activation alone.
+/// A node's problem with symbols at their maximum.
+Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& maximum, const Target* target) {
+  Problem problem = graph.problem_of(node, maximum);
+  problem.target = target;
+  return problem;
+}
+Problem problem_of(OpKind op, const TensorType& x, const Attributes& attributes, const SymbolValues& maximum, const Target* target) {
+  Problem problem = make_problem(definition(op), {x}, attributes);
+  problem.maximum = maximum;
+  problem.target = target;
+  return problem;
+}
+
+/// The quantization alone and the product that reads it, for scaled_mm; nothing where something else reads it, too.
+std::optional<Region> quantization_before_product(const Graph& graph, const Node& gate, const SymbolValues& maximum, const Target* target) {
+  constexpr std::size_t row = 0, row_scale = 2;
+  const std::span<const Use> uses = graph.uses(gate.outputs[0]);
+  if (uses.size() != 1 || gate.outputs.size() != 2) return std::nullopt;
+  const Node& product = graph.nodes()[static_cast<std::size_t>(uses[0].node)];
+  if (product.op != OpKind::scaled_mm || uses[0].operand != static_cast<std::int32_t>(row) || product.inputs.size() <= row_scale ||
+      product.inputs[row_scale] != gate.outputs[1] || graph.uses(gate.outputs[1]).size() != 1)
+    return std::nullopt;
+  Region region;
+  TensorType gated = graph.value(gate.outputs[0]).type;
+  gated.dtype = DType::f32;
+  region.nodes.push_back({problem_of(OpKind::dynamic_quant, gated, known(gate.attributes, OpKind::dynamic_quant), maximum, target), {}});
+  region.nodes[0].inputs.resize(region.nodes[0].problem.inputs.size());
+  region.nodes[0].inputs[0] = RegionInput::outside(0);
+  region.operands.push_back({0, 0});
+  region.nodes.push_back({problem_of(graph, product, maximum, target), {}});
+  for (std::size_t i = 0; i < region.nodes[1].problem.inputs.size(); ++i) {
+    RegionInput from;
+    if (i == row || i == row_scale) from = RegionInput::inside(0, i == row ? 0 : 1, Rounding::strict);
+    else if (region.nodes[1].problem.has(i)) {
+      from = RegionInput::outside(region.operands.size());
+      region.operands.push_back({1, static_cast<std::int32_t>(i)});
+    }
+    region.nodes[1].inputs.push_back(from);
+  }
+  region.anchor = 1;
+  region.results = {{1, 0}};
+  return region;
+}
+
+/// Whether a kernel takes the product before a gate with the activation alone; and, unless rows are experts', another one the quantization with the product
+/// behind it: two kernels for a row that is gated and quantized by one are none the better.
 bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
   const ValueId x = gate.inputs[0];
   const std::int32_t producer = graph.value(x).producer;
-  if (producer < 0 || graph.uses(x).size() != 1 || graph.nodes()[static_cast<std::size_t>(producer)].op != OpKind::grouped_linear) return false;
-  if (graph.value(x).type.dtype != DType::f32) return false;
+  if (producer < 0 || graph.uses(x).size() != 1 || graph.value(x).type.dtype != DType::f32) return false;
+  const Node& product = graph.nodes()[static_cast<std::size_t>(producer)];
+  if (product.op != OpKind::grouped_linear && product.op != OpKind::scaled_mm) return false;
   for (const GraphOutput& output : graph.outputs())
-    if (output.value == x) return false;
-  Problem product = graph.problem_of(graph.nodes()[static_cast<std::size_t>(producer)], maximum);
-  product.target = target;
-  Region region(std::move(product));
-  Problem activation = make_problem(definition(OpKind::silu_and_mul), {graph.value(x).type}, activation_of(gate));
-  activation.maximum = maximum;
-  activation.target = target;
-  region.nodes.push_back({std::move(activation), {RegionInput::inside(0, 0, Rounding::strict)}});
+    if (output.value == x || std::ranges::find(gate.outputs, output.value) != gate.outputs.end()) return false;
+  if (product.op == OpKind::scaled_mm) {
+    if (gate.inputs.size() > smooth && gate.inputs[smooth]) return false;
+    const auto behind = quantization_before_product(graph, gate, maximum, target);
+    if (!behind || !takes(*behind)) return false;
+  }
+  Region region(problem_of(graph, product, maximum, target));
+  region.nodes.push_back(
+      {problem_of(OpKind::silu_and_mul, graph.value(x).type, activation_of(gate), maximum, target), {RegionInput::inside(0, 0, Rounding::strict)}});
   region.results = {{1, 0}};
   return takes(region);
 }

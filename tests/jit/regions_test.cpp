@@ -57,7 +57,8 @@ void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_
         for (cuda::Program& program : kernel->programs(region)) list.push_back({std::move(program), name});
     }
     ++index;
-    EXPECT_EQ(takers, region.anchor > 0 ? "gemv.norm_linear" : "gemv.linear") << name;
+    const bool scaled = region.problem().op->kind == OpKind::scaled_mm;
+    EXPECT_EQ(takers, region.anchor == 0 ? (scaled ? "gemv.scaled_mm" : "gemv.linear") : scaled ? "gemv.front_scaled_mm" : "gemv.norm_linear") << name;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }

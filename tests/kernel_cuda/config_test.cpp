@@ -140,7 +140,8 @@ TEST(Configs, ForcedOnesAreParsedOnce) {
   EXPECT_EQ(error("gemv.linear: stream"), "--config: gemv.linear: configuration: expected words like tile_m=128, found \"stream\"");
   EXPECT_EQ(error("gemv.linear: stream=0; gemv.linear: stream=1"), "--config: expected gemv.linear once, found it again in \"gemv.linear: stream=1\"");
   EXPECT_EQ(error("gemv.liner: stream=0"),
-            "--config: expected one of the kernels gemv.combine, gemv.dual_linear, gemv.front_grouped_linear, gemv.grouped_linear, gemv.linear, "
+            "--config: expected one of the kernels gemv.combine, gemv.dual_linear, gemv.front_grouped_linear, gemv.front_scaled_mm, "
+            "gemv.grouped_linear, gemv.linear, "
             "gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
             "found \"gemv.liner\"");
   EXPECT_NE(error("gemw.linear: stream=0").find("expected a kernel of a family like attention, "), std::string::npos) << error("gemw.linear: stream=0");

@@ -9,7 +9,7 @@ namespace cermet {
 struct DecodeCase {
   DType w = DType::i8;
   std::int64_t k = 2048, n = 90;
-  std::string front;   ///< norm, add_norm; of experts: permute, permute_quant, quant
+  std::string front;   ///< norm, add_norm, quant, norm_quant, add_norm_quant; of experts: permute, permute_quant, quant
   bool gated = false;  ///< silu_and_mul ends it
   std::int64_t experts = 0, choices = 0;
   bool combined = false;  ///< moe_unpermute ends it
@@ -17,18 +17,19 @@ struct DecodeCase {
 
 inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
   const std::int64_t rows = c.experts == 0 || c.front.starts_with("permute") ? 1 : c.choices;
-  const bool quantizes = c.front.ends_with("quant"), is_quantized = c.w == DType::i8 && !quantizes;
+  const bool adds = c.front.starts_with("add_"), quantizes = c.front.ends_with("quant"), is_quantized = c.w == DType::i8 && !quantizes;
   const auto x = b.operand({is_quantized ? DType::i8 : DType::f32, {rows, c.k}});
   if (is_quantized) scale = b.operand({DType::f32, {rows}});
   if (c.front.empty()) return x;
-  if (c.front.ends_with("norm")) {
-    const bool adds = c.front == "add_norm";
+  if (c.front.find("norm") != std::string::npos) {
     std::vector<RegionBuilder::Value> operands{x};
     if (adds) operands.push_back(b.operand({DType::f32, {rows, c.k}}));
     operands.push_back(b.operand({DType::bf16, {c.k}}));
-    const auto y = b.add(adds ? OpKind::add_rms_norm : OpKind::rms_norm, operands, {{"eps", 1e-5}});
+    const OpKind op = quantizes ? (adds ? OpKind::add_rms_norm_quant : OpKind::rms_norm_quant) : adds ? OpKind::add_rms_norm : OpKind::rms_norm;
+    const auto y = b.add(op, operands, {{"eps", 1e-5}});
     if (adds) b.result(b.result_of(y.node, 1));
-    b.result(y);
+    if (quantizes) scale = b.result_of(y.node, adds ? 2 : 1);
+    else b.result(y);
     return y;
   }
   auto y = x;
@@ -76,6 +77,9 @@ inline std::vector<NamedRegion> decode_regions(const Target* target) {
   const auto add = [&](const std::string& name, const DecodeCase& c) { list.push_back({name, decode_region(c, target)}); };
   for (const std::int64_t k : {264, 2048, 4096, 8192}) {
     add(fmt::format("gated_i8_{}", k), {.k = k, .front = "", .gated = true});
+    for (const char* front : {"quant", "norm_quant", "add_norm_quant"})
+      for (const bool gated : {false, true})
+        if (k <= 2048 || front == std::string("quant")) add(fmt::format("{}_{}{}", front, k, gated ? "_gated" : ""), {.k = k, .front = front, .gated = gated});
     add(fmt::format("gated_bf16_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .gated = true});
     add(fmt::format("router_{}", k), {.w = DType::bf16, .k = k, .front = "add_norm"});
   }

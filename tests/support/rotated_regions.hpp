@@ -7,7 +7,7 @@ namespace cermet {
 
 struct RotatedCase {
   DType w = DType::bf16, product = DType::f32, cache = DType::bf16, q = DType::f32, table = DType::f32, index = DType::i32;
-  std::string front = {};  ///< norm, add_norm
+  std::string front = {};  ///< norm, add_norm; of int8 nothing, quant, norm_quant, add_norm_quant
   std::int64_t k = 2048, q_heads = 6, kv_heads = 2, head = 64, value = 64, rotary = 0;
   std::string style = "neox", layout = "hnd";
   bool bias = false, head_norms = false, token_scales = false;
@@ -83,6 +83,11 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
       add(fmt::format("{}_to_{}", name_of(product), name_of(cache)), {.product = product, .cache = cache, .q = product, .table = product, .k = 264});
   for (const std::int64_t k : {36, 520, 1000, 5632, 14336, 16384}) add(fmt::format("k{}", k), {.index = DType::i64, .k = k, .q_heads = 3, .kv_heads = 1});
   add("f32_weight", {.w = f32, .front = "norm"});
+  add("i8", {.w = i8, .k = 264});
+  add("i8_llama_1b", {.w = i8, .front = "add_norm_quant", .q_heads = 32, .kv_heads = 8});
+  add("i8_llama_8b", {.w = i8, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
+  add("i8_norm", {.w = i8, .product = bf16, .q = bf16, .front = "norm_quant", .k = 1000, .head = 80, .value = 48, .rotary = 38, .style = "gptj"});
+  add("i8_bias", {.w = i8, .front = "quant", .bias = true});
   add("fp8_cache", {.cache = f8_e5m2});
   add("tokens_before_heads", {.layout = "nhd"});
   add("interleaved", {.style = "gptj"});

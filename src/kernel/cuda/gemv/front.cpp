@@ -10,6 +10,12 @@ namespace cermet::cuda {
 namespace {
 
 bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm; }
+bool is_norm_quant(OpKind op) { return op == OpKind::rms_norm_quant || op == OpKind::add_rms_norm_quant; }
+bool adds(OpKind op) { return op == OpKind::add_rms_norm || op == OpKind::add_rms_norm_quant; }
+
+/// Result of an operator that quantizes which holds the scales.
+std::size_t scale_output(OpKind op) { return op == OpKind::add_rms_norm_quant ? 2 : 1; }
+
 /// Readers inside the region of a node's result.
 std::int64_t readers(const Region& region, std::size_t node, std::size_t output) {
   std::int64_t count = 0;
@@ -29,27 +35,37 @@ bool reads_alone(const Region& region, std::size_t node, std::size_t input, std:
 
 Decline declines_norm(const Region& region, std::size_t n) {
   const Problem& p = region.nodes[n].problem;
-  const bool adds = p.op->kind == OpKind::add_rms_norm;
-  const std::size_t weight = adds ? 2 : 1;
+  const std::size_t weight = adds(p.op->kind) ? 2 : 1;
   if (region.problem().op->kind == OpKind::grouped_linear) return "a normalization before experts' rows is not computed";
   if (!p.has(weight) || p.input(weight).rank() != 1) return "the normalization has no weight of a row";
-  if (adds && result_of(region, n, 1) < 0) return "the sum stays inside";
+  if (adds(p.op->kind) && result_of(region, n, 1) < 0) return "the sum stays inside";
+  if (!is_norm(p.op->kind)) return std::nullopt;
   if (p.outputs[0].dtype != DType::f32) return "the normalized row is rounded";
-  if (adds && p.attributes.flag("round_sum")) return "the sum is rounded before it is normalized";
+  if (adds(p.op->kind) && p.attributes.flag("round_sum")) return "the sum is rounded before it is normalized";
   return std::nullopt;
 }
 
-/// Experts' rows only: before other products of one row, which every block would quantize, a kernel of its own was faster (docs/notes/gemv.md).
+/// Whether every block should make an int8 row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but not
+/// before 5120 columns, and those of 8192 that gates are.
+bool is_faster_inside(const Problem& product, bool norms) {
+  const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
+  if (norms) return k <= 2048 && (n <= 2 * k || n >= 6 * k);
+  return k <= 2048 || (k <= 8192 && k > 2 * n);
+}
+
 Decline declines_quantize(const Region& region, std::size_t n) {
-  constexpr std::size_t scale = 4;
   const Problem &p = region.nodes[n].problem, &product = region.problem();
-  if (product.op->kind != OpKind::grouped_linear) return "quantizes rows of experts only";
+  if (product.op->kind == OpKind::scaled_mm && !is_faster_inside(product, is_norm_quant(p.op->kind))) return "a kernel of its own was faster at such sizes";
+  if (product.op->kind != OpKind::scaled_mm && product.op->kind != OpKind::grouped_linear) return "its scales are not the product's";
+  const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4, first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
   const CodeFormat format = code_format(p.attributes);
   if (format.dtype != DType::i8 || format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized to int8 with a scale each";
-  for (std::size_t i = 1; i < p.inputs.size(); ++i)
+  for (std::size_t i = first; i < p.inputs.size(); ++i)
     if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
   if (product.input(1).dtype != DType::i8) return "the weight is not int8";
-  if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, 1)) return "the row's scale is not the product's";
+  if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
+    return "the row's scale is not the product's";
+  if (product.op->kind == OpKind::scaled_mm && product.has(5)) return "the product has a zero point";
   return std::nullopt;
 }
 
@@ -71,8 +87,8 @@ Front::Front(const Region& region) {
   for (std::size_t n = 0; n < static_cast<std::size_t>(region.anchor); ++n) {
     const Problem& p = region.nodes[n].problem;
     const OpKind op = p.op->kind;
-    if (is_norm(op)) norm = &p, norm_node = n;
-    if (op == OpKind::dynamic_quant) quantize = &p;
+    if (is_norm(op) || is_norm_quant(op)) norm = &p, norm_node = n;
+    if (is_norm_quant(op) || op == OpKind::dynamic_quant) quantize = &p, quantize_node = n;
     if (op == OpKind::moe_permute) permute = &p, permute_node = n;
   }
 }
@@ -81,14 +97,14 @@ Decline Front::declines(const Region& region) {
   const auto anchor = static_cast<std::size_t>(region.anchor);
   for (std::size_t n = 0; n < anchor; ++n) {
     const OpKind op = region.nodes[n].problem.op->kind;
-    const bool permutes = op == OpKind::moe_permute, quantizes = op == OpKind::dynamic_quant;
+    const bool permutes = op == OpKind::moe_permute, quantizes = op == OpKind::dynamic_quant || is_norm_quant(op);
     if (!permutes && !quantizes && !is_norm(op)) return fmt::format("{} before the product is not computed", region.nodes[n].problem.op->name);
-    const bool in_order = anchor == 1 || (anchor == 2 && n == 0 && permutes) || (anchor == 2 && n == 1 && quantizes);
+    const bool in_order = anchor == 1 || (anchor == 2 && n == 0 && permutes) || (anchor == 2 && n == 1 && op == OpKind::dynamic_quant);
     if (!in_order) return "more is before the product than is computed";
     // The row that a normalization gives may be stored, too.
     const bool may_leave = is_norm(op) && max_rows(region.problem(), 0) == 1;
     if (!reads_alone(region, n + 1, 0, n, 0, may_leave)) return fmt::format("{}'s rows are read elsewhere", region.nodes[n].problem.op->name);
-    if (is_norm(op))
+    if (is_norm(op) || is_norm_quant(op))
       if (Decline reason = declines_norm(region, n)) return reason;
     if (quantizes)
       if (Decline reason = declines_quantize(region, n)) return reason;

@@ -7,17 +7,17 @@
 
 namespace cermet::cuda {
 
-/// A normalization, the quantization of a mixture's rows, their sorting, or that and a quantization.
+/// A normalization, a quantization, a normalization that quantizes, the sorting of a mixture's rows, or that and a quantization.
 struct Front {
   explicit Front(const Region& region);
   /// Why the nodes before the anchor are none of those, or what they give is read elsewhere.
   static Decline declines(const Region& region);
 
-  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr;
-  std::size_t norm_node = 0, permute_node = 0;
+  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr;  ///< norm and quantize may be one node
+  std::size_t norm_node = 0, quantize_node = 0, permute_node = 0;
 
   bool is_empty() const { return norm == nullptr && quantize == nullptr && permute == nullptr; }
-  bool adds() const { return norm != nullptr && norm->op->kind == OpKind::add_rms_norm; }
+  bool adds() const { return norm != nullptr && (norm->op->kind == OpKind::add_rms_norm || norm->op->kind == OpKind::add_rms_norm_quant); }
   std::size_t norm_weight() const { return adds() ? 2 : 1; }
   /// Operand of the region that the rows are made of.
   std::size_t x(const Region& region) const;

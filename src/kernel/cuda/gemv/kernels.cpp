@@ -30,9 +30,11 @@ Kernel with_front(const char* name, OpKind op) {
 
 }  // namespace
 
-extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear, gemv_front_grouped_linear;
+extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear, gemv_norm_dual_linear, gemv_front_scaled_mm,
+    gemv_front_grouped_linear;
 const Kernel gemv_norm_linear = with_front("gemv.norm_linear", OpKind::linear);
 const Kernel gemv_norm_dual_linear = with_front("gemv.norm_dual_linear", OpKind::dual_linear);
+const Kernel gemv_front_scaled_mm = with_front("gemv.front_scaled_mm", OpKind::scaled_mm);
 const Kernel gemv_front_grouped_linear = with_front("gemv.front_grouped_linear", OpKind::grouped_linear);
 const Kernel gemv_linear = plain("gemv.linear", OpKind::linear);
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
