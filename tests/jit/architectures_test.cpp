@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/support/conv_regions.hpp"
 #include "tests/support/decode_regions.hpp"
 
 namespace cermet {
@@ -45,7 +46,9 @@ TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest
 
 TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
   const std::unique_ptr<Device> device = make_null_device(90);
-  const std::vector<NamedRegion> regions = decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp
+  std::vector<NamedRegion> regions = decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp
+  for (NamedRegion& region : squeezed_regions(device->target())) regions.push_back(std::move(region));
+  for (NamedRegion& region : gated_regions(device->target())) regions.push_back(std::move(region));
   for (const Kernel* kernel : cuda::all_kernels()) {
     const auto taken = [&](const NamedRegion& named) { return named.region.problem().op->kind == kernel->op && !kernel->declines(named.region); };
     EXPECT_TRUE(std::ranges::any_of(regions, taken) || !programs_of(*kernel, *device->target()).empty()) << kernel->name << " declines every case";

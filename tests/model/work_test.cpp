@@ -9,11 +9,14 @@
 namespace cermet {
 namespace {
 
-/// Bytes of a grouped GEMM in which `groups` of them have rows.
-double expected_bytes(const Problem& problem, double rows, double groups) {
+/// Bytes of a grouped GEMM in which `groups` of them have rows, which its region may compute from wider ones.
+double expected_bytes(const Region& region, double rows, double groups) {
+  const Problem& problem = region.problem();
+  const TensorType& read = region.nodes.front().problem.input(0);
   const double n = static_cast<double>(problem.size(1, 1)), k = static_cast<double>(problem.size(1, 2)), experts = static_cast<double>(problem.size(1, 0));
   const auto size = [&](std::size_t i) { return static_cast<double>(size_of(problem.input(i).dtype)); };
-  return rows * k * size(0) + groups * n * k * size(1) + (experts + 1) * size(2) + rows * n * static_cast<double>(size_of(problem.outputs[0].dtype));
+  return rows * static_cast<double>(read.dims.back().constant()) * static_cast<double>(size_of(read.dtype)) + groups * n * k * size(1) +
+         (experts + 1) * size(2) + rows * n * static_cast<double>(size_of(problem.outputs[0].dtype));
 }
 
 /// Eight sequences that begin with the same token are routed alike: two experts have rows, although there are rows for all eight.
@@ -36,9 +39,9 @@ TEST(Work, OfExpertsCountsThoseThatHaveRows) {
     const EngineRun run = engine.last_run();
     int found = 0;
     for (const LaunchTime& launch : run.launches) {
-      const Problem& problem = run.steps[launch.step].region.problem();
-      if (problem.op->kind != OpKind::grouped_linear) continue;
-      EXPECT_EQ(launch.work.bytes, expected_bytes(problem, 2 * tokens, 2)) << tokens << " tokens";
+      const Region& region = run.steps[launch.step].region;
+      if (region.problem().op->kind != OpKind::grouped_linear) continue;
+      EXPECT_EQ(launch.work.bytes, expected_bytes(region, 2 * tokens, 2)) << tokens << " tokens";
       ++found;
     }
     EXPECT_EQ(found, 2 * config.layers);

@@ -29,6 +29,7 @@ Decline NormAfter::declines(const Region& region) {
   if (std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node >= region.anchor; }) != 1 ||
       std::ranges::find(region.results, RegionPlace{last_of(region), 0}) == region.results.end())
     return fails("what it reads leaves, too");
+  if (ends(without(region))) return fails("another norm comes before it");
   if (norm.problem.inputs.size() > most_operands) return fails("too many operands");
   return kernel_without_workspace(norm.problem) ? std::nullopt : fails("no kernel computes it alone");
 }
