@@ -186,6 +186,7 @@ void attend_keys(const AttentionSettings& settings, const AttentionShape& shape,
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
 /// Four vectors of four as the columns of their matrix.
 template <class D, class V>
 HWY_INLINE void transpose(D d, V (&x)[4]) {
@@ -194,6 +195,7 @@ HWY_INLINE void transpose(D d, V (&x)[4]) {
   x[0] = hn::InterleaveLower(d, ac, bd), x[1] = hn::InterleaveUpper(d, ac, bd);
   x[2] = hn::InterleaveLower(d, upper_ac, upper_bd), x[3] = hn::InterleaveUpper(d, upper_ac, upper_bd);
 }
+#endif
 
 /// to[c][r] = from[r][c] * scale(c), 4 x 4 elements at a time.
 template <class Vectors, class Scalars>
