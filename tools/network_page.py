@@ -10,7 +10,7 @@ study what fusion buys; `full` is the default. The limit is the time that the ne
 
 
 def milliseconds(seconds):
-    return f'{1e3 * seconds:.2f}' if seconds else '-'
+    return '-' if not seconds else f'{1e3 * seconds:.3f}' if seconds < 1e-3 else f'{1e3 * seconds:.2f}'
 
 
 def mean(ratios):
