@@ -16,9 +16,10 @@ namespace cermet {
 /// One of each generation, and one that runs PTX of compute_90.
 inline constexpr int compute_capabilities[]{75, 80, 86, 89, 90, 100};
 
-/// Whether the fast tests compile the i-th of several things for an architecture: everything for the oldest and for 9.0, which has most code of its own, and
-/// for each of the others every fourth, another one each. The long tests compile everything for all.
+/// Whether the fast tests compile the i-th of several things for an architecture: everything for 9.0, which has most code of its own, every second one for the
+/// oldest, and for each of the others every fourth, another one each. The long tests compile everything for all.
 inline bool in_share(int compute_capability, std::size_t i) {
+  if (compute_capability == 75) return i % 2 == 0;
   constexpr int shared[]{80, 86, 89, 100};
   const auto* const at = std::find(std::begin(shared), std::end(shared), compute_capability);
   return at == std::end(shared) || i % std::size(shared) == static_cast<std::size_t>(at - std::begin(shared));
