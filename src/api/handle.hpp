@@ -15,7 +15,7 @@ struct Handle {
   Context context;
   std::string device_name;
   DLDevice memory;  ///< where operands are: the host, or a GPU, which "null:sm_90" stands for too
-  Handle(std::string_view device, int threads);
+  Handle(std::string_view spec, int threads);
 };
 
 }  // namespace cermet::api

@@ -33,7 +33,7 @@ class Operator {
 
   void set_constant(std::size_t input, const DLTensor& tensor);
   void set_weight(std::size_t input, std::shared_ptr<Weight> weight);
-  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_bytes, void* stream);
+  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream);
 
  private:
   /// The operator bound for values of the first range up to a limit: kernels for few rows differ from those for many.

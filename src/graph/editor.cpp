@@ -78,7 +78,8 @@ ValueId GraphEditor::add_constant(std::string_view name, ConstantExpression expr
     if (id && value(id).kind != ValueKind::constant)
       fail(Status::invalid_argument, "constant '{}': expected constants to compute it of, found '{}'", name, value(id).name);
   const Problem problem = make_problem(definition(expression.op), types_of(expression.inputs), expression.attributes);
-  return add_constant_value(name, problem.outputs.at(static_cast<std::size_t>(expression.output)), std::move(expression));
+  const auto output = static_cast<std::size_t>(expression.output);
+  return add_constant_value(name, problem.outputs.at(output), std::move(expression));
 }
 
 std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,

@@ -83,11 +83,11 @@ class Graph {
   /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are named after the scope and
   /// operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error naming scope and operand.
   /// Given names are used unchanged, without the scope.
-  std::vector<ValueId> apply_all(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, const std::vector<std::string>& names = {});
+  std::vector<ValueId> apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {}, const std::vector<std::string>& names = {});
   /// The same for an operator of one output.
   ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view value_name = {});
   /// Marks a value as a result. Throws Error when the name is taken.
-  void add_output(std::string_view output_name, ValueId value);
+  void add_output(std::string_view output_name, ValueId id);
   /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
   static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges = {});
 

@@ -43,7 +43,7 @@ Violation names_unique(const Graph& graph) {
 
 Violation operands_exist(const Graph& graph) {
   const auto exists = [&](ValueId id) { return id.at() < graph.values().size(); };
-  const Violation in_constants = first_of_values(graph, [&](const Value& value) -> Violation {
+  Violation in_constants = first_of_values(graph, [&](const Value& value) -> Violation {
     if (!value.expression()) return {};
     for (const ValueId id : value.expression()->inputs)
       if (id.index != -1 && !exists(id)) return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
@@ -72,7 +72,7 @@ Violation outputs_exist(const Graph& graph) {
 
 Violation single_producer(const Graph& graph) {
   std::vector<std::int32_t> producer(graph.values().size(), -1);
-  const Violation twice = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
+  Violation twice = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.outputs) {
       std::int32_t& maker = producer[id.at()];
       if (maker >= 0) return fmt::format("result '{}': expected one producer, found node {} too", name_of(graph, id), maker);
@@ -190,7 +190,7 @@ Violation no_use_after_overwrite(const Graph& graph) {
     const std::int32_t n = last_writer[static_cast<std::size_t>(memory[id.at()])];
     return graph.value(id).producer < n ? n : -1;  // what the writer or a later node made still stands
   };
-  const Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
+  Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
       if (id && overwriter(id) >= 0)
         return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id), overwriter(id));

@@ -231,7 +231,7 @@ ModelConfig parse_config(Json root) {
 
 ModelConfig load_config_file(const std::filesystem::path& file) {
   const JsonDocument document = JsonDocument::read(file, config_limits);
-  const ModelConfig config = parse_config(document.root());
+  ModelConfig config = parse_config(document.root());
   refuse_quantization(document.root());
   return config;
 }

@@ -28,7 +28,7 @@ class DecoderBuilder {
 
   // Each may be called once for a builder.
   DecoderGraph build();
-  DecoderGraph build_layer(std::int64_t layer);
+  DecoderGraph build_layer(std::int64_t index);
 
  private:
   Graph& graph() { return out_.graph; }

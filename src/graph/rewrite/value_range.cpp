@@ -107,7 +107,7 @@ class RangeFinder {
       case OpKind::slice:
       case OpKind::expand:
       case OpKind::split:
-      case OpKind::gather: return x;
+      case OpKind::gather:
       case OpKind::cast: return x;
       case OpKind::floor:
       case OpKind::ceil:

@@ -66,7 +66,7 @@ class Placement {
     }
   }
 
-  const AxisList all_heads(const Roles& r) const { return joined({&r.heads, &r.groups}); }
+  AxisList all_heads(const Roles& r) const { return joined({&r.heads, &r.groups}); }
 
   /// The layout that needs no copy, or the first.
   Layout layout_of(const Roles& r, const IndexedValue& value, const AxisList& heads, const AxisList& tokens, const AxisList& elements,
