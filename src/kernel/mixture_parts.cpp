@@ -6,7 +6,8 @@
 namespace cermet {
 namespace {
 
-Problem make_part(const Problem& whole, OpKind kind, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight = false) {
+Problem make_part(const Problem& whole, OpKind kind, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes,
+                  bool constant_weight = false) {
   Problem part = make_problem(definition(kind), std::move(inputs), attributes);
   part.constant_inputs = constant_weight ? 2 : 0;
   part.maximum = whole.maximum;
