@@ -34,7 +34,7 @@ struct Program {
   bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
 
   friend bool operator==(const Program&, const Program&) = default;
-  friend auto operator<=>(const Program&, const Program&) = default;
+  friend auto operator<=>(const Program&, const Program&) = default;  // NOLINT(modernize-use-nullptr): the 0 that the compiler compares with
 };
 
 /// A compiled and loaded program.
