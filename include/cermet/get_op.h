@@ -70,8 +70,8 @@ CERMET_API cermet_status cermet_call_output_count(cermet_callable* callable, con
 CERMET_API cermet_status cermet_call_output(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, size_t index,
                                             cermet_call_result* result);
 
-/* Kernel and configuration of the last call, before one of the samples'. The name is valid for the life of the process, the configuration ("" where the kernel
- * has one way to run) until the callable's next call. */
+/* Kernel and configuration of the last call, before one of the samples'. The name is valid for the life of the process, the configuration, as
+ * `config` of the options takes it, until the callable's next call. */
 CERMET_API const char* cermet_callable_kernel(const cermet_callable* callable);
 CERMET_API const char* cermet_callable_config(const cermet_callable* callable);
 /* Kernels that the callable has bound so far, one for each set of types and shapes that is not in the range of another. */
