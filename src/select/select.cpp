@@ -140,7 +140,7 @@ bool fuses(OpKind anchor, const Target* target) {
   return std::ranges::any_of(kernels_for(anchor, target), [](const Kernel* kernel) { return kernel->fuses; });
 }
 
-Choice choose_by_name(const Region& region, std::string_view name, std::string_view config) {
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, std::string_view options) {
   if (name.empty() && config.empty()) return select_kernel(region);
   const std::string wanted = name.empty() ? select_kernel(region).kernel->name : std::string(name);
   const std::span<const Kernel* const> kernels = kernels_for(region);
@@ -148,13 +148,13 @@ Choice choose_by_name(const Region& region, std::string_view name, std::string_v
   if (found == kernels.end()) {
     std::vector<std::string_view> names;
     for (const Kernel* kernel : kernels) names.push_back(kernel->name);
-    fail(Status::invalid_argument, "--kernel: expected one of {}, found {}", fmt::join(names, ", "), quote(wanted));
+    fail(Status::invalid_argument, "{}kernel: expected one of {}, found {}", options, fmt::join(names, ", "), quote(wanted));
   }
   const Kernel& kernel = **found;
   if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
   const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()));
   const double margin = config_margin(kernel, region.target());
-  if (!config.empty()) return {kernel, wanted_config(kernel, costs, margin, config, "--config")};
+  if (!config.empty()) return {kernel, wanted_config(kernel, costs, margin, config, fmt::format("{}config", options))};
   if (const auto text = forced_configs().find(wanted)) return {kernel, wanted_config(kernel, costs, margin, *text, forced_configs().source())};
   return {kernel, cheapest(costs, margin).config};
 }
