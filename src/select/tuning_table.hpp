@@ -1,0 +1,34 @@
+// Entries in memory: what a look-up costs is a hash and a comparison.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+#include "select/tuning_entry.hpp"
+
+namespace cermet {
+
+/// Found by hash and then by the whole key, so that keys that share a hash are told apart.
+class TuningTable {
+ public:
+  using Hash = std::size_t (*)(const TuningKey&);
+  explicit TuningTable(Hash hash = hash_of) : hash_(hash) {}
+
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+  /// Null where there is none; valid until the next change.
+  const TuningEntry* find(const TuningKey& key) const;
+  /// In place of one of the same key.
+  void put(TuningEntry entry);
+  /// Removes the entries of a device, or all where it is empty. Returns how many there were.
+  std::size_t clear(const std::string& device);
+  /// By key; of one device where it is named.
+  std::vector<TuningEntry> all(const std::string& device = {}) const;
+
+ private:
+  Hash hash_;
+  std::unordered_multimap<std::size_t, TuningEntry> entries_;
+};
+
+}  // namespace cermet
