@@ -14,11 +14,18 @@ struct DeviceIdentity {
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
-/// The identity of a device whose kernels are chosen for `target`, or where that is null of this machine's CPU with so many threads. Without an NVRTC it
-/// names none. Made once for each device and number of threads. Thread-safe.
+/// The identity of the device that kernels are chosen for, or where `target` is null of this machine's CPU with so many threads. Thread-safe.
 DeviceIdentity device_identity(const Target* target, int threads);
+/// Its parts: what is cheap to say, and what asks for a compiler of GPU kernels.
+std::string device_text(const Target* target, int threads);
+std::string versions_text(const Target* target);
 
-/// Versions of a table that ships with the library: "cermet 0.1.0". Its times were taken with one driver and hold, as choices, for all.
+/// Versions of entries that ship with the library: "cermet 0.1.0". They hold with every driver and compiler, because a release is measured with one.
 std::string shipped_versions();
+
+/// Whether two devices' texts name the same device: a CPU's number of threads may differ.
+bool is_same_device(std::string_view a, std::string_view b);
+/// This machine's CPU and GPUs, the CPU with one thread.
+std::vector<DeviceIdentity> devices_here();
 
 }  // namespace cermet

@@ -1,40 +1,45 @@
-// Measured choices on disk: one SQLite file in the cache folder, which many processes read and write at a time.
+// Measured choices on disk: one SQLite file, which many processes read and write at a time.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "select/tuning_entry.hpp"
-#include "select/tuning_table.hpp"
 
 namespace cermet {
 
-/// Entries are read once, into memory, and found there: a look-up never waits for a process that writes. The file is created by the first put(). One that is
-/// damaged, or no such database, is renamed out of the way with a warning, and everything goes on without it.
+/// Entries are read once, into memory, and found there: looking one up never waits for a process that writes. The first put() makes the file and its folder.
+/// Not for use after a fork.
 class TuningDatabase {
  public:
-  /// Reads the file; one that is missing or cannot be read holds nothing, the latter with a warning. Does not throw for what it finds in the file.
-  static TuningDatabase open(const std::filesystem::path& file);
+  enum class Damage : std::uint8_t {
+    move_aside,  ///< a file that is damaged, or no tuning database, is renamed with a warning, and everything goes on without it
+    refuse,      ///< it is left alone, and open() throws Error(invalid_file) saying what it is
+  };
+  /// Reads the file; one that is missing has no entries, and so has one that may not be read, with a warning.
+  static TuningDatabase open(const std::filesystem::path& file, Damage damage = Damage::move_aside);
   TuningDatabase(TuningDatabase&&) noexcept;
   TuningDatabase& operator=(TuningDatabase&&) noexcept;
   ~TuningDatabase();
 
   const std::filesystem::path& file() const;
-  /// The entry of this key when the file was read, or put since by this object. Thread-safe.
+  bool empty() const;
+  /// Whether some entry is for the device of this text.
+  bool has_device(std::string_view device) const;
+  /// The entry of this key as the file had it when it was read, or as put() by this object since. Thread-safe.
   std::optional<TuningEntry> find(const TuningKey& key) const;
-  /// Stores an entry in place of one of the same key: complete or not at all. Waits for other writers. Thread-safe. Throws Error(io) naming the file where
+  /// Stores an entry in place of one of the same key: complete or not at all. Waits for others that write. Thread-safe. Throws Error(io) naming the file where
   /// it cannot be written, Error(invalid_argument) for an entry with a fault_of().
   void put(const TuningEntry& entry);
-  /// All entries by key, of one device where it is named.
-  std::vector<TuningEntry> all(const std::string& device = {}) const;
-  /// Deletes the entries of a device, or all. Returns how many there were. Throws Error(io) where the file cannot be written.
-  std::int64_t clear(const std::string& device = {});
-  /// Reads the file again.
+  /// By key; of one device where it is named.
+  std::vector<TuningEntry> all(std::string_view device = {}) const;
+  /// Deletes the entries of a device, or all where it is empty. Returns how many there were. Throws as put() does.
+  std::int64_t clear(std::string_view device = {});
+  /// Reads the file again, for what other processes stored.
   void reload();
 
  private:
