@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_operands.hpp"
+#include "select/tune/operands.hpp"
 #include "cli/console.hpp"
 #include "runtime/context.hpp"
 #include "select/select.hpp"

@@ -5,6 +5,7 @@
 #include "api/schema.hpp"
 #include "base/text.hpp"
 #include "cli/op_call.hpp"
+#include "cli/ops_space.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
@@ -21,7 +22,7 @@ namespace cermet::cli::ops_verb {
 namespace {
 
 struct Options {
-  std::string name, explain, constants, device = "cpu";
+  std::string name, explain, space, constants, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
 };
@@ -201,12 +202,14 @@ void explain_text(Console& console, const Region& region, const Selection& selec
   if (!selection.choice.kernel) console.write("no kernel takes this call\n");
 }
 
+/// The call of --explain or --space.
 void explain(Console& console, const Options& options) {
-  Region region =
-      options.name.empty() ? parse_region_call(options.explain, "", options.tokens) : parse_region_call(options.name, options.explain, options.tokens);
+  const std::string& call = options.explain.empty() ? options.space : options.explain;
+  Region region = options.name.empty() ? parse_region_call(call, "", options.tokens) : parse_region_call(options.name, call, options.tokens);
   mark_constants(region, options.constants);
   const Context context({options.device, options.threads});
   region.set_target(context.target());
+  if (!options.space.empty()) return print_spaces(console, region, context.pool().size());
   const Selection selection = explain_selection(region);
   const Json json = explain_json(region, selection, context.pool().size());
   if (console.json()) console.write_json(json);
@@ -214,14 +217,17 @@ void explain(Console& console, const Options& options) {
 }
 
 void show(Console& console, const Options& options) {
+  require(options.explain.empty() || options.space.empty(), "--space: expected it without --explain, found both");
+  const bool asks = !options.explain.empty() || !options.space.empty();
   if (options.name.empty()) {
-    require(options.explain.empty() || is_region_text(options.explain), "--explain: expected an operator's name before it, or a region, found {}",
-            quote(options.explain));
-    if (!options.explain.empty()) return explain(console, options);
+    const std::string& call = options.explain.empty() ? options.space : options.explain;
+    require(!asks || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}", options.explain.empty() ? "--space" : "--explain",
+            quote(call));
+    if (asks) return explain(console, options);
     return console.json() ? list_json(console) : list_text(console);
   }
   const OpDefinition& op = api::operator_named(options.name);
-  if (!options.explain.empty()) return explain(console, options);
+  if (asks) return explain(console, options);
   if (console.json()) console.write_json(api::schema_json(op));
   else show_text(console, op);
 }
@@ -236,6 +242,7 @@ Verb verb() {
       "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
       "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
       "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
+      "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
       "  cermet ops --device null:sm_90 --explain '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> "
       "n1'",
       [](Parser& parser) -> Action {
@@ -245,11 +252,12 @@ Verb verb() {
                       "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as timelines and `bench model --plan "
                       "--json` print it; prints every "
                       "candidate kernel");
+        parser.option("--space", options->space, "a call, as for --explain: prints which configurations of each candidate kernel a tuner may choose from");
         parser.option("--constant", options->constants,
-                      "with --explain: operands known before the first run, or none; by default those that a kernel would prepack");
-        parser.option("--tokens", options->tokens, "with --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-        parser.option("--device", options->device, "with --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-        parser.option("--threads", options->threads, "with --explain: threads that the workspace is for; 0 is one for each core").range(0, 1024);
+                      "with --explain or --space: operands known before the first run, or none; by default those that a kernel would prepack");
+        parser.option("--tokens", options->tokens, "with --explain or --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+        parser.option("--device", options->device, "with --explain or --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+        parser.option("--threads", options->threads, "with --explain or --space: threads of the CPU; 0 is one for each core").range(0, 1024);
         return [options](Console& console) { show(console, *options); };
       }};
 }
