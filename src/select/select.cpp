@@ -11,6 +11,7 @@
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
 #include "select/margin.hpp"
+#include "select/measured_choice.hpp"
 
 namespace cermet {
 namespace {
@@ -90,7 +91,7 @@ void require_known_kernels(const ForcedConfigs& configs) {
   for (const auto& [kernel, fields] : configs.entries()) require_kernel(kernel, configs.source());
 }
 
-Selection explain_selection(const Region& region) {
+Selection explain_selection(const Region& region, const SelectionOptions& options) {
   const DeviceLimits limits = limits_of(region.target());
   Selection selection;
   double best = 0;  // seconds; 0 where the chosen kernel has no model
@@ -111,11 +112,12 @@ Selection explain_selection(const Region& region) {
     selection.choice = {*kernel, own.config};
     best = own.seconds;
   }
+  if (options.tuned && !forced) take_measured(selection, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
   return selection;
 }
 
-Choice select_kernel(const Region& region) {
-  Selection selection = explain_selection(region);
+Choice select_kernel(const Region& region, const SelectionOptions& options) {
+  Selection selection = explain_selection(region, options);
   if (selection.choice.kernel) return std::move(selection.choice);
   fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", region.to_string(), region.target() ? "CUDA" : "CPU",
        declines_text(selection.candidates));
@@ -140,9 +142,9 @@ bool fuses(OpKind anchor, const Target* target) {
   return std::ranges::any_of(kernels_for(anchor, target), [](const Kernel* kernel) { return kernel->fuses; });
 }
 
-Choice choose_by_name(const Region& region, std::string_view name, std::string_view config) {
-  if (name.empty() && config.empty()) return select_kernel(region);
-  const std::string wanted = name.empty() ? select_kernel(region).kernel->name : std::string(name);
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options) {
+  if (name.empty() && config.empty()) return select_kernel(region, options);
+  const std::string wanted = name.empty() ? select_kernel(region, options).kernel->name : std::string(name);
   const std::span<const Kernel* const> kernels = kernels_for(region);
   const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return kernel->name == wanted; });
   if (found == kernels.end()) {
