@@ -13,21 +13,10 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"
+#include "select/tune/job.hpp"
 
 namespace cermet::cli {
 namespace {
-
-/// The region with each symbol replaced by its largest value, because a run needs numbers.
-Region without_symbols(const Region& region) {
-  Region result = region;
-  for (RegionNode& node : result.nodes) {
-    std::vector<std::optional<TensorType>> types;
-    for (const auto& type : node.problem.inputs)
-      types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, region.maximum()))}) : type);
-    node.problem = make_problem(definition(node.problem), std::move(types), node.problem.attributes);
-  }
-  return result;
-}
 
 /// One set of operands and results in host memory with the kernel bound to them.
 struct Copy {
