@@ -31,8 +31,8 @@ inline CommandResult run_cermet(const std::string& arguments, std::string_view i
   const ScratchFolder folder;
   const auto in = folder.file("in", input);
   const std::string tuning = before.find("CERMET_CACHE_DIR=") == std::string::npos ? "CERMET_TUNING=off " : "CERMET_TUNING= ";
-  const std::string command = "cd " CERMET_SOURCE_DIR "; " + tuning + before + " " CERMET_BINARY_DIR "/bin/cermet <" + in.string() + " >" + (folder / "out").string() +
-                              " 2>" + (folder / "err").string() + " " + arguments;
+  const std::string command = "cd " CERMET_SOURCE_DIR "; " + tuning + before + " " CERMET_BINARY_DIR "/bin/cermet <" + in.string() + " >" +
+                              (folder / "out").string() + " 2>" + (folder / "err").string() + " " + arguments;
   const auto begin = std::chrono::steady_clock::now();
   const int status = std::system(command.c_str());
   CommandResult result;

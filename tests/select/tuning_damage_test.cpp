@@ -90,8 +90,9 @@ TEST_F(TuningDamage, OtherTablesAndTriggersAreRefused) {
 }
 
 TEST_F(TuningDamage, AnEntryThatSomebodyEditedIsRefused) {
-  for (const char* change : {"UPDATE entries SET seconds = seconds / 2 WHERE region = 'region 7'", "UPDATE entries SET kernel = 'x' WHERE region = 'region 7'",
-                             "UPDATE entries SET rivals = '[]' WHERE region = 'region 7'", "UPDATE entries SET region = 'region x' WHERE region = 'region 7'"}) {
+  for (const char* change :
+       {"UPDATE entries SET seconds = seconds / 2 WHERE region = 'region 7'", "UPDATE entries SET kernel = 'x' WHERE region = 'region 7'",
+        "UPDATE entries SET rivals = '[]' WHERE region = 'region 7'", "UPDATE entries SET region = 'region x' WHERE region = 'region 7'"}) {
     fs::remove(file);
     sound();
     SqliteConnection(file, SqliteConnection::Access::write).run(change);
@@ -136,7 +137,8 @@ TEST_F(TuningDamage, ChangedBytesAreHarmless) {
   std::size_t found = 0;
   for (int i = 0; i < 150; ++i) {
     std::string changed = content;
-    for (int n = i % 3; n >= 0; --n) changed[std::uniform_int_distribution<std::size_t>(0, content.size() - 1)(random)] ^= static_cast<char>(1 << (random() % 8));
+    for (int n = i % 3; n >= 0; --n)
+      changed[std::uniform_int_distribution<std::size_t>(0, content.size() - 1)(random)] ^= static_cast<char>(1 << (random() % 8));
     scratch.file("tuning.db", changed);
     found += expect_harmless();
     fs::remove(file);

@@ -12,8 +12,7 @@ namespace {
 using test::linear_region;
 
 TEST(TuningKey, SaysAllThatAChoiceIsFor) {
-  EXPECT_EQ(tuning_text(linear_region("T", 32, nullptr)),
-            R"(linear(bf16[s0, 2048], bf16[4096, 2048]) {out_dtype = ""}; constant $1; s0 <= 32)");
+  EXPECT_EQ(tuning_text(linear_region("T", 32, nullptr)), R"(linear(bf16[s0, 2048], bf16[4096, 2048]) {out_dtype = ""}; constant $1; s0 <= 32)");
   EXPECT_EQ(tuning_text(linear_region("32", 0, nullptr)), R"(linear(bf16[32, 2048], bf16[4096, 2048]) {out_dtype = ""}; constant $1)");
 }
 

@@ -60,8 +60,7 @@ TEST(TuningImport, TakesThisMachinesDevicesAndVersionsAlone) {
   EXPECT_EQ(report.stored, 3);
   EXPECT_EQ(report.refused, 2);
   ASSERT_EQ(report.reasons.size(), 2u);
-  EXPECT_EQ(report.reasons[0],
-            "device: expected \"Some CPU, avx2, 8 threads\" or \"Some GPU, 10 SMs, sm_90a\", found \"Some CPU, avx512, 8 threads\"");
+  EXPECT_EQ(report.reasons[0], "device: expected \"Some CPU, avx2, 8 threads\" or \"Some GPU, 10 SMs, sm_90a\", found \"Some CPU, avx512, 8 threads\"");
   EXPECT_EQ(report.reasons[1], "versions: expected \"cermet 0.1.0, driver 13.0, NVRTC 13.0\", found \"cermet 0.1.0, driver 12.9, NVRTC 13.0\"");
   EXPECT_EQ(TuningDatabase::open(scratch / "tuning.db").all().size(), 3u);
 }
