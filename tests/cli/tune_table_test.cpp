@@ -104,6 +104,25 @@ TEST_F(TuneTable, ExplainSaysWhatWasMeasured) {
   EXPECT_NE(off["kernel"], "gemm.linear.hopper") << "without measured choices";
 }
 
+TEST_F(TuneTable, ExplainDrawsCandidatesOverSizes) {
+  entry = entry_for(linear_region("T", 256, device->target()), "gemm.linear.hopper", "default");
+  put();
+  const auto draw = [&](const std::string& rows, const std::string& file) {
+    return run("ops linear --explain 'x=bf16[" + rows + ",2048] w=bf16[4096,2048]' --tokens 1000 --device null:sm_90 -o " + (scratch / file).string());
+  };
+  const CommandResult drawn = draw("T", "plot.svg");
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  const std::string svg = content_of(scratch / "plot.svg");
+  EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
+  EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
+  for (const char* part : {"linear(bf16[T, 2048], bf16[4096, 2048])", ">gemm.linear.hopper<", ">gemv.linear<", ">limit: data sheet of H200<", ">512<", "<circle "})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  const CommandResult fixed = draw("8", "fixed.svg");
+  EXPECT_EQ(fixed.code, 2);
+  EXPECT_NE(fixed.err.find("-o: expected a call with one symbolic dimension to plot over, such as T, found 0 in "), std::string::npos) << fixed.err;
+  EXPECT_FALSE(fs::exists(scratch / "fixed.svg"));
+}
+
 TEST_F(TuneTable, ExplainSaysWhatIsIgnored) {
   entry.kernel = "gemm.linear.forgotten";
   put();
