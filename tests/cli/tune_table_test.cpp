@@ -84,7 +84,7 @@ TEST_F(TuneTable, MistakesSayWhatWasExpected) {
   };
   mistake("tune export table.txt", "", "FILE: expected a name that ends in .json, found \"table.txt\"");
   mistake("tune export " + (scratch / "missing/table.json").string(), "", "missing/table.json");
-  mistake("tune import " + (scratch / "missing.json").string(), "", "missing.json: cannot be opened");
+  mistake("tune import " + (scratch / "missing.json").string(), "", "missing.json: ");
   mistake("tune clear", "off", "tuning database: expected a file that can be written, found CERMET_TUNING=off");
   mistake("tune list", scratch.file("notes.db", std::string(2000, 'x')).string(), "environment variable CERMET_TUNING: ");
   mistake(explain(), scratch.file("bad.json", "{}").string(), "environment variable CERMET_TUNING: ");
@@ -115,7 +115,8 @@ TEST_F(TuneTable, ExplainDrawsCandidatesOverSizes) {
   const std::string svg = content_of(scratch / "plot.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
-  for (const char* part : {"linear(bf16[T, 2048], bf16[4096, 2048])", ">gemm.linear.hopper<", ">gemv.linear<", ">limit: data sheet of H200<", ">512<", "<circle "})
+  for (const char* part :
+       {"linear(bf16[T, 2048], bf16[4096, 2048])", ">gemm.linear.hopper<", ">gemv.linear<", ">limit: data sheet of H200<", ">512<", "<circle "})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   const CommandResult fixed = draw("8", "fixed.svg");
   EXPECT_EQ(fixed.code, 2);

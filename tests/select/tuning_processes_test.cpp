@@ -125,10 +125,18 @@ void expect_kills_are_harmless(int rounds, int seed) {
       }
     });
     close(ends[1]);
-    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 60'000)(random)));
+    const auto stored = [&] {
+      std::int64_t n = 0;
+      if (read(ends[0], &n, sizeof n) != sizeof n) return false;
+      number = n + 1;
+      return true;
+    };
+    for (int wanted = std::uniform_int_distribution<int>(0, 20)(random); wanted > 0 && stored();) --wanted;  // 0: while it makes or opens the file
+    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 5000)(random)));
     kill(child, SIGKILL);
     EXPECT_EQ(wait_for(child), 128 + SIGKILL);
-    for (std::int64_t n = 0; read(ends[0], &n, sizeof n) == sizeof n;) number = n + 1;
+    while (stored()) {
+    }
     close(ends[0]);
     const TuningDatabase database = TuningDatabase::open(file);
     for (const TuningEntry& entry : database.all()) ASSERT_GE(number_of(entry), 0) << "half an entry";
