@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "select/tune/operands.hpp"
 #include "cli/console.hpp"
 #include "runtime/context.hpp"
 #include "select/select.hpp"
+#include "select/tune/operands.hpp"
 
 namespace cermet::cli {
 

@@ -221,8 +221,8 @@ void show(Console& console, const Options& options) {
   const bool asks = !options.explain.empty() || !options.space.empty();
   if (options.name.empty()) {
     const std::string& call = options.explain.empty() ? options.space : options.explain;
-    require(!asks || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}", options.explain.empty() ? "--space" : "--explain",
-            quote(call));
+    require(!asks || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}",
+            options.explain.empty() ? "--space" : "--explain", quote(call));
     if (asks) return explain(console, options);
     return console.json() ? list_json(console) : list_text(console);
   }

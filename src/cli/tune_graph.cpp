@@ -26,7 +26,10 @@ void compile_text(const Options& options, FusionOptions fusion) {
       for (const Symbol& symbol : dim.symbols()) session.maximum.set(symbol, options.tokens);
   for (const SymbolRange& known : graph.ranges()) session.maximum.set(known.symbol, std::min(options.tokens, known.range.greatest));
   if (!options.onnx.mode.empty()) session.fusion.mode = fusion_mode_named("--mode", options.onnx.mode);
-  const Session compiled(std::move(graph), context, [](const std::string& name, std::int64_t, const TensorView&) { fail(Status::unsupported, "{}: expected a device that reads no weights", name); }, session);
+  const Session compiled(
+      std::move(graph), context,
+      [](const std::string& name, std::int64_t, const TensorView&) { fail(Status::unsupported, "{}: expected a device that reads no weights", name); },
+      session);
 }
 
 void tune(Console& console, const Options& options) {
@@ -49,7 +52,8 @@ void tune(Console& console, const Options& options) {
 
 Verb verb() {
   return {"tune graph", "the same for an ONNX file or a graph's text",
-          "  cermet tune graph model.onnx --dim batch=1..8 --device cuda\n  cermet tune graph block.graph --tokens 128 --budget 20", [](Parser& parser) -> Action {
+          "  cermet tune graph model.onnx --dim batch=1..8 --device cuda\n  cermet tune graph block.graph --tokens 128 --budget 20",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("FILE", options->onnx.model, "an ONNX file, a plan of one, or a graph as text").required();
             declare_onnx_options(parser, options->onnx);

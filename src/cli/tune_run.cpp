@@ -160,9 +160,17 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   }
   const std::string file = database ? database->file().string() : "";
   if (console.json())
-    console.write_json({{"device", identity.device}, {"versions", identity.versions}, {"search", options.search}, {"seed", options.seed},
-                        {"budget", options.budget}, {"seconds", since(begin)}, {"regions", jobs.size()}, {"tuned", done}, {"mean_gain", mean_gain(gains)},
-                        {"database", file.empty() ? Json() : Json(file)}, {"results", std::move(results)}});
+    console.write_json({{"device", identity.device},
+                        {"versions", identity.versions},
+                        {"search", options.search},
+                        {"seed", options.seed},
+                        {"budget", options.budget},
+                        {"seconds", since(begin)},
+                        {"regions", jobs.size()},
+                        {"tuned", done},
+                        {"mean_gain", mean_gain(gains)},
+                        {"database", file.empty() ? Json() : Json(file)},
+                        {"results", std::move(results)}});
   else
     console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(since(begin)), mean_gain(gains),
                   file.empty() ? "nothing is stored" : "stored in " + file);

@@ -8,7 +8,9 @@
 namespace cermet {
 namespace {
 
-std::string values_text(const std::vector<std::int64_t>& values) { return values.size() == 1 ? fmt::format("{}", values[0]) : fmt::format("one of {}", fmt::join(values, ", ")); }
+std::string values_text(const std::vector<std::int64_t>& values) {
+  return values.size() == 1 ? fmt::format("{}", values[0]) : fmt::format("one of {}", fmt::join(values, ", "));
+}
 
 /// A number below `bound`, each with the same probability, whatever the library: numbers past the last multiple of the bound are drawn again.
 std::uint64_t below(std::uint64_t bound, std::mt19937_64& random) {
@@ -161,7 +163,9 @@ std::optional<std::string> ConfigSpace::fault_of(const Config& config) const {
     if (field == fields_.end()) return fmt::format("expected a field of {}, found {}", fmt::join(names, ", "), name);
     if (std::ranges::find(field->values, value) == field->values.end()) return fmt::format("{}: expected {}, found {}", name, field->text, value);
   }
-  if (listed_) return std::ranges::find(list_, config) != list_.end() ? std::nullopt : std::optional(fmt::format("expected another combination than {}", config.to_string()));
+  if (listed_)
+    return std::ranges::find(list_, config) != list_.end() ? std::nullopt
+                                                           : std::optional(fmt::format("expected another combination than {}", config.to_string()));
   for (const ConfigField& field : fields_)
     if (!config.find(field.name) && !field.usual) return fmt::format("{}: expected {}, found nothing", field.name, field.text);
   const Config whole = complete(config);

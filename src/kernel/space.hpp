@@ -17,7 +17,7 @@ namespace cermet {
 struct ConfigField {
   std::string name;
   std::vector<std::int64_t> values;
-  std::string text;                       ///< for readers: "one of 64, 128", "2 to 6", "powers of two from 1 to 8"
+  std::string text;                        ///< for readers: "one of 64, 128", "2 to 6", "powers of two from 1 to 8"
   std::optional<std::int64_t> usual = {};  ///< a configuration that leaves the field out has this value, and one that has it leaves the field out
 
   static ConfigField fixed(std::string name, std::int64_t value);

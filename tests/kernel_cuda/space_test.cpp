@@ -45,7 +45,10 @@ std::vector<Shape> shapes() {
   return {
       {OpKind::linear, {of(bf16, {512, 4096}), of(bf16, {6144, 4096})}, {}, "gemm.linear.hopper"},
       {OpKind::scaled_mm, {of(i8, {512, 4096}), of(i8, {4096, 4096}), of(f32, {512}), of(f32, {4096})}, {{"out_dtype", "bf16"}}, "gemm.scaled_mm.hopper"},
-      {OpKind::scaled_mm, {of(f8_e4m3, {512, 4096}), of(f8_e4m3, {4096, 4096}), of(f32, {512}), of(f32, {4096})}, {{"out_dtype", "bf16"}}, "gemm.scaled_mm.hopper"},
+      {OpKind::scaled_mm,
+       {of(f8_e4m3, {512, 4096}), of(f8_e4m3, {4096, 4096}), of(f32, {512}), of(f32, {4096})},
+       {{"out_dtype", "bf16"}},
+       "gemm.scaled_mm.hopper"},
       {OpKind::grouped_linear, {of(bf16, {256, 2048}), of(bf16, {16, 768, 2048}), of(i32, {17})}, {}, "gemm.grouped_linear.hopper"},
       {OpKind::grouped_linear, {of(bf16, {8, 2048}), of(bf16, {16, 768, 2048}), of(i32, {17})}, {}, "gemv.grouped_linear"},
       {OpKind::linear, {of(bf16, {1, 4096}), of(bf16, {6144, 4096})}, {}, "gemv.linear"},

@@ -34,7 +34,10 @@ class Landscape {
   TuneBench bench() const {
     return {.expect = [](const Choice&) {},
             .check = [](const Choice&) { return std::string(); },
-            .time = [this](const Choice& choice, double) { return Timing{seconds(choice), 0.001 * seconds(choice)}; },
+            .time =
+                [this](const Choice& choice, double) {
+                  return Timing{seconds(choice), 0.001 * seconds(choice)};
+                },
             .compare =
                 [this](const Choice& first, const Choice& second) {
                   return PairedTiming{{seconds(first), 0}, {seconds(second), 0}, seconds(second) / seconds(first), 0};

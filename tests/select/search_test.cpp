@@ -76,8 +76,7 @@ TEST(TuneSearch, BayesBeginsWithWhatModelsFindCheapest) {
   const std::vector<std::size_t> order = order_of(landscape, SearchKind::bayes, 1);
   EXPECT_EQ(landscape.seconds(landscape.candidates().list[order[1]].choice), landscape.best());
   const std::vector<std::size_t> all = order_of(landscape, SearchKind::exhaustive, 1);
-  for (std::size_t i = 2; i < all.size(); ++i)
-    EXPECT_LE(landscape.candidates().list[all[i - 1]].modelled, landscape.candidates().list[all[i]].modelled) << i;
+  for (std::size_t i = 2; i < all.size(); ++i) EXPECT_LE(landscape.candidates().list[all[i - 1]].modelled, landscape.candidates().list[all[i]].modelled) << i;
 }
 
 /// A model that sees one field only gives alike times; the first candidates are then unlike in what it sees.

@@ -10,8 +10,8 @@
 namespace cermet {
 
 struct TuneJob {
-  Region region;            ///< for its target; symbols have their maximum
-  std::int64_t least = 1;   ///< value of its symbol, where it has one, down to which its launches go
+  Region region;              ///< for its target; symbols have their maximum
+  std::int64_t least = 1;     ///< value of its symbol, where it has one, down to which its launches go
   std::int64_t launches = 1;  ///< of a pass that it stands for, for readers
 };
 
@@ -27,8 +27,8 @@ std::vector<SymbolValues> sizes_of(const TuneJob& job);
 
 struct TunePlace {
   ThreadPool& pool;
-  DeviceQueue queue;                ///< null: the CPU
-  CompileAhead* ahead = nullptr;    ///< of a queue with programs
+  DeviceQueue queue;              ///< null: the CPU
+  CompileAhead* ahead = nullptr;  ///< of a queue with programs
 };
 
 /// Programs of the candidates that tuning the job would measure first.

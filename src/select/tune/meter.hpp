@@ -15,8 +15,8 @@ namespace cermet {
 /// Seconds of a launch.
 struct Timing {
   double median = 0;
-  double spread = 0;        ///< half the distance between the quartiles
-  bool given_up = false;    ///< it was stopped early; the other figures are of what was measured until then
+  double spread = 0;      ///< half the distance between the quartiles
+  bool given_up = false;  ///< it was stopped early; the other figures are of what was measured until then
 };
 
 /// How the times of two candidates compare, measured in turn: A B A B.
@@ -28,7 +28,7 @@ struct PairedTiming {
 
 struct MeterOptions {
   OperandValues values = {};
-  double seconds = 0.01;  ///< to spend on timed launches of a candidate
+  double seconds = 0.01;      ///< to spend on timed launches of a candidate
   void (*between)() = [] {};  ///< called between launches; may throw
 };
 

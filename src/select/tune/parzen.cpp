@@ -44,7 +44,8 @@ void ParzenFields::add(std::size_t candidate) {
 double ParzenFields::log_density(std::size_t candidate) const {
   const TuneCandidate& c = candidates_.list[candidate];
   const Kernel* const kernel = c.choice.kernel;
-  double sum = kernels_.log_density(kernel_places_.at(kernel)) + costs_.log_density(cost_places_[candidate]) + own_.at(kernel).log_density(c.places.empty() ? 1 : 0);
+  double sum =
+      kernels_.log_density(kernel_places_.at(kernel)) + costs_.log_density(cost_places_[candidate]) + own_.at(kernel).log_density(c.places.empty() ? 1 : 0);
   for (std::size_t f = 0; f < c.places.size(); ++f) sum += fields_.at(kernel)[f].log_density(c.places[f]);
   return sum;
 }

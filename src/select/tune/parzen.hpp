@@ -36,7 +36,7 @@ class ParzenFields {
   std::span<const int> cost_places_;
   std::map<const Kernel*, int> kernel_places_;
   Field kernels_, costs_{cost_buckets};
-  std::map<const Kernel*, Field> own_;                ///< whether it is the kernel's own choice
+  std::map<const Kernel*, Field> own_;                  ///< whether it is the kernel's own choice
   std::map<const Kernel*, std::vector<Field>> fields_;  ///< of other candidates
 };
 

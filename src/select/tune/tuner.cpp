@@ -17,9 +17,9 @@ constexpr double least_gain = 0.01;
 /// Of the budget, what is kept for that.
 constexpr double kept_share = 0.15;
 
-class Tuning {
+class TunerRun {
  public:
-  Tuning(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options)
+  TunerRun(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options)
       : candidates_(candidates), bench_(bench), options_(options), search_(candidates, options.search, options.seed) {
     report_.candidates = candidates.list.size();
   }
@@ -43,7 +43,8 @@ class Tuning {
 
   bool is_over() {
     if (options_.stop()) report_.end = TuneReport::End::stopped;
-    else if (spent() > (1 - kept_share) * options_.seconds || (options_.most > 0 && std::ssize(report_.tried) >= options_.most)) report_.end = TuneReport::End::budget;
+    else if (spent() > (1 - kept_share) * options_.seconds || (options_.most > 0 && std::ssize(report_.tried) >= options_.most))
+      report_.end = TuneReport::End::budget;
     else return false;
     return true;
   }
@@ -155,7 +156,7 @@ class Tuning {
 
 TuneReport tune(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options) {
   CERMET_ASSERT(!candidates.list.empty());
-  return Tuning(candidates, bench, options).run();
+  return TunerRun(candidates, bench, options).run();
 }
 
 TuningEntry entry_of(const TuneReport& report, TuningKey key) {

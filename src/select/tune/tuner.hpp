@@ -31,16 +31,16 @@ struct TriedCandidate {
   enum class State : std::uint8_t { measured, given_up, wrong, failed };
   Choice choice;
   State state = State::measured;
-  Timing timing = {};  ///< of one that was measured or given up
+  Timing timing = {};       ///< of one that was measured or given up
   std::string reason = {};  ///< why it is wrong or failed
 };
 
 struct TuneOptions {
   SearchKind search = SearchKind::bayes;
   std::uint64_t seed = 0;
-  double seconds = 10;       ///< budget; the candidate that is being measured when it ends is finished
-  std::int64_t most = 0;     ///< candidates; 0: as many as the budget allows
-  std::size_t at_once = 4;   ///< proposed together, so that they compile in parallel
+  double seconds = 10;                                ///< budget; the candidate that is being measured when it ends is finished
+  std::int64_t most = 0;                              ///< candidates; 0: as many as the budget allows
+  std::size_t at_once = 4;                            ///< proposed together, so that they compile in parallel
   std::function<bool()> stop = [] { return false; };  ///< asked between candidates
   std::function<void(std::size_t tried, std::size_t all, double best)> on_progress = [](std::size_t, std::size_t, double) {};
 };

@@ -13,10 +13,9 @@ ConfigSpace HopperProduct::space() const {
                   [n = n_](const Config& c) { return c.at("tile_n") == 32 || c.at("tile_n") < 2 * n; });
   space.constrain(fmt::format("registers hold the sums of tile_n columns, at most {}", work_.widest),
                   [widest = work_.widest](const Config& c) { return c.at("tile_n") <= widest; });
-  space.constrain(
-      fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their way out, fit {} bytes of shared memory", work_.a_parts,
-                  work_.b_parts, gemm::HopperShape::tile_row, work_.out_bytes, gemm::HopperShape::shared_limit),
-      [work = work_](const Config& c) { return c.at("stages") <= most_hopper_stages(work, tile_of(c)); });
+  space.constrain(fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their way out, fit {} bytes of shared memory",
+                              work_.a_parts, work_.b_parts, gemm::HopperShape::tile_row, work_.out_bytes, gemm::HopperShape::shared_limit),
+                  [work = work_](const Config& c) { return c.at("stages") <= most_hopper_stages(work, tile_of(c)); });
   return space;
 }
 

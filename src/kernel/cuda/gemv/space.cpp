@@ -20,12 +20,10 @@ ConfigSpace FewRows::space(const Region& region) {
   space.add(ConfigField::powers("warps", 4, 16).with_usual(usual));
   space.add(ConfigField::set("ring_kib", {48, 64, 128, 192}).with_usual(usual_ring));
   space.constrain("weights that do not stream have no ring", [](const Config& c) { return c.at("stream") == 1 || c.at("ring_kib") == usual_ring; });
-  space.constrain(fmt::format("a thread's part of a row takes at most {} registers", most_held), [region](const Config& c) {
-    return FewRows(region, c).held(region) <= most_held;
-  });
-  space.constrain("the stages fit shared memory", [region](const Config& c) {
-    return FewRows(region, c).shape(region).shared_bytes() <= region.target()->shared_bytes;
-  });
+  space.constrain(fmt::format("a thread's part of a row takes at most {} registers", most_held),
+                  [region](const Config& c) { return FewRows(region, c).held(region) <= most_held; });
+  space.constrain("the stages fit shared memory",
+                  [region](const Config& c) { return FewRows(region, c).shape(region).shared_bytes() <= region.target()->shared_bytes; });
   return space;
 }
 
