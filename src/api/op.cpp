@@ -38,7 +38,7 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
 void Operator::add_variant(const Problem& problem, std::int64_t most) {
   Problem made = problem;
   if (!ranges_.empty()) made.maximum.set(ranges_.front().symbol, most);
-  Choice choice = select_kernel(made);
+  Choice choice = select_kernel(made, {.threads = handle_->context.pool().size()});
   const std::size_t inputs = made.inputs.size();
   variants_.push_back({most, BoundOp(std::move(made), std::move(choice), handle_->context.pool(), handle_->context.queue()), std::vector<TensorView>(inputs)});
   workspace_bytes_ = std::max(workspace_bytes_, variants_.back().bound.workspace_bytes());

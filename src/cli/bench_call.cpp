@@ -141,7 +141,7 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   Region region = without_symbols(parse_region_call(call.op, call.shape, call.tokens));
   mark_constants(region, call.constants);
   region.set_target(context.target());
-  Choice choice = choose_by_name(region, call.kernel, call.config);
+  Choice choice = choose_by_name(region, call.kernel, call.config, {.threads = context.pool().size()});
   return {std::move(region), std::move(choice)};
 }
 

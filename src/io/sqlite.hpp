@@ -16,8 +16,8 @@ class SqliteStatement;
 class SqliteConnection {
  public:
   enum class Access : std::uint8_t {
-    read,      ///< of a file that is there; in a folder that may not be written, too
-    write,     ///< makes the file
+    read,   ///< of a file that is there; in a folder that may not be written, too
+    write,  ///< makes the file
   };
   SqliteConnection(const std::filesystem::path& file, Access access);
   SqliteConnection(SqliteConnection&&) noexcept;

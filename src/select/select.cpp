@@ -128,16 +128,19 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     selection.choice = {*kernel, own.config};
     best = own.seconds;
   }
-  if (options.tuned && !forced) take_measured(selection, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
+  if (options.tuned && !forced)
+    take_measured(selection, region, options.threads, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
   return selection;
 }
 
-Choice select_kernel(const Region& region, const SelectionOptions& options) {
+Selection select_taken(const Region& region, const SelectionOptions& options) {
   Selection selection = explain_selection(region, options);
-  if (selection.choice.kernel) return std::move(selection.choice);
+  if (selection.choice.kernel) return selection;
   fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", region.to_string(), region.target() ? "CUDA" : "CPU",
        declines_text(selection.candidates));
 }
+
+Choice select_kernel(const Region& region, const SelectionOptions& options) { return select_taken(region, options).choice; }
 
 std::string declines_of(const Region& region) {
   std::string text;

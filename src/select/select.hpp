@@ -61,7 +61,9 @@ void require_known_kernels(const ForcedConfigs& configs);
 /// A kernel that forced_configs() names is chosen wherever it takes the region, with the first by cost of its configurations that have those fields;
 /// throws Error where it has none. Then a measured choice is taken, if its kernel takes the region in that configuration.
 Selection explain_selection(const Region& region, const SelectionOptions& options = {});
-/// The chosen kernel and configuration; throws Error(unsupported) with every reason when none fits.
+/// The same where some kernel takes the region; throws Error(unsupported) with every reason when none does.
+Selection select_taken(const Region& region, const SelectionOptions& options = {});
+/// Its kernel and configuration.
 Choice select_kernel(const Region& region, const SelectionOptions& options = {});
 /// Every kernel's reason, "; " between them; empty where one takes the region.
 std::string declines_of(const Region& region);

@@ -11,18 +11,18 @@ namespace cermet {
 
 /// A kernel in one of its configurations that was measured and did not win.
 struct TunedRival {
-  std::string kernel, config;       ///< `config` as Config::to_string() spells it
-  double seconds = 0, spread = 0;   ///< as of an entry
+  std::string kernel, config;      ///< `config` as Config::to_string() spells it
+  double seconds = 0, spread = 0;  ///< as of an entry
   friend bool operator==(const TunedRival&, const TunedRival&) = default;
 };
 
 struct TuningEntry {
   TuningKey key;
-  std::string kernel, config;       ///< the fastest; `config` as Config::to_string() spells it
-  double seconds = 0;               ///< median of one launch at the symbols' maximum
-  double spread = 0;                ///< half the distance between the quartiles of its times, in seconds
-  std::string date;                 ///< when, "2026-03-01 14:05:09" in UTC
-  std::vector<TunedRival> rivals;   ///< fastest first; the untuned choice is among them where it did not win
+  std::string kernel, config;      ///< the fastest; `config` as Config::to_string() spells it
+  double seconds = 0;              ///< median of one launch at the symbols' maximum
+  double spread = 0;               ///< half the distance between the quartiles of its times, in seconds
+  std::string date;                ///< when, "2026-03-01 14:05:09" in UTC
+  std::vector<TunedRival> rivals;  ///< fastest first; the untuned choice is among them where it did not win
   friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
 };
 

@@ -33,9 +33,7 @@ std::int64_t pragma(SqliteConnection& connection, const char* name) {
 }
 
 /// Whether the file is a database that nobody has written to: the form comes with the first entry, in one transaction.
-bool is_blank(SqliteConnection& connection) {
-  return pragma(connection, "application_id") == 0 && !connection.prepare("SELECT 1 FROM sqlite_schema").step();
-}
+bool is_blank(SqliteConnection& connection) { return pragma(connection, "application_id") == 0 && !connection.prepare("SELECT 1 FROM sqlite_schema").step(); }
 
 void require_form(SqliteConnection& connection, const fs::path& file) {
   if (const std::int64_t found = pragma(connection, "application_id"); found != application)
@@ -69,7 +67,8 @@ std::uint64_t inode_of(const fs::path& file) {
   return stat(file.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-/// Whether there is something under the name; a missing folder is nothing. Throws Error(invalid_file) where it is no regular file, which opening might wait for.
+/// Whether there is something under the name; a missing folder is nothing. Throws Error(invalid_file) where it is no regular file, which opening might wait
+/// for.
 bool is_there(const fs::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
@@ -142,7 +141,8 @@ TuningFile::TuningFile(const fs::path& file) : file_(file) {
   if (is_blank(*connection_)) {
     // Readers go on while somebody writes. A process that is killed leaves the last complete state, and so does a machine that loses power.
     connection_->run("PRAGMA journal_mode = WAL");
-    connection_->run(fmt::format("BEGIN IMMEDIATE; {}; PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT", table_form, application, version).c_str());
+    connection_->run(
+        fmt::format("BEGIN IMMEDIATE; {}; PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT", table_form, application, version).c_str());
   }
   require_form(*connection_, file);
   connection_->run("PRAGMA synchronous = NORMAL");

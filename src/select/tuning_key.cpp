@@ -72,8 +72,7 @@ std::string tuning_text(const Region& region) {
     for (std::optional<TensorType>& type : node.problem.inputs)
       if (type) std::ranges::transform(type->dims, type->dims.begin(), std::ref(number));
   text = numbered.to_string() + constants;
-  for (std::size_t i = 0; i < number.names().size(); ++i)
-    text += fmt::format("; s{} <= {}", i, size_bucket(region.maximum()[Symbol(number.names()[i])]));
+  for (std::size_t i = 0; i < number.names().size(); ++i) text += fmt::format("; s{} <= {}", i, size_bucket(region.maximum()[Symbol(number.names()[i])]));
   return text;
 }
 

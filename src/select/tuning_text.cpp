@@ -64,8 +64,9 @@ JsonValue json_of(const TuningEntry& entry) {
   JsonValue rivals = JsonValue::array();
   for (const TunedRival& rival : entry.rivals)
     rivals.push_back({{"kernel", rival.kernel}, {"config", rival.config}, {"seconds", rival.seconds}, {"spread", rival.spread}});
-  return {{"region", entry.key.region}, {"device", entry.key.device}, {"versions", entry.key.versions}, {"kernel", entry.kernel}, {"config", entry.config},
-          {"seconds", entry.seconds},   {"spread", entry.spread},     {"date", entry.date},             {"rivals", rivals}};
+  return {{"region", entry.key.region}, {"device", entry.key.device}, {"versions", entry.key.versions},
+          {"kernel", entry.kernel},     {"config", entry.config},     {"seconds", entry.seconds},
+          {"spread", entry.spread},     {"date", entry.date},         {"rivals", rivals}};
 }
 
 std::string tuning_table_text(std::span<const TuningEntry> entries) {
