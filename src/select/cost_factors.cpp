@@ -41,7 +41,7 @@ CostFactors CostFactors::read(const std::filesystem::path& file) try {
     }
   return all;
 } catch (const Error& error) {
-  log::warn("factors of modelled costs are passed over: {}", error.what());
+  log().warn("factors of modelled costs are passed over: {}", error.what());
   return {};
 }
 

@@ -44,7 +44,7 @@ TEST(Tune, DryStoresNothing) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("3 of "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("nothing is stored"), std::string::npos) << result.out;
-  EXPECT_FALSE(fs::exists(place.folder / "choices.db"));
+  EXPECT_FALSE(std::filesystem::exists(place.folder / "choices.db"));
 }
 
 TEST(Tune, TakesSeveralShapesOnceEachWithinItsBudget) {
@@ -84,7 +84,7 @@ TEST(Tune, FitsModelsToWhatWasMeasured) {
     found = found || fit["kernel"] == "gemm.linear.packed";
   }
   EXPECT_TRUE(found) << json;
-  EXPECT_TRUE(fs::exists(json["file"].get<std::string>()));
+  EXPECT_TRUE(std::filesystem::exists(json["file"].get<std::string>()));
   const auto fitted = place.run("ops linear --explain 'x=f32[100,64] w=f32[64,64]' --threads 2 --json").json();
   const auto plain = run_cermet("ops linear --explain 'x=f32[100,64] w=f32[64,64]' --threads 2 --json").json();
   const auto seconds_of = [](const nlohmann::json& explained) -> double {
@@ -120,7 +120,7 @@ TEST(Tune, KeepsWhatItLearnedAfterCtrlC) {
   ASSERT_EQ(json["results"].size(), 1u);
   EXPECT_EQ(json["results"][0]["ended"], "interrupted");
   EXPECT_GT(json["results"][0]["tried"].size(), 1u);
-  EXPECT_TRUE(fs::exists(place.folder / "choices.db"));
+  EXPECT_TRUE(std::filesystem::exists(place.folder / "choices.db"));
 }
 
 TEST(Tune, MistakesAreNamed) {

@@ -1,6 +1,7 @@
 // Spaces of configurations: what they enumerate, how they are sampled, and what they say of configurations outside.
 #include "kernel/space.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

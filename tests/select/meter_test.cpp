@@ -70,7 +70,7 @@ TEST(Meter, TimesAndGivesUp) {
 
 TEST(Meter, RunsThePassesOfASymbolicRegionAtTheirSizes) {
   ThreadPool pool(2);
-  Problem problem = product(Symbol("T"), 48, 64);
+  Problem problem = product(Dim(Symbol("T")), 48, 64);
   problem.maximum.set(Symbol("T"), 64);
   TuneJob job{.region = problem, .least = 3};
   std::vector<std::int64_t> sizes;

@@ -65,10 +65,10 @@ struct Meter::Timer {
 
   Timer(Ready& what, const DeviceQueue& queue) : ready(what) {
     const std::int64_t sets = ready.sets.count();
-    if (!queue.device) return ready.run(0);
     constexpr double graph_seconds = 0.001;
-    replay = std::make_unique<ReplayTimer>(
-        *queue.stream, sets, [&](std::int64_t set) { ready.run(set); }, graph_seconds);
+    const auto run = [&](std::int64_t set) { ready.run(set); };
+    if (queue.device) replay = std::make_unique<ReplayTimer>(*queue.stream, sets, run, graph_seconds);
+    else run(0);
   }
   double once() {
     if (replay) return replay->once();
