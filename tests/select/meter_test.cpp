@@ -86,7 +86,8 @@ TEST(Agreement, BoundsAreTheOperators) {
   const Region region(product(2, 2, 64));
   const std::vector<double> expected{1, -2, 4, 8};
   const auto differs = [&](double by) { return !disagreement(region, 0, expected, {1, -2 + by, 4, 8}).empty(); };
-  const double bound = 0x1p-22 + 2 * 64 * 0x1p-24 * 8;  // a unit in the last place of 2, and 64 roundings of up to 8
+  const double depth = definition(OpKind::linear).rounding_depth(region.problem());
+  const double bound = 0x1p-22 + 2 * depth * 0x1p-24 * 8;  // a unit in the last place of 2, and the roundings of sums of up to 8
   EXPECT_FALSE(differs(0.99 * bound));
   EXPECT_TRUE(differs(1.01 * bound));
   EXPECT_FALSE(disagreement(region, 0, expected, {1, -2, std::nan(""), 8}).empty());

@@ -122,7 +122,6 @@ class TunerRun {
     report_.choice = own.choice;
     report_.timing = own.timing;
     for (std::size_t i = 0; i < std::min(most_finalists, measured_.size()) && measured_[i].candidate != 0; ++i) {
-      if (options_.stop()) break;
       const PairedTiming pair = bench_.compare(own.choice, tried(i).choice);
       if (pair.ratio > 1 - std::max(least_gain, pair.noise) || is_slower_elsewhere(tried(i).choice)) continue;
       report_.choice = tried(i).choice;
