@@ -18,7 +18,7 @@ namespace cermet::cli::ops_verb {
 namespace {
 
 struct Options {
-  std::string name, explain, space, constants, device = "cpu";
+  std::string name, explain, space, constants, output, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
 };
@@ -98,11 +98,12 @@ void explain(Console& console, const Options& options) {
   const Context context({options.device, options.threads});
   region.set_target(context.target());
   if (!options.space.empty()) return print_spaces(console, region, context.pool().size());
-  print_selection(console, region, context.pool().size());
+  print_selection(console, region, context.pool().size(), options.output);
 }
 
 void show(Console& console, const Options& options) {
   require(options.explain.empty() || options.space.empty(), "--space: expected it without --explain, found both");
+  require(options.output.empty() || !options.explain.empty(), "-o: expected it beside --explain, found it alone");
   const bool asks = !options.explain.empty() || !options.space.empty();
   if (options.name.empty()) {
     const std::string& call = options.explain.empty() ? options.space : options.explain;
@@ -127,6 +128,7 @@ Verb verb() {
       "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
       "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
       "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
+      "  cermet ops linear --explain 'x=bf16[T,4096] w=bf16[4096,4096]' --tokens 4096 --device null:sm_90 -o linear.svg\n"
       "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
       "  cermet ops --device null:sm_90 --explain '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> "
       "n1'",
@@ -137,6 +139,7 @@ Verb verb() {
                       "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as timelines and `bench model --plan "
                       "--json` print it; prints every "
                       "candidate kernel");
+        parser.option("-o,--output", options->output, "with --explain: an SVG to write, times of the candidates over a symbolic dimension up to --tokens");
         parser.option("--space", options->space, "a call, as for --explain: prints which configurations of each candidate kernel a tuner may choose from");
         parser.option("--constant", options->constants,
                       "with --explain or --space: operands known before the first run, or none; by default those that a kernel would prepack");

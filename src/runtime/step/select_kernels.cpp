@@ -28,7 +28,7 @@ std::string step::select_kernels(Compilation& c) {
   for (std::size_t step = 0; step < c.groups.size(); ++step) {
     const Node& node = c.node_of(step);
     try {
-      Selection selection = select_taken(c.region_of(step), {.threads = c.pool.size()});
+      Selection selection = select_taken(c.region_of(step), {.threads = c.pool.size(), .tuning = c.options.tuning});
       measured += selection.tuned ? 1 : 0;
       for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
       c.choices.push_back(std::move(selection.choice));
