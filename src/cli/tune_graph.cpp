@@ -20,7 +20,8 @@ struct Options {
 void compile_text(const Options& options, FusionOptions fusion) {
   Context context({options.onnx.device == "cpu" ? "null" : options.onnx.device, options.onnx.threads});
   Graph graph = parse_graph(read_text_file(options.onnx.model));
-  SessionOptions session{.fusion = std::move(fusion)};
+  SessionOptions session;
+  session.fusion = std::move(fusion);
   for (const Value& value : graph.values())
     for (const Dim& dim : value.type.dims)
       for (const Symbol& symbol : dim.symbols()) session.maximum.set(symbol, options.tokens);

@@ -10,6 +10,8 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
+#include "select/cost_factors.hpp"
+#include "select/device_identity.hpp"
 #include "select/margin.hpp"
 #include "select/measured_choice.hpp"
 
@@ -26,10 +28,13 @@ std::span<const Kernel* const> kernels_for(const Region& region) {
   return kernels_for(region.problem().op->kind, region.target());
 }
 
-std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, const DeviceLimits& limits) {
+std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, const DeviceLimits& limits, int threads) {
   std::vector<ConfigCost> costs;
+  const CostFactors& factors = CostFactors::process();
+  const bool is_fitted = kernel.cost && !factors.empty() && (region.target() || threads > 0);
+  const double factor = is_fitted ? factors.of(device_text(region.target(), threads), kernel.name) : 1;
   for (Config& config : kernel.configs(region)) {
-    const double seconds = kernel.cost ? kernel.cost(region, config, limits) : 0;
+    const double seconds = kernel.cost ? factor * kernel.cost(region, config, limits) : 0;
     costs.push_back({std::move(config), seconds});
   }
   CERMET_ASSERT(!costs.empty());
@@ -46,8 +51,19 @@ const ConfigCost& cheapest(const std::vector<ConfigCost>& costs, double margin) 
   return *best;
 }
 
-/// The first by cost of the kernel's configurations that have the fields of the text; `source` names who gave it.
-Config wanted_config(const Kernel& kernel, const std::vector<ConfigCost>& costs, double margin, std::string_view text, std::string_view source) {
+/// Where a text is asked for: a kernel with its configurations and their costs.
+struct Wanted {
+  const Kernel& kernel;
+  const Region& region;
+  int threads;
+  const std::vector<ConfigCost>& costs;
+};
+
+/// The point of the kernel's space that the text names in full, or the first by cost of its configurations that have the fields of the text; `source` names
+/// who gave it.
+Config wanted_config(const Wanted& wanted_of, double margin, std::string_view text, std::string_view source) {
+  const auto& [kernel, region, threads, costs] = wanted_of;
+  if (const Config named = parse_config(text); space_of(kernel, region, threads).contains(named)) return named;
   std::vector<Config> configs;
   for (const ConfigCost& cost : costs) configs.push_back(cost.config);
   const std::vector<Config> wanted = configs_with(kernel, configs, text, source);
@@ -99,10 +115,10 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
   for (const Kernel* kernel : kernels_for(region)) {
     Candidate& candidate = selection.candidates.emplace_back(Candidate{kernel, decline_of(*kernel, region), {}});
     if (candidate.decline) continue;
-    candidate.configs = costs_of(*kernel, region, limits);
+    candidate.configs = costs_of(*kernel, region, limits, options.threads);
     const double margin = config_margin(*kernel, region.target());
     if (const auto text = forced_configs().find(kernel->name); text && !forced) {
-      selection.choice = {*kernel, wanted_config(*kernel, candidate.configs, margin, *text, forced_configs().source())};
+      selection.choice = {*kernel, wanted_config({*kernel, region, options.threads, candidate.configs}, margin, *text, forced_configs().source())};
       forced = true;
     }
     if (forced) continue;
@@ -157,10 +173,11 @@ Choice choose_by_name(const Region& region, std::string_view name, std::string_v
   }
   const Kernel& kernel = **found;
   if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
-  const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()));
+  const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()), options.threads);
   const double margin = config_margin(kernel, region.target());
-  if (!config.empty()) return {kernel, wanted_config(kernel, costs, margin, config, "--config")};
-  if (const auto text = forced_configs().find(wanted)) return {kernel, wanted_config(kernel, costs, margin, *text, forced_configs().source())};
+  if (!config.empty()) return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, config, "--config")};
+  if (const auto text = forced_configs().find(wanted))
+    return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, *text, forced_configs().source())};
   return {kernel, cheapest(costs, margin).config};
 }
 

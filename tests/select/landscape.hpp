@@ -60,7 +60,7 @@ inline ConfigSpace bowl_space() {
 }
 inline double bowl(const Config& c) {
   const auto distance = [&](const char* name, std::int64_t at) { return static_cast<double>((c.at(name) - at) * (c.at(name) - at)); };
-  return 1 + 0.08 * distance("a", 5) + 0.04 * distance("b", 3) + 0.01 * distance("c", 6) + (c.at("fast") == 1 ? 0 : 0.5);
+  return 1 + 0.08 * distance("a", 5) + 0.04 * distance("b", 3) + 0.02 * distance("c", 6) + (c.at("fast") == 1 ? 0 : 0.5);
 }
 
 }  // namespace cermet

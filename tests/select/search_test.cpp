@@ -27,12 +27,13 @@ std::vector<std::size_t> order_of(const Landscape& landscape, SearchKind kind, s
 /// Measurements until a candidate within 2 % of the best was measured.
 std::size_t measurements(const Landscape& landscape, SearchKind kind, std::uint64_t seed) {
   const double wanted = 1.02 * landscape.best();
-  std::size_t count = 0;
-  for (const std::size_t candidate : order_of(landscape, kind, seed)) {
-    ++count;
-    if (landscape.seconds(landscape.candidates().list[candidate].choice) <= wanted) break;
+  TuneSearch search(landscape.candidates(), kind, seed);
+  for (std::size_t count = 1;; ++count) {
+    const std::size_t candidate = search.next(1).front();
+    const double seconds = landscape.seconds(landscape.candidates().list[candidate].choice);
+    if (seconds <= wanted) return count;
+    search.tell(candidate, seconds);
   }
-  return count;
 }
 
 std::size_t median(std::vector<std::size_t> values) {

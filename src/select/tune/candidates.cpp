@@ -16,7 +16,7 @@ std::vector<int> places_of(const ConfigSpace& space, const Config& point) {
 
 TuneCandidates tune_candidates(const Region& region, int threads) {
   const DeviceLimits limits = limits_of(region.target());
-  const Selection selection = explain_selection(region);
+  const Selection selection = explain_selection(region, {.threads = threads, .tuned = false});
   TuneCandidates all;
   const auto add = [&](const Kernel& kernel, const Config& config, std::vector<int> places) {
     const double seconds = kernel.cost ? kernel.cost(region, config, limits) : 0;

@@ -1,13 +1,12 @@
 #include "select/tune/meter.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "base/checked.hpp"
 #include "base/pinned_threads.hpp"
+#include "device/cpu/processor.hpp"
 #include "device/device.hpp"
 #include "device/replay_timer.hpp"
 #include "select/tune/agreement.hpp"
@@ -27,7 +26,7 @@ Timing timing_of(std::vector<double> times) {
 }
 
 std::int64_t last_cache_bytes() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const std::int64_t bytes = std::max(processor().l3_bytes, processor().l2_bytes);
   return bytes > 0 ? bytes : std::int64_t{32} << 20;
 }
 
@@ -66,10 +65,10 @@ struct Meter::Timer {
 
   Timer(Ready& what, const DeviceQueue& queue) : ready(what) {
     const std::int64_t sets = ready.sets.count();
-    if (!queue.device) return ready.run(0);
     constexpr double graph_seconds = 0.001;
-    replay = std::make_unique<ReplayTimer>(
-        *queue.stream, sets, [&](std::int64_t set) { ready.run(set); }, graph_seconds);
+    const auto run = [&](std::int64_t set) { ready.run(set); };
+    if (queue.device) replay = std::make_unique<ReplayTimer>(*queue.stream, sets, run, graph_seconds);
+    else run(0);
   }
   double once() {
     if (replay) return replay->once();

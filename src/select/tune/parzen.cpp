@@ -5,8 +5,8 @@
 namespace cermet {
 namespace {
 
-/// Of an observation, what goes to the values next to the one that was seen.
-constexpr double beside = 0.5;
+/// Of an observation, what goes to the values next to the one that was seen: less where there are few, which say little about each other.
+double share_beside(std::size_t values) { return values < 4 ? 0.1 : 0.5; }
 
 }  // namespace
 
@@ -16,6 +16,7 @@ void ParzenFields::Field::add(int value) {
     weight_[place] += amount;
     total_ += amount;
   };
+  const double beside = share_beside(weight_.size());
   share(at, 1);
   if (at > 0) share(at - 1, beside);
   if (at + 1 < weight_.size()) share(at + 1, beside);

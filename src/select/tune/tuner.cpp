@@ -17,9 +17,9 @@ constexpr double least_gain = 0.01;
 /// Of the budget, what is kept for that.
 constexpr double kept_share = 0.15;
 
-class Tuning {
+class TunerRun {
  public:
-  Tuning(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options)
+  TunerRun(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options)
       : candidates_(candidates), bench_(bench), options_(options), search_(candidates, options.search, options.seed) {
     report_.candidates = candidates.list.size();
   }
@@ -122,7 +122,6 @@ class Tuning {
     report_.choice = own.choice;
     report_.timing = own.timing;
     for (std::size_t i = 0; i < std::min(most_finalists, measured_.size()) && measured_[i].candidate != 0; ++i) {
-      if (options_.stop()) break;
       const PairedTiming pair = bench_.compare(own.choice, tried(i).choice);
       if (pair.ratio > 1 - std::max(least_gain, pair.noise) || is_slower_elsewhere(tried(i).choice)) continue;
       report_.choice = tried(i).choice;
@@ -156,7 +155,7 @@ class Tuning {
 
 TuneReport tune(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options) {
   CERMET_ASSERT(!candidates.list.empty());
-  return Tuning(candidates, bench, options).run();
+  return TunerRun(candidates, bench, options).run();
 }
 
 TuningEntry entry_of(const TuneReport& report, TuningKey key) {
