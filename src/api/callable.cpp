@@ -84,7 +84,7 @@ Callable::Entry& Callable::bind(const CallShape& shape) {
     if (weights_[i] && shape.inputs[i])
       fail(Status::invalid_argument, "{}: input {} ({}): expected NULL for a constant, found a tensor", request_.op->name, i,
            spec_name(request_.op->inputs, i));
-  const std::shared_ptr<const Recipe> recipe = handle_->recipes.get(request_, shape, handle_->context.target());
+  const std::shared_ptr<const Recipe> recipe = handle_->recipes.get(request_, shape, {handle_->context.target(), handle_->context.pool().size()});
   auto bound = std::make_unique<Bound>(handle_, *recipe);
   for (std::size_t i = 0; i < weights_.size(); ++i)
     if (weights_[i]) bound->op.set_weight(i, weights_[i]);

@@ -23,7 +23,7 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
   const auto add = [&](std::int64_t most) {
     Problem sized = made;
     if (!ranges_.empty()) sized.maximum.set(ranges_.front().symbol, most);
-    Choice choice = select_kernel(sized);
+    Choice choice = select_kernel(sized, {.threads = handle_->context.pool().size()});
     add_variant(std::move(sized), std::move(choice), most);
   };
   const std::int64_t most = ranges_.empty() ? 0 : ranges_.front().maximum;

@@ -68,8 +68,8 @@ class Variation {
   const PerRowAxis<std::uint64_t>& open_;
 };
 
-Choice choose(const CallRequest& request, const Region& region) {
-  return choose_by_name(region, request.kernel, request.config, fmt::format("{}: ", request.op->name));
+Choice choose(const CallRequest& request, const Region& region, int threads) {
+  return choose_by_name(region, request.kernel, request.config, {.threads = threads}, fmt::format("{}: ", request.op->name));
 }
 
 /// Whether the same instructions run: on a GPU, whether the same programs are compiled.
@@ -80,16 +80,16 @@ bool same_way(const Region& a, const Choice& of_a, const Region& b, const Choice
 }
 
 /// The recipe with these axes open; null where operands or kernel must know them.
-std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const CallShape& shape, const Target* target, const PerRowAxis<std::uint64_t>& open) {
-  const Variation variation(request, shape, target, open);
+std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine, const PerRowAxis<std::uint64_t>& open) {
+  const Variation variation(request, shape, machine.target, open);
   try {
     std::vector<Range> ranges, none;
     Problem made = variation.problem({}, ranges);
     for (const auto& sizes : {range_starts(shape), shape.rows, shape.range_ends})
       if (!variation.agrees(made, ranges, sizes)) return nullptr;
     const Problem at_end = variation.problem(shape.range_ends, none);
-    Choice choice = choose(request, made);
-    if (!same_way(made, choice, at_end, choose(request, at_end))) return nullptr;
+    Choice choice = choose(request, made, machine.threads);
+    if (!same_way(made, choice, at_end, choose(request, at_end, machine.threads))) return nullptr;
     return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open)});
   } catch (const Error& error) {
     if (error.status() == Status::internal) throw;
@@ -129,7 +129,7 @@ std::string CallRequest::to_string() const {
   return text + fmt::format(" kernel={} config={}", kernel, config);
 }
 
-std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Target* target) {
+std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine) {
   const auto may_open = [&](std::size_t axis) { return shape.rows[axis] > 1 && std::has_single_bit(static_cast<std::uint64_t>(shape.range_ends[axis])); };
   constexpr std::uint64_t first_input = 1;
   std::vector<PerRowAxis<std::uint64_t>> tried;
@@ -140,13 +140,13 @@ std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const Call
         if (axes[axis] && may_open(axis)) open[axis] = shape.shared[axis] & inputs;
       if (open == PerRowAxis<std::uint64_t>{} || std::ranges::find(tried, open) != tried.end()) continue;
       tried.push_back(open);
-      if (auto made = open_recipe(request, shape, target, open)) return made;
+      if (auto made = open_recipe(request, shape, machine, open)) return made;
     }
   }
   std::vector<Range> none;
   const PerRowAxis<std::uint64_t> closed{};
-  Problem made = Variation(request, shape, target, closed).problem({}, none);
-  Choice choice = choose(request, made);
+  Problem made = Variation(request, shape, machine.target, closed).problem({}, none);
+  Choice choice = choose(request, made, machine.threads);
   return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), {}, CallKey(shape, closed)});
 }
 
@@ -157,12 +157,12 @@ CallTable<std::shared_ptr<const Recipe>>& RecipeStore::recipes_of(const CallRequ
   return requested_.emplace(std::move(text), Requested{request, {}})->second.recipes;
 }
 
-std::shared_ptr<const Recipe> RecipeStore::get(const CallRequest& request, const CallShape& shape, const Target* target) {
+std::shared_ptr<const Recipe> RecipeStore::get(const CallRequest& request, const CallShape& shape, const Machine& machine) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto* found = recipes_of(request).find(shape)) return found->value;
   }
-  std::shared_ptr<const Recipe> made = make_recipe(request, shape, target);  // takes long: others may look up and make theirs meanwhile
+  std::shared_ptr<const Recipe> made = make_recipe(request, shape, machine);  // takes long: others may look up and make theirs meanwhile
   const std::lock_guard lock(mutex_);
   if (count_ >= most_recipes) {
     requested_.clear();

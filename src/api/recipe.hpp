@@ -31,6 +31,12 @@ struct CallRequest {
 /// it.
 DType element_type(const CallRequest& request, std::size_t i, const DLTensor& tensor);
 
+/// Where calls run, as far as choices depend on it.
+struct Machine {
+  const Target* target = nullptr;
+  int threads = 0;
+};
+
 struct Recipe {
   Problem problem;
   Choice choice;
@@ -40,13 +46,13 @@ struct Recipe {
 
 /// Infers and selects. Leaves as many of the row axes open as do not change kernel, configuration and programs: compared at the ends of the ranges, so that
 /// the recipe depends on the key alone. Throws Error naming operand, attribute, kernel or, where none fits, every reason.
-std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Target* target);
+std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine);
 
 /// The recipes of a handle. Thread-safe.
 class RecipeStore {
  public:
   /// Makes it where there is none.
-  std::shared_ptr<const Recipe> get(const CallRequest& request, const CallShape& shape, const Target* target);
+  std::shared_ptr<const Recipe> get(const CallRequest& request, const CallShape& shape, const Machine& machine);
 
  private:
   struct Requested {

@@ -128,7 +128,7 @@ void call(Console& console, const Options& options) {
           options.outputs.size());
   Context context = bench_context(options.device, options.threads);
   region.set_target(context.target());
-  Choice choice = choose_by_name(region, options.kernel, options.config);
+  Choice choice = choose_by_name(region, options.kernel, options.config, {.threads = context.pool().size()});
   Json json{{"problem", region.to_string()}, {"kernel", choice.kernel->name}, {"config", choice.config.to_string()}, {"device", context.description()}};
   const Run run(region, operands);
   BoundOp bound(std::move(region), std::move(choice), context.pool(), context.queue());
