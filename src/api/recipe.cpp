@@ -11,8 +11,16 @@ namespace {
 constexpr char letters[row_axes] = {'M', 'N'};  ///< of row axes, in messages
 constexpr std::size_t most_recipes = 4096;      ///< of a handle; their memory is what attributes and shapes that keep changing cost
 
-/// Which sizes stand for those of row axes that are open.
-enum class OpenAs { symbols, range_ends };
+/// Sizes that row axes have where they are open; nothing: symbols.
+using Sizes = std::optional<PerRowAxis<std::int64_t>>;
+
+/// The least sizes of the ranges that a call lies in.
+PerRowAxis<std::int64_t> range_starts(const CallShape& shape) {
+  PerRowAxis<std::int64_t> starts = shape.range_ends;
+  for (std::int64_t& start : starts)
+    if (start > 2) start = start / 2 + 1;
+  return starts;
+}
 
 /// Problems of a call with some of its row axes open.
 class Variation {
@@ -20,27 +28,37 @@ class Variation {
   Variation(const CallRequest& request, const CallShape& shape, const Target* target, const PerRowAxis<std::uint64_t>& open)
       : request_(request), shape_(shape), target_(target), open_(open) {}
 
-  Problem problem(OpenAs as, std::vector<Range>& ranges) const {
+  Problem problem(const Sizes& sizes, std::vector<Range>& ranges) const {
     std::vector<cermet_range> given;
     for (std::size_t axis = 0; axis < row_axes; ++axis)
-      if (open_[axis] != 0 && as == OpenAs::symbols) given.push_back({letters[axis], shape_.range_ends[axis]});
+      if (open_[axis] != 0 && !sizes) given.push_back({letters[axis], shape_.range_ends[axis]});
     ranges = ranges_of(given, request_.op->name);
     std::vector<std::optional<TensorType>> types(std::max(shape_.inputs.size(), request_.constants.size()));
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (i < request_.constants.size() && request_.constants[i]) types[i] = request_.constants[i];
-      else if (i < shape_.inputs.size() && shape_.inputs[i]) types[i] = type(i, as);
+      else if (i < shape_.inputs.size() && shape_.inputs[i]) types[i] = type(i, sizes);
     }
     Problem made = problem_of(*request_.op, std::move(types), request_.attributes, request_.constant_inputs, ranges);
     made.target = target_;
     return made;
   }
+  /// Whether results have the sizes that they would have for a problem of these sizes: inference of symbols may not know what it clamps.
+  bool agrees(const Problem& made, const std::vector<Range>& ranges, const PerRowAxis<std::int64_t>& sizes) const {
+    std::vector<Range> none;
+    SymbolValues values;
+    for (const Range& range : ranges) values.set(range.symbol, sizes[range.letter == letters[0] ? 0 : 1]);
+    const Problem known = problem(sizes, none);
+    return std::ranges::equal(made.outputs, known.outputs, [&](const TensorType& a, const TensorType& b) {
+      return a.dtype == b.dtype && cermet::bind(a.dims, values) == cermet::bind(b.dims, {});
+    });
+  }
 
  private:
-  TensorType type(std::size_t i, OpenAs as) const {
+  TensorType type(std::size_t i, const Sizes& sizes) const {
     const DLTensor& tensor = *shape_.inputs[i];
     TensorType made{element_type(request_, i, tensor), Dims(tensor.shape, tensor.shape + tensor.ndim)};
     for (std::size_t axis = 0; axis < row_axes; ++axis)
-      if (open_[axis] >> i & 1u) made.dims[axis] = as == OpenAs::symbols ? Dim::symbol({&letters[axis], 1}) : Dim(shape_.range_ends[axis]);
+      if (open_[axis] >> i & 1u) made.dims[axis] = sizes ? Dim((*sizes)[axis]) : Dim::symbol({&letters[axis], 1});
     return made;
   }
 
@@ -66,8 +84,10 @@ std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const Call
   const Variation variation(request, shape, target, open);
   try {
     std::vector<Range> ranges, none;
-    Problem made = variation.problem(OpenAs::symbols, ranges);
-    const Problem at_end = variation.problem(OpenAs::range_ends, none);
+    Problem made = variation.problem({}, ranges);
+    for (const auto& sizes : {range_starts(shape), shape.rows, shape.range_ends})
+      if (!variation.agrees(made, ranges, sizes)) return nullptr;
+    const Problem at_end = variation.problem(shape.range_ends, none);
     Choice choice = choose(request, made);
     if (!same_way(made, choice, at_end, choose(request, at_end))) return nullptr;
     return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open)});
@@ -125,7 +145,7 @@ std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const Call
   }
   std::vector<Range> none;
   const PerRowAxis<std::uint64_t> closed{};
-  Problem made = Variation(request, shape, target, closed).problem(OpenAs::symbols, none);
+  Problem made = Variation(request, shape, target, closed).problem({}, none);
   Choice choice = choose(request, made);
   return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), {}, CallKey(shape, closed)});
 }
