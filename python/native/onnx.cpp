@@ -111,7 +111,8 @@ Ref copied(cermet_onnx* model, std::size_t index, PyObject* sample) {
     require_set(PyTuple_SetItem(shape.get(), d, Ref(PyLong_FromLongLong(result.shape[d])).release()) == 0);
   }
   const Ref dtype = text(name_of(result.dtype, declared.dtype));
-  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_on_host"), sample, shape.get(), dtype.get(), nullptr));
+  const Ref host(Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0));
+  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), host.get(), nullptr));
   PyObject *memory = nullptr, *object = nullptr;
   require_set(PyArg_ParseTuple(made.get(), "OO", &memory, &object) != 0);
   const Operand operand = operand_of(memory, {kDLCPU, 0}, -1, {"result", "tensor", index});

@@ -33,7 +33,18 @@ class Ref {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Ref() { Py_XDECREF(object_); }
+  /// Freeing an object runs code of its own, which an exception that is on its way must not meet.
+  ~Ref() {
+    if (!object_) return;
+    if (!PyErr_Occurred()) {
+      Py_DECREF(object_);
+      return;
+    }
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_DECREF(object_);
+    PyErr_Restore(type, value, trace);
+  }
   PyObject* get() const { return object_; }
   PyObject* release() { return std::exchange(object_, nullptr); }
   explicit operator bool() const { return object_ != nullptr; }

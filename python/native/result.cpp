@@ -25,7 +25,8 @@ Result::Result(const cermet_call_result& type, PyObject* sample, const Operand& 
   }
   // (memory, what the caller gets): these differ where the framework does not export the element type.
   const Ref shape = shape_tuple(type), dtype = text(type.dtype);
-  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), nullptr));
+  const Ref place(Py_BuildValue("(ii)", static_cast<int>(device.device_type), static_cast<int>(device.device_id)));
+  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), place.get(), nullptr));
   PyObject *memory = nullptr, *object = nullptr;
   require_set(PyArg_ParseTuple(made.get(), "OO", &memory, &object) != 0);
   operand_ = operand_of(memory, device, -1, {"result", "tensor", 0});

@@ -48,7 +48,8 @@ def test_explain_an_operator():
     told = cermet.explain("linear", (x, w))
     assert told["kernel"] in [c["kernel"] for c in told["candidates"]]
     gpu = cermet.explain("linear", (("bf16", (8, 2048)), ("bf16", (8192, 2048))), out_dtype="f32", device="null:sm_90")
-    assert gpu["target"] == "sm_90" and gpu["kernel"] and "f32" in json.dumps(gpu["outputs"])
+    assert gpu["target"].endswith("sm_90") and gpu["kernel"] and gpu["constants"] == [] and "f32" in json.dumps(gpu["outputs"])
+    assert cermet.explain("linear", (x, cermet.weight(w)))["constants"] == ["w"]
     assert cermet.explain("rms_norm", (x, None), eps=0.5)["kernel"]
     with pytest.raises(cermet.InvalidArgument, match="linear"):
         cermet.explain("linear", (x, np.zeros((32, 65), np.float32)))

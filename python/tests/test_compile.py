@@ -53,7 +53,7 @@ def test_an_operand_that_is_updated():
 
     arguments = torch.ones(1, 1, 4), torch.ones(1, 1, 4), torch.tensor([5], dtype=torch.int32)
     for backend in ("eager", "aot_eager"):
-        caches = torch.zeros(4, 2, 1, 4), torch.zeros(4, 2, 1, 4)
+        caches = torch.zeros(2, 1, 8, 4), torch.zeros(2, 1, 8, 4)
         assert torch.compile(write, backend=backend, fullgraph=True)(*arguments, *caches) == 8
         assert caches[0].sum() == 4
 
@@ -79,7 +79,7 @@ def test_pytorchs_own_checks():
         ("rms_norm", (torch.randn(4, 8), torch.rand(8)), {"eps": 1e-5}),
         ("add_rms_norm", (torch.randn(4, 8), torch.randn(4, 8), torch.rand(8)), {}),
         ("linear", (torch.randn(4, 8), torch.randn(3, 8)), {"out_dtype": "bf16"}),
-        ("transpose", (torch.randn(4, 8),), {"axes": [1, 0]}),
+        ("transpose", (torch.randn(4, 8),), {"permutation": [1, 0]}),
         ("greater", (torch.randn(4, 8), torch.randn(4, 8)), {}),
     ]:
         torch.library.opcheck(getattr(ops, name).default, arguments, words, test_utils=checks)
@@ -91,10 +91,9 @@ def test_every_operator_is_there():
         assert [a.name for a in schema.arguments] == [*(o.name for o in schema_of(name).inputs), *(a.name for a in schema_of(name).attributes)]
 
 
-def test_gradients_are_refused_or_absent():
+def test_a_backward_pass_is_refused():
     y = ops.rms_norm(torch.randn(4, 8, requires_grad=True), torch.rand(8))
-    assert not y.requires_grad or y.grad_fn is not None
-    with pytest.raises(RuntimeError):
+    with pytest.raises(NotImplementedError, match="rms_norm: expected no backward pass"):
         y.sum().backward()
 
 

@@ -45,10 +45,10 @@ def test_types(x, w, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
 def test_eight_bit_floats(x, dtype):
-    y = cermet.cast(x, dtype=dtype)
+    y = cermet.cast(x, out_dtype=dtype)
     assert y.dtype == dtype
     torch.testing.assert_close(y.float(), x.to(dtype).float(), rtol=0, atol=0)
-    torch.testing.assert_close(cermet.cast(y, dtype=torch.float32), y.float(), rtol=0, atol=0)
+    torch.testing.assert_close(cermet.cast(y, out_dtype=torch.float32), y.float(), rtol=0, atol=0)
 
 
 def test_bool(x):

@@ -19,8 +19,15 @@ from .model import Generation, Model, Stream
 from .onnx import OnnxModel
 from .operators import Operator, get_op, weight
 
-if typing.TYPE_CHECKING:
+if typing.TYPE_CHECKING:  # where there is no __getattr__, so that a name that is none is an error
     from .kernels import *  # noqa: F403
+else:
+
+    def __getattr__(name: str):
+        if name in kernels.__all__:
+            return getattr(kernels, name)
+        raise AttributeError(f"module 'cermet' has no attribute {name!r}")
+
 
 __version__ = _native.version()
 
@@ -28,12 +35,6 @@ _OWN = [
     "Cancelled", "Error", "Generation", "Handle", "InternalError", "InvalidArgument", "InvalidFile", "IoError", "Model", "OnnxModel", "Operator", "OutOfMemory",
     "Stream", "Unsupported", "explain", "get_op", "kernels", "quantize", "weight",
 ]  # fmt: skip
-
-
-def __getattr__(name: str):
-    if name in kernels.__all__:
-        return getattr(kernels, name)
-    raise AttributeError(f"module 'cermet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -107,19 +107,14 @@ def _torch_empty(shape: tuple, name: str, device: object):
     return made, made
 
 
-def empty_like(sample: object, shape: tuple, name: str):
-    """New memory on the device of `sample`, by its framework: (tensor that exports it, tensor for the caller)."""
+def empty_like(sample: object, shape: tuple, name: str, place: tuple[int, int]):
+    """New memory on a device (DLPack's type and index), by the framework of `sample`: (tensor that exports it, tensor for the caller)."""
     framework = framework_of(sample)
     if framework == "torch":
-        return _torch_empty(shape, name, sample.device)
-    if framework == "numpy" or sample.__dlpack_device__()[0] == 1:
+        return _torch_empty(shape, name, "cpu" if place[0] == 1 else f"cuda:{place[1]}")
+    if place[0] == 1:
         return _numpy_empty(shape, name)
     raise BY_STATUS[1](f"results: expected memory of the caller, given as out=, for tensors of {framework} on a GPU, found none")
-
-
-def empty_on_host(sample: object, shape: tuple, name: str):
-    """The same in memory of the host."""
-    return _torch_empty(shape, name, "cpu") if framework_of(sample) == "torch" else _numpy_empty(shape, name)
 
 
 def gradients_are_recorded() -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from .bridge import dtype_name
 from .devices import device_of
 from .errors import Error, InternalError, InvalidArgument, IoError
+from .operators import weight
 from .schemas import schema_of
 
 
@@ -87,7 +88,7 @@ def quantize(
 def explain(what: str | os.PathLike, inputs: Sequence | None = None, attributes: Mapping | None = None, *, device: object = None, html: object = None, **more: object) -> dict:
     """Why it runs as it does.
 
-    explain("linear", (x, w)): the candidate kernels of a call, each with its modelled times or the reason why it declines. Tensors, or (dtype, shape).
+    explain("linear", (x, weight(w))): the candidate kernels of a call, each with its modelled times or the reason why it declines. Tensors, or (dtype, shape).
     explain("encoder.onnx") or explain("models/demo"): what was fused, and why the rest was not; html: also writes the page. more: options of
     `cermet explain` (mode="pattern", compare="none", dim="batch=1") or attributes of the operator.
     Raises InvalidArgument with the command's one-line message.
@@ -95,10 +96,13 @@ def explain(what: str | os.PathLike, inputs: Sequence | None = None, attributes:
     if inputs is None:
         return _run(["explain", os.fspath(what), *_options({"output": html, "device": None if device is None else str(device), **more})], False)
     schema = schema_of(os.fspath(what))
+    names = [schema.inputs[min(i, len(schema.inputs) - 1)].name for i in range(len(inputs))]
+    constants = [name for name, operand in zip(names, inputs) if isinstance(operand, weight)]
+    inputs = [operand.value if isinstance(operand, weight) else operand for operand in inputs]
     words = [_type_text(operand) for operand in inputs]
     words += [f"{name}={_value_text(value)}" for name, _, value in schema.attribute_rows({**(attributes or {}), **more})]
     place = device_of(inputs) if device is None else str(device)
-    return _run(["ops", schema.name, "--explain", " ".join(words), "--device", place], False)
+    return _run(["ops", schema.name, "--explain", " ".join(words), "--constant", ",".join(constants) or "none", "--device", place], False)
 
 
 def _type_text(operand: object) -> str:

@@ -31,9 +31,9 @@ def _name(name: str) -> str:
 
 
 def _type_of(attribute: Attribute) -> str:
-    if attribute.choices:
-        return f"Literal[{', '.join(map(repr, attribute.choices))}]"
-    return "DType" if attribute.is_dtype else _TYPES[attribute.type]
+    if attribute.is_dtype:
+        return "DType"
+    return f"Literal[{', '.join(map(repr, attribute.choices))}]" if attribute.choices else _TYPES[attribute.type]
 
 
 def _operand_parameters(schema: Schema) -> list[str]:
@@ -52,6 +52,9 @@ def _attribute_parameter(attribute: Attribute) -> str:
 
 
 def _result_type(schema: Schema) -> str:
+    """One result is a tensor, several are a tuple; Any where attributes and operands decide which."""
+    if any(output.optional for output in schema.outputs):
+        return "Any"
     if any(output.variadic for output in schema.outputs):
         return "tuple[T, ...]"
     return "T" if len(schema.outputs) == 1 else f"tuple[{', '.join(['T'] * len(schema.outputs))}]"
@@ -61,7 +64,7 @@ def header(schema: Schema) -> str:
     """`def rms_norm(x: T, weight: T | None = None, *, eps: float = 1e-06, out: .. = None, stream: .. = None) -> T:`"""
     result = _result_type(schema)
     parameters = [*_operand_parameters(schema), "*", *map(_attribute_parameter, schema.attributes)]
-    parameters += [f"out: {result} | None = None", "stream: int | None = None"]
+    parameters += [f"out: {result if result == 'Any' else result + ' | None'} = None", "stream: int | None = None"]
     line = f"def {_name(schema.name)}({', '.join(parameters)}) -> {result}:"
     if len(line) <= _WIDTH:
         return line
@@ -87,8 +90,8 @@ def docstring(schema: Schema) -> str:
     lines += ["    out: memory for the result, or for the results as a tuple", "    stream: of a GPU, as an integer; by default PyTorch's current one"]
     lines += ["", "Returns:"]
     for output in schema.outputs:
-        kind = f"; the memory of {output.shares}" if output.shares else ""
-        lines.append(_row(output, f"{output.doc}; {output.shape}, {', '.join(output.dtypes)}{kind}"))
+        kind = (" (optional)" if output.optional else "") + (f", in the memory of {output.shares}" if output.shares else "")
+        lines.append(_row(output, f"{output.doc}{kind}; {output.shape}, {', '.join(output.dtypes)}"))
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -1,7 +1,8 @@
 """Operators as PyTorch's own, which torch.compile traces through: after `import cermet.torch`, torch.ops.cermet.rms_norm(x, weight, eps=1e-5).
 
 Every operator of the library is there, with the schema's operands, then its attributes as keywords. An operand that the operator updates is updated in place and
-is no result. They record no gradients.
+is no result. Where attributes decide how many results there are, they are a list. There are no gradients: a backward pass through an operator raises
+NotImplementedError.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ def signature(schema: Schema) -> str:
         parameters.append("*")
     for attribute in schema.attributes:
         kind = _TYPES[attribute.type]
-        parameters.append(f"{kind}? {attribute.name}=None" if attribute.default is None else f"{kind} {attribute.name}={_default(attribute.default)}")
+        has_default = attribute.default is not None and attribute.type != "strings"  # of which PyTorch knows no lists as defaults
+        parameters.append(f"{kind} {attribute.name}={_default(attribute.default)}" if has_default else f"{kind}? {attribute.name}=None")
     results = _own_results(schema)
-    if any(output.variadic for output in schema.outputs):
+    if _gives_list(schema):
         returned = "Tensor[]"
     else:
         returned = "Tensor" if len(results) == 1 else f"({', '.join(['Tensor'] * len(results))})"
@@ -56,6 +58,11 @@ def signature(schema: Schema) -> str:
 def _own_results(schema: Schema) -> list[int]:
     """Results that are new memory."""
     return [i for i, output in enumerate(schema.outputs) if not output.shares]
+
+
+def _gives_list(schema: Schema) -> bool:
+    """Whether the number of results depends on operands or attributes, which PyTorch's signatures have no other word for."""
+    return any(schema.outputs[i].variadic or schema.outputs[i].optional for i in _own_results(schema))
 
 
 class _Operator:
@@ -75,7 +82,7 @@ class _Operator:
         return tuple(words.get(attribute.name, attribute.default) for attribute in self.schema.attributes)
 
     def _results(self, results: tuple):
-        if any(output.variadic for output in self.schema.outputs):
+        if _gives_list(self.schema):
             return list(results)
         own = tuple(results[i] for i in self.own)
         return own[0] if len(own) == 1 else own or None
@@ -94,6 +101,13 @@ class _Operator:
         return self._results(tuple(made))
 
 
+def _without_gradient(name: str):
+    def backward(ctx, *gradients):
+        raise NotImplementedError(f"{name}: expected no backward pass through an operator of Cermet, which has no gradients, found one")
+
+    return backward
+
+
 def _register() -> None:
     for name in _native.op_names():
         schema = schema_of(name)
@@ -102,6 +116,8 @@ def _register() -> None:
         for backend in ("CPU", "CUDA"):
             _library.impl(name, operator.run, backend)
         torch.library.register_fake(f"cermet::{name}", operator.fake, lib=_library)
+        if not any(output.shares for output in schema.outputs):  # PyTorch takes none of operators that update operands
+            torch.library.register_autograd(f"cermet::{name}", _without_gradient(name), lib=_library)
 
 
 handle_for("cpu")  # an error of the library is reported here and not inside PyTorch
