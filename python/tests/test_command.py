@@ -67,5 +67,7 @@ def test_explain_a_model(source, tmp_path):
 def test_a_missing_command(monkeypatch):
     monkeypatch.setattr(command.pathlib.Path, "exists", lambda self: False)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(cermet.IoError, match="expected the command line in the package or in PATH"):
+    with pytest.raises(cermet.IoError, match="expected the command line in the package or in PATH, found none"):
         cermet.explain("linear", (("f32", (1, 2)), ("f32", (1, 2))))
+    with pytest.raises(SystemExit, match="expected the command line in the package, found none"):
+        command.main()

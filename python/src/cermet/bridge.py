@@ -5,6 +5,7 @@ Frameworks are known by the module of a tensor's class, so that none is imported
 
 from __future__ import annotations
 
+import functools
 import sys
 
 from .errors import BY_STATUS, Error
@@ -29,11 +30,13 @@ def error_of(status: int, message: str) -> Error:
 
 def framework_of(tensor: object) -> str:
     """The package that a tensor's class, or a base of it, is from: "numpy", "torch", "cupy"."""
-    for base in type(tensor).__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in ("numpy", "torch"):
-            return package
-    return type(tensor).__module__.partition(".")[0]
+    return _framework_of_class(type(tensor))
+
+
+@functools.lru_cache(maxsize=256)
+def _framework_of_class(of: type) -> str:
+    packages = [base.__module__.partition(".")[0] for base in of.__mro__]
+    return next((package for package in packages if package in ("numpy", "torch")), packages[0])
 
 
 def dtype_name(dtype: object) -> str:
@@ -52,6 +55,7 @@ def _numpy_dtype(dtype: object):
     return numpy.dtype(dtype)
 
 
+@functools.cache
 def numpy_dtype(name: str):
     """The NumPy dtype of the library's name."""
     if name in _NUMPY:
@@ -63,6 +67,7 @@ def numpy_dtype(name: str):
     return _numpy_dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
 
 
+@functools.cache
 def torch_dtype(name: str):
     """The PyTorch dtype of the library's name."""
     import torch
@@ -85,15 +90,19 @@ def as_bits(tensor: object):
     return None
 
 
-def _numpy_empty(shape: tuple, name: str):
+@functools.cache
+def _numpy_types(name: str):
+    """numpy.empty, the type that is exported, and that of the caller where it is another."""
     import numpy
 
     dtype = numpy_dtype(name)
-    if name in _NUMPY:
-        made = numpy.empty(shape, dtype)
-        return made, made
-    bits = numpy.empty(shape, f"uint{8 * dtype.itemsize}")
-    return bits, bits.view(dtype)
+    return (numpy.empty, dtype, None) if name in _NUMPY else (numpy.empty, numpy.dtype(f"uint{8 * dtype.itemsize}"), dtype)
+
+
+def _numpy_empty(shape: tuple, name: str):
+    empty, exported, dtype = _numpy_types(name)
+    made = empty(shape, exported)
+    return made, made if dtype is None else made.view(dtype)
 
 
 def _torch_empty(shape: tuple, name: str, device: object):

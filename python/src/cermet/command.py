@@ -17,13 +17,26 @@ from .operators import weight
 from .schemas import schema_of
 
 
+_MISSING = "cermet: expected the command line in the package{}, found none; `script/build` builds it, and installing the package again takes it in"
+
+
+def _own_path() -> pathlib.Path:
+    return pathlib.Path(__file__).parent / "bin" / "cermet"
+
+
 def command_path() -> str:
     """The program `cermet`: that of the package, else the first in PATH. Raises IoError where there is none."""
-    own = pathlib.Path(__file__).parent / "bin" / "cermet"
-    found = str(own) if own.exists() else shutil.which("cermet")
+    found = str(_own_path()) if _own_path().exists() else shutil.which("cermet")
     if found is None:
-        raise IoError("cermet: expected the command line in the package or in PATH, found neither; `script/build` builds it, and reinstalling the package takes it in")
+        raise IoError(_MISSING.format(" or in PATH"))
     return found
+
+
+def main() -> None:
+    """The script `cermet`, which runs the package's program."""
+    if not _own_path().exists():  # PATH is not searched: what it has may be this script
+        sys.exit(_MISSING.format(""))
+    os.execv(_own_path(), ["cermet", *sys.argv[1:]])
 
 
 def _options(values: Mapping[str, object]) -> list[str]:

@@ -69,16 +69,19 @@ class Function:
         self.schema = schema
         self._operators: dict = {}
         self._names = tuple(attribute.name for attribute in schema.attributes)
+        self._has_floats = any(attribute.type in ("float", "floats") for attribute in schema.attributes)
 
     def __call__(self, inputs: tuple, values: tuple, out: object, stream: object) -> object:
         """`values`: every attribute in the schema's order; None for the default."""
-        key = (getattr(inputs[0], "device", None), tuple(map(_exact, values)))
+        key = (getattr(inputs[0], "device", None) if inputs else None, tuple(map(_exact, values)) if self._has_floats else values)
         try:
             operator = self._operators[key]
         except KeyError:
             operator = self._operators[key] = self._make(inputs, values)
-        except TypeError:  # a list among the values
-            return self(inputs, tuple(tuple(v) if isinstance(v, list) else v for v in values), out, stream)
+        except TypeError:  # a value that cannot be looked up: a list, or something that is refused
+            if any(isinstance(value, list) for value in values):
+                return self(inputs, tuple(tuple(value) if isinstance(value, list) else value for value in values), out, stream)
+            operator = self._make(inputs, values)
         if out is None and stream is None:
             return operator(*inputs)
         return operator(*inputs, out=out, stream=stream)
@@ -92,7 +95,9 @@ class Function:
 
 def _exact(value: object) -> object:
     """Equal for equal bits alone: 0.0 and -0.0 are different attributes, NaN is one."""
-    return repr(value) if value.__class__ is float and not value > 0 and not value < 0 else value
+    if value.__class__ is float:
+        return value if value > 0 or value < 0 else repr(value)
+    return tuple(map(_exact, value)) if value.__class__ is tuple else value
 
 
 __all__ = ["Operator", "get_op", "weight"]
