@@ -25,7 +25,8 @@ else:
 
     def __getattr__(name: str):
         if name in kernels.__all__:
-            return getattr(kernels, name)
+            globals()[name] = made = getattr(kernels, name)  # found without this function from now on
+            return made
         raise AttributeError(f"module 'cermet' has no attribute {name!r}")
 
 
