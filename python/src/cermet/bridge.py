@@ -126,6 +126,13 @@ def empty_like(sample: object, shape: tuple, name: str, place: tuple[int, int]):
     raise BY_STATUS[1](f"results: expected memory of the caller, given as out=, for tensors of {framework} on a GPU, found none")
 
 
+def finish(tensors: tuple) -> None:
+    """Waits until PyTorch has written those tensors that are on a GPU: for what the library reads on a stream of its own."""
+    for tensor in tensors:
+        if framework_of(tensor) == "torch" and tensor.is_cuda:
+            sys.modules["torch"].cuda.current_stream(tensor.device).synchronize()
+
+
 def gradients_are_recorded() -> bool:
     """Whether PyTorch records gradients now."""
     torch = sys.modules.get("torch")

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 from . import _native
 from .bridge import dtype_name
@@ -31,7 +32,7 @@ class Generation:
         return self.text
 
 
-class Stream(Iterator):
+class Stream(Iterator[Any]):
     """Pieces of a continuation as they are generated: text, or ids for a prompt of ids. `generation` is complete when it has ended.
 
     Until then, or until close(), the model is taken: its other calls raise InvalidArgument. Works as a context manager.
@@ -112,9 +113,29 @@ class Model:
         self.info: dict = json.loads(self._native.info())
         self._generating = threading.Lock()
 
+    # fmt: off
+    @overload
+    def generate(
+        self, prompt: str | bytes | Sequence[int], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+    ) -> Generation: ...
+    @overload
+    def generate(
+        self, prompt: Sequence[str | bytes | Sequence[int]], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+    ) -> list[Generation]: ...
+    @overload
+    def generate(
+        self, prompt: str | bytes | Sequence[int], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[True],
+    ) -> Stream: ...
+    # fmt: on
     def generate(
         self,
-        prompt,
+        prompt: Any,
         *,
         max_new_tokens: int = 128,
         temperature: float = 0.0,
@@ -126,7 +147,7 @@ class Model:
         ignore_eos: bool = False,
         add_special: bool = True,
         stream: bool = False,
-    ):
+    ) -> Any:
         """Continues a prompt: a Generation; a list of prompts: a list of them, up to max_sequences at a time; with stream: a Stream of pieces.
 
         A prompt is text, or a sequence of ids. temperature 0 always takes the most likely token. top_k 0: of all tokens. The same seed gives the same tokens;
@@ -154,7 +175,7 @@ class Model:
                 batch.close()
         return made if is_list else made[0]
 
-    def logits(self, ids):
+    def logits(self, ids: Sequence[int]) -> Any:
         """Logits of every position after an empty context: a NumPy array f32[len(ids), vocab_size]."""
         import numpy
 
@@ -167,11 +188,11 @@ class Model:
         """Ids of a text; add_special puts the tokenizer's template around it."""
         return self._native.tokenize(text.encode() if isinstance(text, str) else text, add_special)
 
-    def detokenize(self, ids, *, skip_special: bool = False) -> str:
+    def detokenize(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
         """Text of ids."""
         return self._native.detokenize(ids, skip_special)
 
-    def _ids(self, prompt, add_special: bool) -> list[int]:
+    def _ids(self, prompt: Any, add_special: bool) -> list[int]:
         return self.tokenize(prompt, add_special=add_special) if isinstance(prompt, (str, bytes)) else list(prompt)
 
     def close(self) -> None:

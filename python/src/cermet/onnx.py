@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import _native
-from .bridge import framework_of
+from .bridge import finish
 from .devices import handle_for
 
 
@@ -52,11 +52,7 @@ class OnnxModel:
         return (*tensors, *(named[name] for name in rest))
 
     def _run(self, tensors: tuple) -> tuple:
-        for tensor in tensors:
-            if framework_of(tensor) == "torch" and tensor.is_cuda:
-                import torch
-
-                torch.cuda.current_stream(tensor.device).synchronize()  # the library reads it on a stream of its own
+        finish(tensors)
         return self._native.run(tensors, tensors[0] if tensors else None)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _native
+from .bridge import finish
 from .devices import Handle, device_of, handle_for
 from .schemas import Schema, schema_of
 
@@ -50,6 +51,7 @@ def get_op(
         values["kernel"], kernel = kernel, None
     given = tuple(i.value if isinstance(i, weight) else i for i in inputs)
     constants = sum(1 << i for i, operand in enumerate(inputs) if isinstance(operand, weight))
+    finish(tuple(operand.value for operand in inputs if isinstance(operand, weight)))
     handle = handle_for(device_of(given) if device is None else device, threads)
     return make_operator(schema, handle, given, schema.attribute_rows(values), constants, kernel, config)
 
