@@ -42,9 +42,9 @@ struct CaseAttribute {
     if (const auto* integer = std::get_if<std::int64_t>(&value)) a.integer = *integer;
     if (const auto* number = std::get_if<double>(&value)) a.kind = CERMET_FLOAT, a.number = *number;
     if (const auto* text = std::get_if<std::string>(&value)) a.kind = CERMET_STRING, a.string = text->c_str();
-    if (const auto* list = std::get_if<Ints>(&value)) a.kind = CERMET_INTS, a.integers = list->data(), a.count = list->size();
-    if (const auto* list = std::get_if<Floats>(&value)) a.kind = CERMET_FLOATS, a.numbers = list->data(), a.count = list->size();
-    if (const auto* list = std::get_if<Strings>(&value)) {
+    if (const auto* list = std::get_if<cermet::Ints>(&value)) a.kind = CERMET_INTS, a.integers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<cermet::Floats>(&value)) a.kind = CERMET_FLOATS, a.numbers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<cermet::Strings>(&value)) {
       texts.clear();
       for (const std::string& text : *list) texts.push_back(text.c_str());
       a.kind = CERMET_STRINGS, a.strings = texts.data(), a.count = texts.size();
