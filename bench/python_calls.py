@@ -11,8 +11,8 @@ import numpy
 import cermet
 
 
-def microseconds(call, repeats: int = 1000, rounds: int = 40) -> float:
-    """The least mean of a round: what else the machine does only makes it more."""
+def microseconds(call, repeats: int = 100, rounds: int = 400) -> float:
+    """The least mean of a round: what else the machine does only makes it more. Rounds are shorter than a time slice."""
     least = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
