@@ -47,7 +47,8 @@ Verb verb() {
   return {"tune suite", "the same for the calls that a file lists", "  cermet tune suite calls.json --device cuda --budget 60 --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("FILE", options->file, "JSON: a list of objects with op and shape (as for bench op) or region, and where wanted name and constants").required();
+            parser.option("FILE", options->file, "JSON: a list of objects with op and shape (as for bench op) or region, and where wanted name and constants")
+                .required();
             parser.option("--tokens", options->tokens, "largest value of a symbolic dimension").range(1, 1 << 30).show_default();
             parser.option("--device", options->device, "cpu or cuda").show_default();
             parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();

@@ -49,7 +49,8 @@ TEST(Tune, DryStoresNothing) {
 
 TEST(Tune, TakesSeveralShapesOnceEachWithinItsBudget) {
   const TuneFolder place;
-  const CommandResult result = place.run("tune op rms_norm --shapes 'f32[64,256] f32[256]' 'f32[64,256] f32[256]' 'f32[8,4096] f32[4096]' --budget 2 --threads 2 --json");
+  const CommandResult result =
+      place.run("tune op rms_norm --shapes 'f32[64,256] f32[256]' 'f32[64,256] f32[256]' 'f32[8,4096] f32[4096]' --budget 2 --threads 2 --json");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.json()["regions"], 2);
   EXPECT_EQ(result.json()["results"][0]["launches"], 2);
@@ -64,8 +65,9 @@ TEST(Tune, TakesModelsAndGraphs) {
   EXPECT_GT(model.json()["tuned"], 0);
   for (const auto& result : model.json()["results"])
     for (const auto& tried : result["tried"]) EXPECT_NE(tried["state"], "wrong") << result["region"] << tried;
-  const auto graph = place.folder.file("norm.graph", "graph norm {\n  symbol T : 1..64\n  input %x : f32[T, 64]\n  constant %w : f32[64]\n"
-                                                     "  %y = rms_norm(%x, %w) : f32[T, 64]\n  output y = %y\n}\n");
+  const auto graph = place.folder.file("norm.graph",
+                                       "graph norm {\n  symbol T : 1..64\n  input %x : f32[T, 64]\n  constant %w : f32[64]\n"
+                                       "  %y = rms_norm(%x, %w) : f32[T, 64]\n  output y = %y\n}\n");
   const CommandResult text = place.run("tune graph " + graph.string() + " --threads 2 --seconds 0.001 --budget 2 --json");
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_EQ(text.json()["regions"], 1);
@@ -103,7 +105,8 @@ TEST(Tune, KeepsWhatItLearnedAfterCtrlC) {
   const ScratchFolder out;
   const pid_t child = fork();
   if (child == 0) {
-    const std::string command = "cd " CERMET_SOURCE_DIR "; exec env " + place.environment() + " " CERMET_BINARY_DIR
+    const std::string command = "cd " CERMET_SOURCE_DIR "; exec env " + place.environment() +
+                                " " CERMET_BINARY_DIR
                                 "/bin/cermet tune op linear --shapes 'x=f32[96,64] w=f32[64,64]' 'x=f32[2048,2048] w=f32[2048,2048]' --threads 2 --seconds 0.2 "
                                 "--budget 600 --json >" +
                                 (out / "out").string() + " 2>" + (out / "err").string();
@@ -138,8 +141,8 @@ TEST(Tune, MistakesAreNamed) {
 TEST(OpsSpace, PrintsFieldsConstraintsAndPoints) {
   const CommandResult text = run_cermet("ops linear --space 'x=bf16[512,4096] w=bf16[6144,4096]' --device null:sm_90");
   ASSERT_EQ(text.code, 0) << text.err;
-  for (const char* part : {"gemm.linear.hopper: ", "tile_m", "one of 32, 64, 96, 128, 192, 256", "2 to 16", "16 where it is not named", "where stages * (1 * tile_m",
-                           "cublaslt.linear: runs in one way"})
+  for (const char* part : {"gemm.linear.hopper: ", "tile_m", "one of 32, 64, 96, 128, 192, 256", "2 to 16", "16 where it is not named",
+                           "where stages * (1 * tile_m", "cublaslt.linear: runs in one way"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
   const auto json = run_cermet("ops linear --space 'x=f32[512,256] w=f32[256,256]' --threads 4 --json").json();
   const auto& space = json["spaces"][0];

@@ -28,8 +28,10 @@ TEST(KernelSpaces, PointsCompile) {
       {OpKind::scaled_mm, {of(i8, {1, 4096}), of(i8, {4096, 4096}), of(f32, {1}), of(f32, {4096})}, {{"out_dtype", "bf16"}}, "gemv.scaled_mm"},
       {OpKind::rms_norm, {of(bf16, {512, 4096}), of(bf16, {4096})}, {}, "rowwise.rms_norm"},
       {OpKind::incre_flash_attention, {of(bf16, {4, 32, 128}), cache, cache, of(i32, {4, 256}), of(i32, {4})}, {}, "attention.decode"},
-      {OpKind::incre_flash_attention, {of(bf16, {512, 32, 64}), of(bf16, {1024, 8, 16, 64}), of(bf16, {1024, 8, 16, 64}), of(i32, {1, 256}), of(i32, {1}), of(i32, {2})},
-       {}, "attention.prefill_paged"},
+      {OpKind::incre_flash_attention,
+       {of(bf16, {512, 32, 64}), of(bf16, {1024, 8, 16, 64}), of(bf16, {1024, 8, 16, 64}), of(i32, {1, 256}), of(i32, {1}), of(i32, {2})},
+       {},
+       "attention.prefill_paged"},
   };
   const std::unique_ptr<Device> device = make_null_device(90);
   std::mt19937_64 random(20260302);
