@@ -198,9 +198,10 @@ def main():
         if tuned is None:
             return 1
         results = tuned["results"]
+        calls = [calls[result["job"]] for result in results]  # those that the budget sufficed for
         values = gains(cermet, calls, results)
         known = [value for value in values if value is not None]
-        record = {"device": tuned["device"], "versions": tuned["versions"], "calls": len(calls), "tuned": tuned["tuned"], "budget": options.budget,
+        record = {"device": tuned["device"], "versions": tuned["versions"], "calls": options.calls, "tuned": tuned["tuned"], "budget": options.budget,
                   "seconds": tuned["seconds"], "seed": options.seed, "mean_gain": geometric_mean(known), "least_gain": min(known, default=None),
                   "changed": sum(1 for result in results if result["gain"] != 1), "by_operator": by_operator(calls, values)}
         record["wrong"] = [dict(call=call, **tried) for call, result in zip(calls, results) for tried in result["tried"] if tried["state"] in ("wrong", "failed")]

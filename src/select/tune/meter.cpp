@@ -89,7 +89,8 @@ Meter::Ready& Meter::ready(const Choice& choice) {
   std::unique_ptr<OperandSets>& sets = sets_[layouts_of(sized_, *choice.kernel)];
   if (!sets) {
     sets = std::make_unique<OperandSets>(sized_, *choice.kernel, queue_, pool_, options_.values);
-    sets->make(sets_in_rotation(queue_, sets->set_bytes()));
+    constexpr std::int64_t most_drawn = std::int64_t{128} << 20;
+    sets->make(sets_in_rotation(queue_, sets->set_bytes()), most_drawn);
   }
   ready_ = std::make_unique<Ready>(Ready{choice, *sets, BoundOp(region_, choice, pool_, queue_)});
   return *ready_;
