@@ -63,7 +63,7 @@ class DiskCache {
   std::vector<Entry> entries(bool whole) const;
   /// A folder inside for limits of devices, which are kept with the kernels (runtime/limits_store.hpp).
   static constexpr const char* limits_folder = "limits";
-  /// Names in the folder that are neither entries, nor temporary, nor limits; they are never touched.
+  /// Names in the folder that are neither entries, nor temporary, nor another part of the cache; they are never touched.
   std::vector<std::string> strangers() const;
   /// Deletes an entry, intact or not, unless its folder contains anything else. Returns whether it is gone. Throws Error(io) where the folder cannot be
   /// written.

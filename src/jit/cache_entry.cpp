@@ -13,7 +13,7 @@
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
 #include "io/posix_file.hpp"
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 
 namespace cermet::jit {
 namespace {

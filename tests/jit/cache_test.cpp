@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "jit/cache_entry.hpp"
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet::jit {
