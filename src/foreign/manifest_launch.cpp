@@ -77,7 +77,10 @@ void ManifestReader::read_tile() {
   std::size_t configs = 1;
   for (const Json field : object->as_object()) {
     const bool taken = std::ranges::any_of(m_.variables, [&](const Variable& v) { return v.name == field.key(); });
-    if (taken || field.key().empty()) field.refuse("expected a name that is no dimension's, found one");
+    if (taken) field.refuse("expected a name that is no dimension's, found one");
+    const bool is_name = !field.key().empty() && field.key().size() <= 64 && !(field.key()[0] >= '0' && field.key()[0] <= '9') &&
+                         std::ranges::all_of(field.key(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (!is_name) field.refuse("expected a name of small letters, digits and underscores, as configurations are written, found another");
     TileField& made = m_.tile.emplace_back(TileField{std::string(field.key()), {}});
     for (const Json item : field.as_array()) {
       made.values.push_back(item.as_integer(-(1 << 20), 1 << 20));

@@ -3,12 +3,11 @@
 #include <thread>
 
 #include "base/buffer.hpp"
+#include "device/cpu/processor.hpp"
 #include "device/device.hpp"
 
 namespace cermet {
-namespace {
 
-/// "AMD EPYC 9655" from the kernel's description of the first core; "" where it has none.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -17,6 +16,8 @@ std::string processor_name() {
   }
   return "";
 }
+
+namespace {
 
 class CpuDevice final : public Device {
  public:
