@@ -68,7 +68,7 @@ void ManifestReader::read_operand(const Json& json, bool is_result) {
     operand.any_strides = strides->as_string() == "any";
   }
   if (const auto align = json.find("align")) {
-    operand.alignment = align->as_integer(1, 4096);
+    operand.alignment = align->as_integer(1, 64);
     if ((operand.alignment & (operand.alignment - 1)) != 0) align->unexpected("a power of 2");
   }
   const auto optional = json.find("optional");
