@@ -4,9 +4,9 @@
 #include "cli/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "foreign/check_record.hpp"
-#include "io/posix_file.hpp"
 #include "runtime/kernel_cases.hpp"
 #include "runtime/kernel_check.hpp"
+#include "runtime/kernel_report.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -18,7 +18,7 @@ struct KernelOptions {
 };
 
 KernelCheckOptions check_options(const KernelOptions& options) {
-  return {.device = options.device, .seconds = options.seconds, .program = "/proc/self/exe", .between = stop_if_interrupted};
+  return {.device = options.device, .seconds = options.seconds, .program = std::filesystem::read_symlink("/proc/self/exe").string(), .between = stop_if_interrupted};
 }
 
 void declare_check(Parser& parser, KernelOptions& options) {
@@ -28,14 +28,6 @@ void declare_check(Parser& parser, KernelOptions& options) {
 }
 
 // ---- What a check found ----
-
-Json check_json(const AddedKernel& added) {
-  Json json{{"kernel", added.kernel.name}, {"operator", added.kernel.manifest->op->name}, {"unchecked", added.unchecked.empty() ? Json() : Json(added.unchecked)}};
-  if (!added.check) return json;
-  const foreign::CheckRecord& record = added.check->record;
-  json.update({{"device", record.device}, {"taken", record.taken}, {"declined", record.declined}, {"runs", record.runs}});
-  return json;
-}
 
 std::string check_text(const AddedKernel& added) {
   if (!added.check) return fmt::format("not checked, so it is never chosen: {}", added.unchecked);
@@ -65,26 +57,9 @@ std::vector<std::string> states_of(const foreign::StoredKernel& kernel) {
   return states;
 }
 
-Json kernel_json(const foreign::StoredKernel& kernel) {
-  Json json{{"kernel", kernel.name}, {"folder", kernel.folder.string()}, {"added", kernel.added}, {"digest", kernel.digest}, {"problem", kernel.problem.empty() ? Json() : Json(kernel.problem)}};
-  if (!kernel.manifest) return json;
-  json.update({{"operator", kernel.manifest->op->name}, {"kind", foreign::name_of(kernel.manifest->kind)}, {"summary", kernel.manifest->summary}});
-  json["architectures"] = kernel.manifest->architectures;
-  json["checks"] = Json::array();
-  for (const foreign::CheckRecord& r : foreign::stored_checks(kernel.digest))
-    json["checks"].push_back({{"device", r.device}, {"driver", r.driver}, {"date", r.date}, {"library", r.library}, {"taken", r.taken},
-                              {"declined", r.declined}, {"runs", r.runs}, {"failure", r.passed() ? Json() : Json(r.failure)}});
-  return json;
-}
-
-void list(Console& console) {
+void list_kernels(Console& console) {
+  if (console.json()) return console.write_json(kernels_json());
   const std::vector<foreign::StoredKernel> kernels = foreign::stored_kernels();
-  if (console.json()) {
-    Json json{{"folders", Json::array()}, {"kernels", Json::array()}};
-    for (const auto& folder : foreign::store_folders()) json["folders"].push_back(folder.string());
-    for (const foreign::StoredKernel& kernel : kernels) json["kernels"].push_back(kernel_json(kernel));
-    return console.write_json(json);
-  }
   Table table;
   for (const foreign::StoredKernel& kernel : kernels) {
     std::vector<std::string> cells{kernel.name, "-", "-", "-"};
@@ -103,17 +78,15 @@ void list(Console& console) {
 // ---- check and remove ----
 
 /// A kernel that was added, or the manifest of one that need not be.
-void check(Console& console, const KernelOptions& options) {
+void check_kernel(Console& console, const KernelOptions& options) {
   std::error_code error;
   if (!std::filesystem::exists(options.what, error)) return print_check(console, check_stored_kernel(options.what, check_options(options)), "");
   const foreign::StagedKernel staged(options.what, true);
   print_check(console, check_staged_kernel(staged, check_options(options)), "");
 }
 
-void remove(Console& console, const std::string& name) {
-  const foreign::StoredKernel kernel = foreign::stored_kernel(name);
-  foreign::remove_kernel(name);
-  if (!kernel.digest.empty()) foreign::remove_checks(kernel.digest);
+void remove_kernel(Console& console, const std::string& name) {
+  remove_stored_kernel(name);
   if (console.json()) console.write_json({{"removed", name}});
   else console.print("removed {}\n", name);
 }
@@ -137,7 +110,7 @@ Verb verb() {
 namespace kernel_list_verb {
 Verb verb() {
   return {"kernel list", "those that were added, and where each was checked", "  cermet kernel list\n  cermet kernel list --json",
-          [](Parser&) -> Action { return [](Console& console) { list(console); }; }};
+          [](Parser&) -> Action { return [](Console& console) { list_kernels(console); }; }};
 }
 }  // namespace kernel_list_verb
 
@@ -149,7 +122,7 @@ Verb verb() {
             const auto options = std::make_shared<KernelOptions>();
             parser.option("KERNEL", options->what, "the name of one that was added, or a manifest, which is not added").required();
             declare_check(parser, *options);
-            return [options](Console& console) { check(console, *options); };
+            return [options](Console& console) { check_kernel(console, *options); };
           }};
 }
 }  // namespace kernel_check_verb
@@ -160,7 +133,7 @@ Verb verb() {
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
             parser.option("KERNEL", options->what, "its name").required();
-            return [options](Console& console) { remove(console, options->what); };
+            return [options](Console& console) { remove_kernel(console, options->what); };
           }};
 }
 }  // namespace kernel_remove_verb

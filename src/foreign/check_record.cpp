@@ -16,27 +16,27 @@ namespace fs = std::filesystem;
 constexpr JsonLimits record_limits{.max_bytes = 1 << 16, .max_values = 64, .max_depth = 2};
 
 /// A name without a dot is no kernel's.
-fs::path folder() { return own_store().empty() ? fs::path() : own_store() / "checked"; }
+fs::path records_folder() { return own_store().empty() ? fs::path() : own_store() / "checked"; }
 
 CheckRecord read_record(const fs::path& file) {
   const auto document = JsonDocument::read(file, record_limits);
   const Json root = document.root().as_object();
   root.at("cermet_kernel_check").as_integer(1, 1);
   const auto text = [&](const char* key) { return std::string(root.at(key).as_string()); };
-  CheckRecord record{text("kernel"), text("digest"), text("device"), text("driver"), text("library"), text("date")};
+  CheckRecord record{.kernel = text("kernel"), .digest = text("digest"), .device = text("device"), .driver = text("driver"), .library = text("library"),
+                     .date = text("date"), .failure = text("failure")};
   record.taken = root.at("taken").as_integer(0);
   record.declined = root.at("declined").as_integer(0);
   record.runs = root.at("runs").as_integer(0);
-  record.failure = text("failure");
   if (record.passed() && (record.taken == 0 || record.runs == 0)) root.refuse("expected a passed check to have taken a case, found none");
   return record;
 }
 
 template <class Body>
 void for_files(const std::string& digest, Body body) {
-  if (folder().empty()) return;
+  if (records_folder().empty()) return;
   std::error_code error;
-  for (fs::directory_iterator at(folder(), error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(records_folder(), error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with(digest + "-") && name.ends_with(".json")) body(at->path());
   }
@@ -53,14 +53,14 @@ std::string device_key(const Target* target) {
 std::string library_version() { return CERMET_VERSION; }
 
 void store_check(const CheckRecord& record) {
-  if (folder().empty()) fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of them");
+  if (records_folder().empty()) fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of them");
   const JsonValue json{{"cermet_kernel_check", 1}, {"kernel", record.kernel}, {"digest", record.digest},     {"device", record.device},
                        {"driver", record.driver},  {"library", record.library}, {"date", record.date},         {"taken", record.taken},
                        {"declined", record.declined}, {"runs", record.runs},    {"failure", record.failure}};
   std::error_code error;
-  fs::create_directories(folder(), error);
-  if (error) fail(Status::io, "{}: cannot be created: {}", folder().string(), error.message());
-  write_file_atomically(folder() / fmt::format("{}-{}.json", record.digest, digest(record.device).substr(0, 16)), json.dump(1) + "\n");
+  fs::create_directories(records_folder(), error);
+  if (error) fail(Status::io, "{}: cannot be created: {}", records_folder().string(), error.message());
+  write_file_atomically(records_folder() / fmt::format("{}-{}.json", record.digest, digest(record.device).substr(0, 16)), json.dump(1) + "\n");
 }
 
 std::vector<CheckRecord> stored_checks(const std::string& digest) {

@@ -4,14 +4,12 @@
 #include <charconv>
 
 #include "base/text.hpp"
+#include "foreign/characters.hpp"
 
 namespace cermet::foreign {
 namespace {
 
 constexpr int most_nesting = 24;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

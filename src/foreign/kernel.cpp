@@ -53,6 +53,8 @@ Decline declines(const State& state, const Region& region) {
     for (const Parameter& p : m.parameters)
       if (p.kind == Parameter::Kind::i32 || p.kind == Parameter::Kind::u32 || p.kind == Parameter::Kind::i64 || p.kind == Parameter::Kind::u64)
         p.value.bounds(values);
+    for (const Define& define : m.defines)
+      if (define.type < 0) known_value(define.value, values, define.name);
     const LaunchPlan plan(m, region, config);
     if (target)
       if (Decline reason = too_much(plan.shape(), *target)) return reason;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "foreign/characters.hpp"
+
 #include "foreign/manifest_reader.hpp"
 
 namespace cermet::foreign {
@@ -60,12 +62,12 @@ std::optional<std::size_t> ManifestReader::called_variable(std::string_view name
 
 Expression ManifestReader::read_expression(const Json& value, bool real) {
   if (value.is(JsonKind::integer)) return Expression(value.as_integer());
-  std::string where = value.path();
+  const std::string where = value.path();
   const auto lookup = [&](std::string_view name, std::span<const std::string> arguments) { return variable(name, arguments, real); };
   try {
     return Expression::parse(value.as_string(), where, lookup);
   } catch (const Error& error) {
-    fail(error.status(), "{}: {}", m_.name, error.what());
+    value.refuse(std::string_view(error.what()).substr(where.size() + 2));
   }
 }
 
@@ -78,9 +80,7 @@ void ManifestReader::read_tile() {
   for (const Json field : object->as_object()) {
     const bool taken = std::ranges::any_of(m_.variables, [&](const Variable& v) { return v.name == field.key(); });
     if (taken) field.refuse("expected a name that is no dimension's, found one");
-    const bool is_name = !field.key().empty() && field.key().size() <= 64 && !(field.key()[0] >= '0' && field.key()[0] <= '9') &&
-                         std::ranges::all_of(field.key(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
-    if (!is_name) field.refuse("expected a name of small letters, digits and underscores, as configurations are written, found another");
+    if (!is_field_name(field.key())) field.refuse("expected a name of small letters, digits and underscores, as configurations are written, found another");
     TileField& made = m_.tile.emplace_back(TileField{std::string(field.key()), {}});
     for (const Json item : field.as_array()) {
       made.values.push_back(item.as_integer(-(1 << 20), 1 << 20));
@@ -154,6 +154,7 @@ void ManifestReader::read_defines() {
   if (!object) return;
   if (object->as_object().size() > 64) object->unexpected("at most 64 macros");
   for (const Json field : *object) {
+    if (!is_identifier(field.key())) field.refuse("expected a macro's name, found another key");
     Define& define = m_.defines.emplace_back(Define{std::string(field.key())});
     if (!field.is(JsonKind::object)) {
       define.value = read_expression(field);

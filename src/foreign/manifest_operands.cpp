@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "foreign/characters.hpp"
+
 #include "foreign/manifest_reader.hpp"
 
 namespace cermet::foreign {
@@ -100,10 +102,7 @@ void ManifestReader::read_pattern(const Json& json, ManifestOperand& operand) {
       dim.leading = name.ends_with("...");
       if (dim.leading) name.resize(name.size() - 3);
       if (dim.leading && !operand.dims.empty()) item.refuse("expected dimensions that are taken together before all others, found them after one");
-      const bool is_name = !name.empty() && name.size() <= 64 && !dtype_from_name(name) &&
-                           std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9'); }) &&
-                           !(name[0] >= '0' && name[0] <= '9');
-      if (!is_name) item.unexpected("an integer, a name, or a name with ... for all dimensions before the others");
+      if (!is_identifier(name) || dtype_from_name(name)) item.unexpected("an integer, a name, or a name with ... for all dimensions before the others");
       dim.name = static_cast<std::int32_t>(add({Variable::Kind::dim, name}));
     }
     operand.dims.push_back(dim);

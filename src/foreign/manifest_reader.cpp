@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "foreign/characters.hpp"
+
 namespace cermet::foreign {
 namespace {
 
 constexpr std::size_t most_text = 256, most_list = 64;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// "mine.rms_norm": words of small letters, digits and underscores with dots between them, at least two.
 bool is_kernel_name(std::string_view name) {
@@ -52,9 +51,7 @@ void require_keys(const Json& object, std::initializer_list<std::string_view> ke
 
 std::string read_identifier(const Json& value) {
   const std::string_view text = value.as_string();
-  const bool is_name = !text.empty() && text.size() <= most_text && is_letter(text.front()) &&
-                       std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c); });
-  if (!is_name) value.unexpected("a letter, then letters, digits and underscores");
+  if (!is_identifier(text)) value.unexpected("a letter, then letters, digits and underscores");
   return std::string(text);
 }
 

@@ -37,6 +37,22 @@ class Report {
   int descriptor_;
 };
 
+/// Results of their own, with rows that are apart, and over the operands that the operator lets them overwrite.
+std::vector<CaseRunOptions> ways_to_run(const Problem& problem) {
+  std::vector<CaseRunOptions> ways;
+  for (const std::int64_t padding : {0, 3, 8}) ways.push_back({.padding = padding, .guarded = true});
+  const OpDefinition& op = definition(problem);
+  const bool is_elementwise = std::ranges::all_of(op.inputs, [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  for (std::size_t o = 0; o < problem.outputs.size(); ++o)
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+      const bool may = (o == 0 && is_elementwise) || (o < op.in_place.size() && op.in_place[o] == static_cast<int>(i));
+      if (!may || !problem.has(i) || problem.is_constant(i) || problem.input(i) != problem.outputs[o]) continue;
+      CaseRunOptions& options = ways.emplace_back(CaseRunOptions{.in_place = std::vector<int>(o + 1, -1), .guarded = true});
+      options.in_place[o] = static_cast<int>(i);
+    }
+  return ways;
+}
+
 class CaseRunner {
  public:
   CaseRunner(const std::filesystem::path& file, const std::string& device, const Report& report)
@@ -82,13 +98,14 @@ class CaseRunner {
     std::string reason;
     const std::int64_t before = runs_;
     for (const Config& config : configs)
-      for (const std::int64_t padding : {0, 3, 8}) {
-        if (std::string misfit = misfit_of(data, config, padding); !misfit.empty()) {
+      for (CaseRunOptions& options : ways_to_run(data.problem)) {
+        options.config = config;
+        if (std::string misfit = misfit_of(data, options); !misfit.empty()) {
           reason = std::move(misfit);
           continue;
         }
         if (!expected) expected = run_reference(data);
-        run_once(data, *expected, config, padding);
+        run_once(data, *expected, options);
       }
     if (runs_ > before) ++taken_;
     else decline(test_case, reason);
@@ -102,26 +119,26 @@ class CaseRunner {
   }
 
   /// Why a launch would not take these strides; empty where it does.
-  std::string misfit_of(const CaseData& data, const Config& config, std::int64_t padding) const {
+  std::string misfit_of(const CaseData& data, const CaseRunOptions& options) const {
     std::vector<TensorView> inputs = data.inputs, outputs;
     std::vector<CaseResult> results;
     for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
-      const bool shares = aliased_input(data.problem, o) >= 0;
-      results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), shares ? 0 : padding);
+      const int shared = shared_operand(data.problem, options, o);
+      results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), shared >= 0 ? 0 : options.padding);
       outputs.push_back(results.back().view);
-      if (shares) inputs[static_cast<std::size_t>(aliased_input(data.problem, o))] = outputs.back();
+      if (shared >= 0) inputs[static_cast<std::size_t>(shared)] = outputs.back();
     }
     const LaunchArgs args{inputs, outputs};
-    const foreign::LaunchPlan plan(manifest_, data.problem, config);
+    const foreign::LaunchPlan plan(manifest_, data.problem, options.config);
     const foreign::LaunchValues values(plan, args);
     return values.misfit() ? values.misfit_text() : "";
   }
 
-  void run_once(const CaseData& data, const Expected& expected, const Config& config, std::int64_t padding) {
-    const CaseRunOptions options{padding, config, true};
+  void run_once(const CaseData& data, const Expected& expected, const CaseRunOptions& options) {
     const std::string where = at_;
-    at_ += config.empty() ? "" : fmt::format(", {}", config.to_string());
-    at_ += padding == 0 ? "" : fmt::format(", rows of results {} elements apart", padding);
+    if (!options.config.empty()) at_ += ", " + options.config.to_string();
+    if (options.padding > 0) at_ += fmt::format(", rows of results {} elements apart", options.padding);
+    if (!options.in_place.empty()) at_ += ", in place";
     report_.line("at " + at_);
     std::string problem;
     if (device_->target()) problem = run_case_on_device(data, expected, kernel_, queue(), pools_[0], options);

@@ -93,6 +93,13 @@ AddedKernel add_kernel(const std::filesystem::path& manifest, bool replace, cons
   return added;
 }
 
+void remove_stored_kernel(std::string_view name) {
+  const foreign::StoredKernel kernel = foreign::stored_kernel(name);
+  foreign::remove_kernel(name);
+  if (!kernel.digest.empty()) foreign::remove_checks(kernel.digest);
+  foreign::reload();
+}
+
 AddedKernel check_stored_kernel(std::string_view name, const KernelCheckOptions& options) {
   const foreign::StoredKernel kernel = foreign::stored_kernel(name);
   if (!kernel.manifest) fail(Status::invalid_file, "kernel {}: {}", name, kernel.problem);

@@ -43,4 +43,7 @@ AddedKernel check_staged_kernel(const foreign::StagedKernel& staged, const Kerne
 /// Checks one that was added, and records what came out. Throws Error where it fails.
 AddedKernel check_stored_kernel(std::string_view name, const KernelCheckOptions& options);
 
+/// Deletes one that was added, with the records of its checks. Throws Error where there is none, or where its folder is only read.
+void remove_stored_kernel(std::string_view name);
+
 }  // namespace cermet

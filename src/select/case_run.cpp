@@ -45,9 +45,10 @@ class Guards {
 
 }  // namespace
 
-int aliased_input(const Problem& problem, std::size_t o) {
+int shared_operand(const Problem& problem, const CaseRunOptions& options, std::size_t o) {
   const std::vector<int>& aliases = definition(problem).aliases;
-  return o < aliases.size() ? aliases[o] : -1;
+  if (o < aliases.size() && aliases[o] >= 0) return aliases[o];
+  return o < options.in_place.size() ? options.in_place[o] : -1;
 }
 
 CaseResult::CaseResult(const TensorType& type, int dense_dims, std::int64_t padding) : dense(std::min(dense_dims, type.rank())) {
@@ -74,14 +75,14 @@ std::string run_case(const CaseData& data, const Expected& expected, const Kerne
   std::vector<TensorView> inputs = data.inputs, views;
   Guards guards;
   for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
-    const int aliased = aliased_input(data.problem, o);
-    results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), aliased >= 0 ? 0 : options.padding);
+    const int shared = shared_operand(data.problem, options, o);
+    results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), shared >= 0 ? 0 : options.padding);
     views.push_back(results.back().view);
-    if (aliased >= 0)
-      for (std::int64_t e = 0; e < data.inputs[static_cast<std::size_t>(aliased)].elements(); ++e)
-        copy_element(data.inputs[static_cast<std::size_t>(aliased)], e, views[o], e);
+    if (shared >= 0)
+      for (std::int64_t e = 0; e < data.inputs[static_cast<std::size_t>(shared)].elements(); ++e)
+        copy_element(data.inputs[static_cast<std::size_t>(shared)], e, views[o], e);
     if (options.guarded) guards.move(views[o], fmt::format("result {}", o), true);
-    if (aliased >= 0) inputs[static_cast<std::size_t>(aliased)] = views[o];
+    if (shared >= 0) inputs[static_cast<std::size_t>(shared)] = views[o];
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_result = std::ranges::any_of(views, [&](const TensorView& view) { return view.present && view.data == inputs[i].data; });

@@ -14,7 +14,8 @@ namespace cermet {
 struct CaseRunOptions {
   std::int64_t padding = 0;  ///< elements between the rows of results, which must stay as they are
   Config config = {};
-  bool guarded = false;  ///< operands, results and workspace in memory of their own, around which nothing may be written; inputs must stay as they are
+  std::vector<int> in_place = {};  ///< by result: the operand whose memory it overwrites, as the operator allows; -1 for none
+  bool guarded = false;            ///< operands, results and workspace in memory of their own, around which nothing may be written; inputs must stay as they are
 };
 
 /// Memory for one result: rows are padded, to catch a kernel that ignores strides, and filled with a pattern that must survive around them.
@@ -29,8 +30,8 @@ struct CaseResult {
   bool padding_untouched() const;
 };
 
-/// Input whose memory result `o` shares; -1 for none.
-int aliased_input(const Problem& problem, std::size_t o);
+/// Operand whose memory result `o` has, always or in this run; -1 for none.
+int shared_operand(const Problem& problem, const CaseRunOptions& options, std::size_t o);
 
 /// Runs a CPU kernel. Returns "" or what is wrong.
 std::string run_case(const CaseData& data, const Expected& expected, const Kernel& kernel, ThreadPool& pool, const CaseRunOptions& options = {});

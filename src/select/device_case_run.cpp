@@ -59,10 +59,10 @@ std::string run_case_on_device(const CaseData& data, const Expected& expected, c
   }
   std::vector<DeviceResult> results;
   for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
-    const int aliased = aliased_input(data.problem, o);
-    results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), aliased >= 0 ? 0 : options.padding, queue, around);
-    if (aliased < 0) continue;
-    const auto input = static_cast<std::size_t>(aliased);
+    const int shared = shared_operand(data.problem, options, o);
+    results.emplace_back(data.problem.outputs[o], dense_dims_of(data.problem), shared >= 0 ? 0 : options.padding, queue, around);
+    if (shared < 0) continue;
+    const auto input = static_cast<std::size_t>(shared);
     for (std::int64_t e = 0; e < data.inputs[input].elements(); ++e) copy_element(data.inputs[input], e, results[o].view, e);
     results[o].upload(queue);
     inputs[input] = results[o].on_device();

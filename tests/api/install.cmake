@@ -20,8 +20,8 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
-if(NOT headers STREQUAL "cermet/batch.h;cermet/cermet.h;cermet/cermet.hpp;cermet/onnx.h;cermet/onnx.hpp")
-  message(FATAL_ERROR "expected batch.h, cermet.h, cermet.hpp, onnx.h and onnx.hpp as the only headers, found ${headers}")
+if(NOT headers STREQUAL "cermet/batch.h;cermet/cermet.h;cermet/cermet.hpp;cermet/cpu_kernel.h;cermet/kernels.h;cermet/onnx.h;cermet/onnx.hpp")
+  message(FATAL_ERROR "expected batch.h, cermet.h, cermet.hpp, cpu_kernel.h, kernels.h, onnx.h and onnx.hpp as the only headers, found ${headers}")
 endif()
 
 set(flags)
