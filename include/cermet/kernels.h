@@ -28,9 +28,9 @@ static inline cermet_kernel_options cermet_kernel_defaults(void) {
 }
 
 /* Copies a manifest and its code into the cache folder, after a check wherever one can be made; one that fails is not added, and the message says in which
- * case, what was expected and what was found. Operators created afterwards may choose it. `options` may be NULL. `report`, which may be NULL, gets JSON: kernel,
- * operator, unchecked (why nothing could run it here, or null; it is never chosen until it is checked), and where it was checked device, taken, declined, runs.
- * The text is valid until this thread's next call of a function of this header. */
+ * case, what was expected and what was found. Operators created afterwards may choose it. `options` may be NULL. `report`, which may be NULL, gets JSON:
+ * kernel, operator, unchecked (why nothing could run it here, or null; it is never chosen until it is checked), and where it was checked device, taken,
+ * declined, runs. The text is valid until this thread's next call of a function of this header. */
 CERMET_API cermet_status cermet_kernel_add(const char* manifest, const cermet_kernel_options* options, const char** report);
 /* Checks one that was added, by name, and records what came out. */
 CERMET_API cermet_status cermet_kernel_check(const char* name, const cermet_kernel_options* options, const char** report);

@@ -18,7 +18,10 @@ struct KernelOptions {
 };
 
 KernelCheckOptions check_options(const KernelOptions& options) {
-  return {.device = options.device, .seconds = options.seconds, .program = std::filesystem::read_symlink("/proc/self/exe").string(), .between = stop_if_interrupted};
+  return {.device = options.device,
+          .seconds = options.seconds,
+          .program = std::filesystem::read_symlink("/proc/self/exe").string(),
+          .between = stop_if_interrupted};
 }
 
 void declare_check(Parser& parser, KernelOptions& options) {
@@ -32,7 +35,8 @@ void declare_check(Parser& parser, KernelOptions& options) {
 std::string check_text(const AddedKernel& added) {
   if (!added.check) return fmt::format("not checked, so it is never chosen: {}", added.unchecked);
   const foreign::CheckRecord& record = added.check->record;
-  if (!added.check->has_run) return fmt::format("compiles for {} in all {} cases that it takes; not checked, so it is never chosen: {}", record.device, record.taken, added.unchecked);
+  if (!added.check->has_run)
+    return fmt::format("compiles for {} in all {} cases that it takes; not checked, so it is never chosen: {}", record.device, record.taken, added.unchecked);
   return fmt::format("right in {} runs over {} cases on {}; declines {} others{}", record.runs, record.taken, record.device, record.declined,
                      added.check->first_reason.empty() ? "" : fmt::format(", the first, {}", added.check->first_reason));
 }
@@ -96,8 +100,7 @@ void remove_kernel(Console& console, const std::string& name) {
 namespace kernel_add_verb {
 Verb verb() {
   return {"kernel add", "copy a kernel that others wrote and check it on its operator's cases; from then on it is a candidate",
-          "  cermet kernel add examples/kernels/cuda/rms_norm.json\n  cermet kernel add gemm.json --replace --timeout 10",
-          [](Parser& parser) -> Action {
+          "  cermet kernel add examples/kernels/cuda/rms_norm.json\n  cermet kernel add gemm.json --replace --timeout 10", [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
             parser.option("MANIFEST", options->what, "its manifest, a JSON file beside its code: docs/guide/own-kernels.md").required();
             parser.flag("--replace", options->replace, "in place of one of the same name");
@@ -117,8 +120,7 @@ Verb verb() {
 namespace kernel_check_verb {
 Verb verb() {
   return {"kernel check", "run one over its operator's cases, in a process of its own, and compare with the reference",
-          "  cermet kernel check mine.rms_norm --device cuda\n  cermet kernel check examples/kernels/cpu/scale.json",
-          [](Parser& parser) -> Action {
+          "  cermet kernel check mine.rms_norm --device cuda\n  cermet kernel check examples/kernels/cpu/scale.json", [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
             parser.option("KERNEL", options->what, "the name of one that was added, or a manifest, which is not added").required();
             declare_check(parser, *options);
@@ -129,8 +131,7 @@ Verb verb() {
 
 namespace kernel_remove_verb {
 Verb verb() {
-  return {"kernel remove", "delete one that was added, with the records of its checks", "  cermet kernel remove mine.rms_norm",
-          [](Parser& parser) -> Action {
+  return {"kernel remove", "delete one that was added, with the records of its checks", "  cermet kernel remove mine.rms_norm", [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
             parser.option("KERNEL", options->what, "its name").required();
             return [options](Console& console) { remove_kernel(console, options->what); };

@@ -6,10 +6,9 @@
 #include "base/text.hpp"
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
+#include "foreign/registry.hpp"
 #include "kernel/cpu/isa.hpp"
-#include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/limits.hpp"
-#include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operator.hpp"
 #include "op/region_text.hpp"
@@ -82,7 +81,7 @@ void show_text(Console& console, const OpDefinition& op) {
     attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)), "default " + to_string(spec.fallback),
                     spec.choices.empty() ? std::string(spec.doc) : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
   if (!attributes.empty()) console.print("Attributes\n{}\n", attributes.to_string());
-  for (const auto& [backend, list] : {std::pair("CPU", cpu::kernels_of(op.kind)), std::pair("GPU", cuda::kernels_of(op.kind))}) {
+  for (const auto& [backend, list] : {std::pair("CPU", foreign::candidates(op.kind, false)), std::pair("GPU", foreign::candidates(op.kind, true))}) {
     Table kernels;
     for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
     if (!kernels.empty())

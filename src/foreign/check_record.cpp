@@ -23,8 +23,13 @@ CheckRecord read_record(const fs::path& file) {
   const Json root = document.root().as_object();
   root.at("cermet_kernel_check").as_integer(1, 1);
   const auto text = [&](const char* key) { return std::string(root.at(key).as_string()); };
-  CheckRecord record{.kernel = text("kernel"), .digest = text("digest"), .device = text("device"), .driver = text("driver"), .library = text("library"),
-                     .date = text("date"), .failure = text("failure")};
+  CheckRecord record{.kernel = text("kernel"),
+                     .digest = text("digest"),
+                     .device = text("device"),
+                     .driver = text("driver"),
+                     .library = text("library"),
+                     .date = text("date"),
+                     .failure = text("failure")};
   record.taken = root.at("taken").as_integer(0);
   record.declined = root.at("declined").as_integer(0);
   record.runs = root.at("runs").as_integer(0);
@@ -53,10 +58,11 @@ std::string device_key(const Target* target) {
 std::string library_version() { return CERMET_VERSION; }
 
 void store_check(const CheckRecord& record) {
-  if (records_folder().empty()) fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of them");
-  const JsonValue json{{"cermet_kernel_check", 1}, {"kernel", record.kernel}, {"digest", record.digest},     {"device", record.device},
-                       {"driver", record.driver},  {"library", record.library}, {"date", record.date},         {"taken", record.taken},
-                       {"declined", record.declined}, {"runs", record.runs},    {"failure", record.failure}};
+  if (records_folder().empty())
+    fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of them");
+  const JsonValue json{{"cermet_kernel_check", 1},    {"kernel", record.kernel},   {"digest", record.digest},  {"device", record.device},
+                       {"driver", record.driver},     {"library", record.library}, {"date", record.date},      {"taken", record.taken},
+                       {"declined", record.declined}, {"runs", record.runs},       {"failure", record.failure}};
   std::error_code error;
   fs::create_directories(records_folder(), error);
   if (error) fail(Status::io, "{}: cannot be created: {}", records_folder().string(), error.message());

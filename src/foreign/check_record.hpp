@@ -10,11 +10,11 @@
 namespace cermet::foreign {
 
 struct CheckRecord {
-  std::string kernel, digest;  ///< its name, and what was checked
-  std::string device;          ///< as device_key() spells it
-  std::string driver;          ///< of a GPU
-  std::string library;         ///< Cermet's version, whose cases it were
-  std::string date;            ///< "2026-03-01 14:05:09", UTC
+  std::string kernel, digest;                      ///< its name, and what was checked
+  std::string device;                              ///< as device_key() spells it
+  std::string driver;                              ///< of a GPU
+  std::string library;                             ///< Cermet's version, whose cases it were
+  std::string date;                                ///< "2026-03-01 14:05:09", UTC
   std::int64_t taken = 0, declined = 0, runs = 0;  ///< cases, and launches of those taken
   std::string failure;                             ///< empty where it passed: the case with what was expected and found
 

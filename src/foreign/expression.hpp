@@ -42,8 +42,25 @@ class Expression {
 
  private:
   enum class Code : std::uint8_t {
-    constant, variable, negate, logical_not, next_power_of_2, add, subtract, multiply, divide, remainder, less, less_equal, equal, logical_and, logical_or,
-    minimum, maximum, ceil_div, round_up,
+    constant,
+    variable,
+    negate,
+    logical_not,
+    next_power_of_2,
+    add,
+    subtract,
+    multiply,
+    divide,
+    remainder,
+    less,
+    less_equal,
+    equal,
+    logical_and,
+    logical_or,
+    minimum,
+    maximum,
+    ceil_div,
+    round_up,
   };
   struct Step {
     Code code;

@@ -29,13 +29,9 @@ Expression ExpressionParser::parse() {
 const ExpressionParser::Operator* ExpressionParser::find_operator(std::string_view rest) {
   // Longer ones first, of those that begin alike.
   static constexpr Operator operators[] = {
-      {"||", 1, Code::logical_or},     {"&&", 2, Code::logical_and},
-      {"==", 3, Code::equal},          {"!=", 3, Code::equal, true},
-      {"<=", 4, Code::less_equal},     {">=", 4, Code::less, true},
-      {"<", 4, Code::less},            {">", 4, Code::less_equal, true},
-      {"+", 5, Code::add},             {"-", 5, Code::subtract},
-      {"*", 6, Code::multiply},        {"/", 6, Code::divide},
-      {"%", 6, Code::remainder},
+      {"||", 1, Code::logical_or}, {"&&", 2, Code::logical_and}, {"==", 3, Code::equal},           {"!=", 3, Code::equal, true}, {"<=", 4, Code::less_equal},
+      {">=", 4, Code::less, true}, {"<", 4, Code::less},         {">", 4, Code::less_equal, true}, {"+", 5, Code::add},          {"-", 5, Code::subtract},
+      {"*", 6, Code::multiply},    {"/", 6, Code::divide},       {"%", 6, Code::remainder},
   };
   const auto* const found = std::ranges::find_if(operators, [&](const Operator& o) { return rest.starts_with(o.text); });
   return found == std::end(operators) ? nullptr : found;
@@ -110,8 +106,11 @@ void ExpressionParser::parse_name() {
     int arguments;
     Code code;
   };
-  static constexpr Function functions[] = {{"ceil_div", 2, Code::ceil_div}, {"round_up", 2, Code::round_up}, {"min", 2, Code::minimum},
-                                           {"max", 2, Code::maximum},       {"next_power_of_2", 1, Code::next_power_of_2}};
+  static constexpr Function functions[] = {{"ceil_div", 2, Code::ceil_div},
+                                           {"round_up", 2, Code::round_up},
+                                           {"min", 2, Code::minimum},
+                                           {"max", 2, Code::maximum},
+                                           {"next_power_of_2", 1, Code::next_power_of_2}};
   const bool is_call = take("(");
   const auto* const function = std::ranges::find(functions, name, &Function::name);
   if (is_call && function != std::end(functions)) {

@@ -15,8 +15,8 @@ namespace cermet::foreign {
 using Gate = std::function<Decline(const Target* target)>;
 
 struct KernelOptions {
-  Gate gate = {};              ///< none: it may always be chosen
-  bool falls_back = true;      ///< operands whose strides or addresses the code does not take go to one of our own kernels, where one takes the region
+  Gate gate = {};          ///< none: it may always be chosen
+  bool falls_back = true;  ///< operands whose strides or addresses the code does not take go to one of our own kernels, where one takes the region
 };
 
 /// The kernel. It shares the code and a copy of the manifest, so that it is complete by itself.

@@ -20,7 +20,9 @@ bool is_real(Parameter::Kind kind) { return kind == Parameter::Kind::f32 || kind
 // ---- Variables ----
 
 std::size_t ManifestReader::add(Variable wanted) {
-  const auto is_same = [&](const Variable& v) { return v.kind == wanted.kind && v.name == wanted.name && v.operand == wanted.operand && v.axis == wanted.axis; };
+  const auto is_same = [&](const Variable& v) {
+    return v.kind == wanted.kind && v.name == wanted.name && v.operand == wanted.operand && v.axis == wanted.axis;
+  };
   const auto found = std::ranges::find_if(m_.variables, is_same);
   if (found != m_.variables.end()) return static_cast<std::size_t>(found - m_.variables.begin());
   if (m_.variables.size() == Manifest::most_variables)
@@ -166,7 +168,8 @@ void ManifestReader::read_defines() {
     if (known == m_.types.end()) type.unexpected("one of the manifest's types");
     define.type = static_cast<std::int32_t>(known - m_.types.begin());
     for (const DType dtype : known->dtypes) define.texts.emplace(dtype, std::string(texts.at(name_of(dtype)).as_string()));
-    if (texts.size() != define.texts.size()) texts.refuse(fmt::format("expected a text for each of {} element types, found {}", define.texts.size(), texts.size()));
+    if (texts.size() != define.texts.size())
+      texts.refuse(fmt::format("expected a text for each of {} element types, found {}", define.texts.size(), texts.size()));
   }
 }
 

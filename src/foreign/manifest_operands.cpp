@@ -49,7 +49,8 @@ void ManifestReader::read_operands(std::string_view key, bool results) {
   const Json object = root_.at(key).as_object();
   for (const Json field : object) read_operand(field, results);
   for (const OperandSpec& spec : specs) {
-    if (spec.variadic) object.refuse(fmt::format("expected an operator whose operands and results are known, found {}, whose {} varies in number", m_.op->name, spec.name));
+    if (spec.variadic)
+      object.refuse(fmt::format("expected an operator whose operands and results are known, found {}, whose {} varies in number", m_.op->name, spec.name));
     if (!spec.optional && !object.find(spec.name)) object.refuse(fmt::format("expected {}, which {} always has, found none", spec.name, m_.op->name));
   }
 }
@@ -75,7 +76,8 @@ void ManifestReader::read_operand(const Json& json, bool is_result) {
   }
   const auto optional = json.find("optional");
   operand.optional = optional && optional->as_bool();
-  if (operand.optional && (is_result || !spec->optional)) optional->refuse(fmt::format("expected true only of an optional operand of {}, found {}", m_.op->name, json.key()));
+  if (operand.optional && (is_result || !spec->optional))
+    optional->refuse(fmt::format("expected true only of an optional operand of {}, found {}", m_.op->name, json.key()));
   m_.operands.push_back(std::move(operand));
 }
 

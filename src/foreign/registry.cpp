@@ -36,8 +36,7 @@ void add(Snapshot& snapshot, const StoredKernel& stored) {
   const Manifest& manifest = *stored.manifest;
   KernelOptions options;
   options.gate = [checks = stored_checks(stored.digest), name = stored.name](const Target* target) { return decline_by(checks, name, target); };
-  const Kernel& kernel =
-      snapshot.kernels.emplace_back(make_kernel(manifest, std::make_shared<Code>(stored.folder, stored.digests), std::move(options)));
+  const Kernel& kernel = snapshot.kernels.emplace_back(make_kernel(manifest, std::make_shared<Code>(stored.folder, stored.digests), std::move(options)));
   snapshot.all.push_back(&kernel);
   std::vector<std::vector<const Kernel*>>& lists = is_gpu(manifest.kind) ? snapshot.on_gpu : snapshot.on_cpu;
   lists.resize(all_operators().size());

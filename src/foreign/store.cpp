@@ -143,8 +143,8 @@ StoredKernel stored_kernel(std::string_view name) {
   if (found != all.end()) return std::move(*found);
   std::vector<std::string> names;
   for (const StoredKernel& kernel : all) names.push_back(kernel.name);
-  fail(Status::invalid_argument, "kernel: expected {}, found {}", names.empty() ? "one that was added; there is none" : fmt::format("one of {}", fmt::join(names, ", ")),
-       quote(name));
+  fail(Status::invalid_argument, "kernel: expected {}, found {}",
+       names.empty() ? "one that was added; there is none" : fmt::format("one of {}", fmt::join(names, ", ")), quote(name));
 }
 
 void remove_kernel(std::string_view name) {
@@ -160,12 +160,14 @@ void remove_kernel(std::string_view name) {
 
 StagedKernel::StagedKernel(const fs::path& manifest_file, bool replace) {
   const Manifest manifest = read_manifest(manifest_file);
-  if (is_own_kernel(manifest.name)) fail(Status::invalid_argument, "{}: name: expected none of Cermet's own kernels', found {}", manifest_file.string(), manifest.name);
+  if (is_own_kernel(manifest.name))
+    fail(Status::invalid_argument, "{}: name: expected none of Cermet's own kernels', found {}", manifest_file.string(), manifest.name);
   const fs::path store = checked_store();
   final_ = store / manifest.name;
   for (const StoredKernel& other : stored_kernels()) {
     if (other.name != manifest.name) continue;
-    if (other.folder != final_) fail(Status::invalid_argument, "{}: name: expected one that is not taken, found that of {}", manifest_file.string(), other.folder.string());
+    if (other.folder != final_)
+      fail(Status::invalid_argument, "{}: name: expected one that is not taken, found that of {}", manifest_file.string(), other.folder.string());
     require(replace, "kernel {}: expected a name that is not taken, found one that was added on {}; --replace replaces it", manifest.name,
             other.added.empty() ? "an unknown day" : other.added);
   }

@@ -31,7 +31,8 @@ void read_triton_metadata(const std::filesystem::path& file, Instance& instance,
   const std::int64_t warp = target.at("warp_size").as_integer(32, 32);
   const std::int64_t capability = target.at("arch").as_integer(75, 999);
   const std::string architecture = fmt::format("sm_{}{}", capability, capability >= 90 ? "a" : "");  // Triton compiles for Hopper's own instructions
-  if (!architectures.empty() && architectures.front() != architecture) target.at("arch").unexpected(fmt::format("that of the other instances, {}", architectures.front()));
+  if (!architectures.empty() && architectures.front() != architecture)
+    target.at("arch").unexpected(fmt::format("that of the other instances, {}", architectures.front()));
   architectures = {architecture};
   instance.threads = warp * root.at("num_warps").as_integer(1, 32);
   instance.shared_bytes = root.at("shared").as_integer(0, 1 << 20);

@@ -32,7 +32,8 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const cuda::Program& program = missing[i];
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;
-    LoadedFunction loaded = device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name, program.threads, program.shared_bytes);
+    LoadedFunction loaded =
+        device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name, program.threads, program.shared_bytes);
     if (program.foreign) check_parameters(program, loaded);
     held_.emplace(program,
                   cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});

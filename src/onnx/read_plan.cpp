@@ -4,11 +4,11 @@
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "graph/text.hpp"
+#include "io/digest.hpp"
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
-#include "io/digest.hpp"
 #include "onnx/plan.hpp"
 #include "onnx/plan_files.hpp"
 
@@ -59,7 +59,8 @@ std::vector<Tensor> read_weights(const std::filesystem::path& path, const Json& 
 
 Graph read_graph(const std::filesystem::path& path, const Json& digest) {
   const std::string text = read_file(path, largest_text);
-  if (cermet::digest(text) != digest.as_string()) fail(Status::invalid_file, "{}: expected what the digest is of, found a file that was changed", path.string());
+  if (cermet::digest(text) != digest.as_string())
+    fail(Status::invalid_file, "{}: expected what the digest is of, found a file that was changed", path.string());
   try {
     return parse_graph(text);
   } catch (const Error& error) {

@@ -2,12 +2,12 @@
 
 #include "base/error.hpp"
 #include "graph/text.hpp"
+#include "io/digest.hpp"
 #include "io/json_value.hpp"
 #include "io/new_folder.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
 #include "jit/cache_entry.hpp"
-#include "io/digest.hpp"
 #include "onnx/compiled_model.hpp"
 #include "onnx/plan.hpp"
 #include "onnx/plan_files.hpp"

@@ -67,7 +67,8 @@ class CaseProcess {
     ::close(ends[1]);
     if (failed == 0) return;
     ::close(read_end_);
-    fail(Status::io, "program {}: expected Cermet's command line, which runs a kernel's cases, found: {}; CERMET_PROGRAM names it", program, std::strerror(failed));
+    fail(Status::io, "program {}: expected Cermet's command line, which runs a kernel's cases, found: {}; CERMET_PROGRAM names it", program,
+         std::strerror(failed));
   }
   ~CaseProcess() {
     if (process_ > 0) {

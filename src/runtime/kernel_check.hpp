@@ -12,9 +12,9 @@
 namespace cermet {
 
 struct KernelCheckOptions {
-  std::string device = {};   ///< as make_device() takes it; empty: the CPU, or the GPU if there is one
-  int seconds = 60;          ///< for each run, and for what is compiled before a case
-  std::string program = {};  ///< the command line; empty: CERMET_PROGRAM, the one beside the library, or the one in PATH
+  std::string device = {};    ///< as make_device() takes it; empty: the CPU, or the GPU if there is one
+  int seconds = 60;           ///< for each run, and for what is compiled before a case
+  std::string program = {};   ///< the command line; empty: CERMET_PROGRAM, the one beside the library, or the one in PATH
   void (*between)() = [] {};  ///< called now and then; what it throws ends the check
 };
 

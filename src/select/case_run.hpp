@@ -15,7 +15,7 @@ struct CaseRunOptions {
   std::int64_t padding = 0;  ///< elements between the rows of results, which must stay as they are
   Config config = {};
   std::vector<int> in_place = {};  ///< by result: the operand whose memory it overwrites, as the operator allows; -1 for none
-  bool guarded = false;            ///< operands, results and workspace in memory of their own, around which nothing may be written; inputs must stay as they are
+  bool guarded = false;  ///< operands, results and workspace in memory of their own, around which nothing may be written; inputs must stay as they are
 };
 
 /// Memory for one result: rows are padded, to catch a kernel that ignores strides, and filled with a pattern that must survive around them.

@@ -33,7 +33,6 @@ struct DeviceResult : CaseResult {
 /// Runs a CUDA kernel that is bound to the case's problem, or to `bound`, of which the case is a run. Its launches go to `stream`, or where that is null to the
 /// queue's. Returns "" or what is wrong, and in `fallbacks` how many launches took a slower program.
 std::string run_case_on_device(const CaseData& data, const Expected& expected, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool,
-                               const CaseRunOptions& options = {}, const Problem* bound = nullptr, Stream* stream = nullptr,
-                               std::int64_t* fallbacks = nullptr);
+                               const CaseRunOptions& options = {}, const Problem* bound = nullptr, Stream* stream = nullptr, std::int64_t* fallbacks = nullptr);
 
 }  // namespace cermet

@@ -48,8 +48,7 @@ bool GuardedMemory::is_untouched_around() const {
   if (!mapped_) return true;
   const auto is_pattern = [](std::byte b) { return b == std::byte{pattern}; };
   const std::byte* const first = mapped_ + (data_ - mapped_) / page * page;
-  return std::all_of(first, static_cast<const std::byte*>(data_), is_pattern) &&
-         std::all_of(data_ + bytes_, mapped_ + mapped_bytes_ - guard, is_pattern);
+  return std::all_of(first, static_cast<const std::byte*>(data_), is_pattern) && std::all_of(data_ + bytes_, mapped_ + mapped_bytes_ - guard, is_pattern);
 }
 
 }  // namespace cermet

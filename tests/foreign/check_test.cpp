@@ -108,7 +108,8 @@ TEST_F(ForeignCheck, CodeIsLookedAtBeforeItRuns) {
   manifest("right");
   expect_error(Status::invalid_file, {"kernels.so: expected a function missing, found none"}, [&] { add_kernel(manifest("missing"), false, options); });
   folder.file("kernels.so", "no code");
-  expect_error(Status::invalid_file, {"kernels.so: expected a shared object, found a file that is none"}, [&] { add_kernel(folder / "m.json", false, options); });
+  expect_error(Status::invalid_file, {"kernels.so: expected a shared object, found a file that is none"},
+               [&] { add_kernel(folder / "m.json", false, options); });
   fs::remove(folder / "kernels.so");
   expect_error(Status::io, {"kernels.so"}, [&] { add_kernel(folder / "m.json", false, options); });
 }
@@ -121,7 +122,8 @@ TEST_F(ForeignCheck, NamesAreTakenOnce) {
   EXPECT_EQ(foreign::stored_kernels().size(), 1u);
   expect_error(Status::invalid_file, {"case "}, [&] { add_kernel(manifest("wrong"), true, options); });
   EXPECT_EQ(foreign::check_decline(foreign::stored_kernel("test.silu"), nullptr), std::nullopt) << "the one that was there stays";
-  expect_error(Status::invalid_argument, {"expected none of Cermet's own kernels'"}, [&] { add_kernel(manifest("right", "rowwise.rms_norm"), false, options); });
+  expect_error(Status::invalid_argument, {"expected none of Cermet's own kernels'"},
+               [&] { add_kernel(manifest("right", "rowwise.rms_norm"), false, options); });
 }
 
 TEST_F(ForeignCheck, AGpusKernelWithoutAGpuIsStoredAndNeverChosen) {
@@ -156,7 +158,8 @@ TEST_F(ForeignCheck, ADeviceThatDoesNotComputeOnlyCompiles) {
 TEST_F(ForeignCheck, WithoutTheProgramThereIsNoCheck) {
   KernelCheckOptions nowhere = options;
   nowhere.program = "/no/such/program";
-  expect_error(Status::io, {"program /no/such/program: expected Cermet's command line", "CERMET_PROGRAM"}, [&] { add_kernel(manifest("right"), false, nowhere); });
+  expect_error(Status::io, {"program /no/such/program: expected Cermet's command line", "CERMET_PROGRAM"},
+               [&] { add_kernel(manifest("right"), false, nowhere); });
   nowhere.program = "/bin/true";
   expect_error(Status::invalid_file, {"found that its process ended with exit code 0"}, [&] { add_kernel(manifest("right"), false, nowhere); });
   KernelCheckOptions other = options;

@@ -99,8 +99,19 @@ TEST(Expression, ConditionsHoldForWholeIntervals) {
 
 /// What an interval says holds for values inside of it.
 TEST(Expression, IntervalsContainEveryValue) {
-  const char* const texts[] = {"a + b * c",       "a - b",     "a / (b + 1)", "a % (b + 1)", "min(a, b) * max(c, 2)",      "a < b",        "a == b || b != c",
-                               "ceil_div(a, c + 1)", "!(a - b)", "-a * b",      "round_up(a, b + 1)", "next_power_of_2(a + b)", "(a - c) % (b + 3)"};
+  const char* const texts[] = {"a + b * c",
+                               "a - b",
+                               "a / (b + 1)",
+                               "a % (b + 1)",
+                               "min(a, b) * max(c, 2)",
+                               "a < b",
+                               "a == b || b != c",
+                               "ceil_div(a, c + 1)",
+                               "!(a - b)",
+                               "-a * b",
+                               "round_up(a, b + 1)",
+                               "next_power_of_2(a + b)",
+                               "(a - c) % (b + 3)"};
   std::mt19937_64 random(5);
   const auto pick = [&](std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1)); };
   for (const char* text : texts) {

@@ -40,7 +40,10 @@ struct LaunchCase {
     programs = made.kernel.programs(region, config);
     loaded.clear();
     for (std::size_t i = 0; i < programs.size(); ++i)
-      loaded.push_back({.loaded = {.owner = {}, .function = {&handles[i]}, .blocks_per_multiprocessor = 1}, .threads = programs[i].threads, .cluster = 1, .fallback = programs[i].fallback});
+      loaded.push_back({.loaded = {.owner = {}, .function = {&handles[i]}, .blocks_per_multiprocessor = 1},
+                        .threads = programs[i].threads,
+                        .cluster = 1,
+                        .fallback = programs[i].fallback});
     plan.clear();
     const cuda::TaskQueue queue(*device, plan, loaded);
     made.kernel.bind(region, config)({inputs, outputs, reinterpret_cast<std::byte*>(0x7000), nullptr, &queue});
@@ -143,11 +146,11 @@ TEST(ForeignLaunch, OperandsThatTheCodeDoesNotTakeFallBack) {
   const TensorView dense = view(0x1000, DType::bf16, {2, 3, 64}), y = view(0x3000, DType::bf16, {2, 3, 64});
   const Row list[]{
       {dense, y, false},
-      {view(0x1008, DType::bf16, {2, 3, 64}), y, true},                                                        // not at a multiple of 16 bytes
-      {rows(0x1000, DType::bf16, 72), y, false},                                                               // rows 144 bytes apart
-      {rows(0x1000, DType::bf16, 68), y, true},                                                                // rows 136 bytes apart
-      {{reinterpret_cast<void*>(0x1000), DType::bf16, {2, 3, 64}, {1000, 72, 1}}, y, true},                    // rows unevenly apart
-      {dense, rows(0x3000, DType::bf16, 72), true},                                                            // y must be dense
+      {view(0x1008, DType::bf16, {2, 3, 64}), y, true},                                      // not at a multiple of 16 bytes
+      {rows(0x1000, DType::bf16, 72), y, false},                                             // rows 144 bytes apart
+      {rows(0x1000, DType::bf16, 68), y, true},                                              // rows 136 bytes apart
+      {{reinterpret_cast<void*>(0x1000), DType::bf16, {2, 3, 64}, {1000, 72, 1}}, y, true},  // rows unevenly apart
+      {dense, rows(0x3000, DType::bf16, 72), true},                                          // y must be dense
   };
   for (const Row& row : list) {
     LaunchCase c;

@@ -25,7 +25,8 @@ inline const std::string good_manifest = R"({
   "tile": {"block": [128, 256], "rows": [1, 2]},
   "where": ["N % 8 == 0", "N <= 4096", "rows * block <= 256"],
   "parameters": [
-    {"pointer": "x"}, {"i32": "M"}, {"pointer": "weight"}, {"f32": "eps / 2"}, {"pointer": "y"}, {"i64": "stride(x, 0)"}, {"u32": "has(weight)"},
+    {"pointer": "x"}, {"i32": "M"}, {"pointer": "weight"}, {"f32": "eps / 2"}, {"pointer": "y"}, {"i64": "stride(x, 0)"
+}, {"u32": "has(weight)"},
     {"pointer": "workspace"}, {"i32": "size(T) + rows"}, {"f64": "1 / N"}, {"u64": "N"}
   ],
   "grid": ["ceil_div(M, rows)", 2],

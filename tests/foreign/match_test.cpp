@@ -93,8 +93,9 @@ TEST(Match, ConfigurationsAreWhatTheConditionsAdmit) {
   };
   const Problem problem = rms_norm(DType::f32, {5, 64}, Dims{64});
   EXPECT_EQ(texts(made.kernel.configs(problem)), (std::vector<std::string>{"block=128 rows=1", "block=128 rows=2", "block=256 rows=1"}));
-  const TestKernel instances(changed("\"file\": \"k.ptx\", \"entry\": \"k\"",
-                                     R"("entry": "k", "instances": [{"tile": {"block": 256}, "file": "a.ptx"}, {"tile": {"block": 128, "rows": 2}, "file": "b.ptx"}])"));
+  const TestKernel instances(
+      changed("\"file\": \"k.ptx\", \"entry\": \"k\"",
+              R"("entry": "k", "instances": [{"tile": {"block": 256}, "file": "a.ptx"}, {"tile": {"block": 128, "rows": 2}, "file": "b.ptx"}])"));
   EXPECT_EQ(texts(instances.kernel.configs(problem)), (std::vector<std::string>{"block=128 rows=2", "block=256 rows=1"}));
 }
 

@@ -40,7 +40,8 @@ TEST_F(ForeignStore, AFolderHasTheManifestItsFilesAndDigests) {
   EXPECT_EQ(kernel.added.size(), 19u);
   foreign::remove_kernel("test.rms_norm");
   EXPECT_FALSE(fs::exists(added));
-  expect_error(Status::invalid_argument, {"kernel: expected one that was added; there is none, found \"test.rms_norm\""}, [] { foreign::remove_kernel("test.rms_norm"); });
+  expect_error(Status::invalid_argument, {"kernel: expected one that was added; there is none, found \"test.rms_norm\""},
+               [] { foreign::remove_kernel("test.rms_norm"); });
 }
 
 TEST_F(ForeignStore, TheDigestIsThatOfTheContent) {
@@ -67,8 +68,11 @@ TEST_F(ForeignStore, DamageIsReportedAndNotUsed) {
     const char* file;
     const char* content;  ///< null: the file is gone
   };
-  const Damage list[]{{"manifest.json", nullptr}, {"manifest.json", "{}"},    {"entry.json", nullptr},
-                      {"entry.json", "["},        {"entry.json", "{\"cermet_kernel_entry\": 1, \"added\": \"now\", \"files\": {}}"}};
+  const Damage list[]{{"manifest.json", nullptr},
+                      {"manifest.json", "{}"},
+                      {"entry.json", nullptr},
+                      {"entry.json", "["},
+                      {"entry.json", "{\"cermet_kernel_entry\": 1, \"added\": \"now\", \"files\": {}}"}};
   for (const Damage& damage : list) {
     SCOPED_TRACE(fmt::format("{}: {}", damage.file, damage.content ? damage.content : "gone"));
     const fs::path added = add();
@@ -97,8 +101,15 @@ TEST_F(ForeignStore, EveryCutAndChangeOfAManifestIsFound) {
 TEST_F(ForeignStore, ChangedCodeIsDeclined) {
   const fs::path added = add();
   const auto device = make_null_device(90);
-  foreign::store_check({.kernel = "test.rms_norm", .digest = foreign::stored_kernel("test.rms_norm").digest, .device = foreign::device_key(device->target()),
-                        .driver = "", .library = foreign::library_version(), .date = "2026-01-01 00:00:00", .taken = 1, .runs = 1, .failure = ""});
+  foreign::store_check({.kernel = "test.rms_norm",
+                        .digest = foreign::stored_kernel("test.rms_norm").digest,
+                        .device = foreign::device_key(device->target()),
+                        .driver = "",
+                        .library = foreign::library_version(),
+                        .date = "2026-01-01 00:00:00",
+                        .taken = 1,
+                        .runs = 1,
+                        .failure = ""});
   Problem problem = make_problem(*find_operator("rms_norm"), {TensorType{DType::f32, {4, 64}}, TensorType{DType::f32, {64}}}, {});
   problem.target = device->target();
   foreign::reload();
@@ -140,8 +151,16 @@ TEST_F(ForeignStore, AnOtherFolderIsOnlyRead) {
 }
 
 TEST_F(ForeignStore, ChecksAreThoseOfTheirDigestAndVersion) {
-  const foreign::CheckRecord record{.kernel = "test.rms_norm", .digest = std::string(32, 'a'), .device = "NVIDIA H200, 132 SMs", .driver = "13.0",
-                                    .library = foreign::library_version(), .date = "2026-01-01 00:00:00", .taken = 3, .declined = 2, .runs = 9, .failure = ""};
+  const foreign::CheckRecord record{.kernel = "test.rms_norm",
+                                    .digest = std::string(32, 'a'),
+                                    .device = "NVIDIA H200, 132 SMs",
+                                    .driver = "13.0",
+                                    .library = foreign::library_version(),
+                                    .date = "2026-01-01 00:00:00",
+                                    .taken = 3,
+                                    .declined = 2,
+                                    .runs = 9,
+                                    .failure = ""};
   foreign::store_check(record);
   foreign::CheckRecord failed = record;
   failed.device = "another";

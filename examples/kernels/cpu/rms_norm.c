@@ -24,8 +24,8 @@ static void normalize(void* state, int64_t begin, int64_t end) {
 // Parameters in the order of the manifest.
 int32_t rms_norm(const cermet_cpu_call* call) {
   void* const* p = call->parameters;
-  struct rows r = {*(const float* const*)p[0], *(const float* const*)p[1], *(float* const*)p[2],  *(const int64_t*)p[4],
-                   *(const int64_t*)p[5],      *(const int64_t*)p[6],      *(const float*)p[7], *(const float*)p[8]};
+  struct rows r = {*(const float* const*)p[0], *(const float* const*)p[1], *(float* const*)p[2], *(const int64_t*)p[4],
+                   *(const int64_t*)p[5],      *(const int64_t*)p[6],      *(const float*)p[7],  *(const float*)p[8]};
   call->parallel_for(call, *(const int64_t*)p[3], 1, normalize, &r);
   return 0;
 }
