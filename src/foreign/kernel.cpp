@@ -36,6 +36,7 @@ Decline too_much(const LaunchShape& shape, const Target& target) {
 Decline declines(const State& state, const Region& region) {
   const Manifest& m = state.manifest;
   const Target* const target = region.target();
+  if (!region.is_single()) return fmt::format("computes {} alone", m.op->name);
   if (m.op->kind != region.problem().op->kind) return fmt::format("computes {}", m.op->name);
   if (is_gpu(m.kind) != (target != nullptr)) return fmt::format("runs on a {}", is_gpu(m.kind) ? "GPU" : "CPU");
   if (target && !runs_on(m.architectures, target->compute_capability))
@@ -63,13 +64,14 @@ Decline declines(const State& state, const Region& region) {
   return std::nullopt;
 }
 
-std::vector<std::string> options_of(const Manifest& m, const Match& matched, std::span<const Interval> values) {
-  std::vector<std::string> options = m.options;
+/// The macros of a source, as text before it: NVRTC's own headers come first and do not see them.
+std::string macros_of(const Manifest& m, const Match& matched, std::span<const Interval> values, const std::string& file) {
+  std::string text;
   for (const Define& define : m.defines) {
-    if (define.type < 0) options.push_back(fmt::format("-D{}={}", define.name, known_value(define.value, values, define.name)));
-    else options.push_back(fmt::format("-D{}={}", define.name, define.texts.at(matched.types[static_cast<std::size_t>(define.type)])));
+    if (define.type < 0) text += fmt::format("#define {} {}\n", define.name, known_value(define.value, values, define.name));
+    else text += fmt::format("#define {} {}\n", define.name, define.texts.at(matched.types[static_cast<std::size_t>(define.type)]));
   }
-  return options;
+  return text + fmt::format("#line 1 \"{}\"\n", file);
 }
 
 Launcher bind_gpu(const Shared& state, const Region& region, const Config& config) {
@@ -140,12 +142,13 @@ cuda::Program program_of(const Manifest& m, Code& code, const Region& region, co
   const LaunchPlan plan(m, region, config);
   cuda::ForeignCode foreign{.code = code.bytes(instance.file), .entry = instance.entry};
   foreign.form = m.kind == CodeKind::cuda ? Form::source : m.kind == CodeKind::ptx ? Form::ptx : Form::cubin;
-  if (m.kind == CodeKind::cuda) foreign.options = options_of(m, matched, values);
+  if (m.kind == CodeKind::cuda) foreign.options = m.options;
   for (const Parameter& parameter : m.parameters) foreign.parameter_bytes.push_back(bytes_of(parameter.kind));
   foreign.parameter_bytes.insert(foreign.parameter_bytes.end(), static_cast<std::size_t>(instance.scratch_pointers), 8);
   const LaunchShape& shape = plan.shape();
   return {.header = m.name,
           .task = instance.entry,
+          .prelude = m.kind == CodeKind::cuda ? macros_of(m, matched, values, instance.file) : "",
           .threads = static_cast<int>(shape.threads * shape.threads_y * shape.threads_z),
           .shared_bytes = shape.shared_bytes,
           .cluster = static_cast<int>(shape.cluster),

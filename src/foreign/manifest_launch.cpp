@@ -167,7 +167,12 @@ void ManifestReader::read_defines() {
     const auto known = std::ranges::find(m_.types, type.as_string(), &ManifestType::name);
     if (known == m_.types.end()) type.unexpected("one of the manifest's types");
     define.type = static_cast<std::int32_t>(known - m_.types.begin());
-    for (const DType dtype : known->dtypes) define.texts.emplace(dtype, std::string(texts.at(name_of(dtype)).as_string()));
+    for (const DType dtype : known->dtypes) {
+      const Json text = texts.at(name_of(dtype));
+      const bool is_line = text.as_string().size() <= 256 && text.as_string().find_first_of("\r\n") == std::string_view::npos;
+      if (!is_line) text.unexpected("one line of at most 256 characters");
+      define.texts.emplace(dtype, std::string(text.as_string()));
+    }
     if (texts.size() != define.texts.size())
       texts.refuse(fmt::format("expected a text for each of {} element types, found {}", define.texts.size(), texts.size()));
   }

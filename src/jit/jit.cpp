@@ -63,7 +63,7 @@ std::vector<Image> build(std::span<const cuda::Program> programs, const std::str
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const std::optional<cuda::ForeignCode>& foreign = programs[i].foreign;
     if (is_image(programs[i])) continue;
-    std::string source = foreign ? *foreign->code : wrapper_source(programs[i]);
+    std::string source = foreign ? programs[i].prelude + *foreign->code : wrapper_source(programs[i]);
     const std::vector<std::string> extra = foreign ? foreign->options : std::vector<std::string>();
     const auto [found, is_new] = unit_of_source.emplace(fmt::format("{}\n{}", fmt::join(extra, " "), source), units.size());
     if (is_new) {

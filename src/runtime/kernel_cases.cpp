@@ -53,6 +53,14 @@ std::vector<CaseRunOptions> ways_to_run(const Problem& problem) {
   return ways;
 }
 
+/// A compiler's log may be long, and its first lines say most.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 1500;
+  if (text.size() <= most) return text;
+  text.resize(text.find_last_of(' ', most));
+  return text + " ...";
+}
+
 class CaseRunner {
  public:
   CaseRunner(const std::filesystem::path& file, const std::string& device, const Report& report)
@@ -178,7 +186,7 @@ bool run_kernel_cases(const std::filesystem::path& manifest, const std::string& 
     return true;
   } catch (const std::exception& error) {
     const std::string at = runner ? runner->at() : "";
-    lines.line(fmt::format("failed {}{}{}", at, at.empty() ? "" : ": ", error.what()));
+    lines.line(fmt::format("failed {}{}{}", at, at.empty() ? "" : ": ", shortened(error.what())));
     return false;
   }
 }

@@ -219,13 +219,15 @@ TEST(ForeignLaunch, SourcesAreCompiledWithTheirMacros) {
   problem.target = device->target();
   const std::vector<cuda::Program> programs = made.kernel.programs(problem, two_rows);
   ASSERT_EQ(programs.size(), 1u);
-  EXPECT_EQ(programs[0].foreign->options, (std::vector<std::string>{"-lineinfo", "-DROWS=4", "-DWIDTH=64", "-DT=unsigned short"}));
+  EXPECT_EQ(programs[0].foreign->options, std::vector<std::string>{"-lineinfo"});
+  const std::string macros = "#define ROWS 4\n#define WIDTH 64\n#define T unsigned short\n#line 1 \"k.cu\"\n";
+  EXPECT_EQ(programs[0].prelude, macros);
   const FakeToolchain tools;
   jit::DiskCache none({}, 0);
   jit::build(programs, "sm_90a", nullptr, {.toolchain = &tools, .cache = &none});
   EXPECT_EQ(tools.compiled(), 1);
-  EXPECT_EQ(tools.last().source, "extern \"C\" __global__ void k();");
-  EXPECT_NE(std::ranges::find(tools.last().options, "-DROWS=4"), tools.last().options.end());
+  EXPECT_EQ(tools.last().source, macros + "extern \"C\" __global__ void k();");
+  EXPECT_NE(std::ranges::find(tools.last().options, "-lineinfo"), tools.last().options.end());
   EXPECT_NE(std::ranges::find(tools.last().options, "-arch=sm_90a"), tools.last().options.end());
 }
 
