@@ -36,7 +36,7 @@ Json dependency_json(const PlannedLaunch& launch, std::size_t i) {
 }
 
 Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
-  const bool program = launch.is_program;
+  const bool has_blocks = launch.is_program || launch.is_function;
   Json needs = Json::array();
   for (std::size_t i = 0; i < launch.needs.size(); ++i) needs.push_back(dependency_json(launch, i));
   const auto seconds = launch.time ? std::optional(launch.time->seconds()) : std::nullopt;
@@ -48,11 +48,11 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"program", or_null(!launch.program.empty(), launch.program)},
           {"linkable", launch.is_linkable},
           {"fallback", launch.is_fallback},
-          {"items", or_null(program, launch.items)},
-          {"blocks", or_null(program, launch.blocks)},
-          {"threads", or_null(program, launch.threads)},
-          {"shared_bytes", or_null(program, launch.shared_bytes)},
-          {"parameter_bytes", or_null(program, launch.parameter_bytes)},
+          {"items", or_null(launch.is_program, launch.items)},
+          {"blocks", or_null(has_blocks, launch.blocks)},
+          {"threads", or_null(has_blocks, launch.threads)},
+          {"shared_bytes", or_null(has_blocks, launch.shared_bytes)},
+          {"parameter_bytes", or_null(has_blocks, launch.parameter_bytes)},
           {"read_bytes", launch.read_bytes},
           {"written_bytes", launch.written_bytes},
           {"early_bytes", launch.early_bytes},

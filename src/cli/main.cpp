@@ -79,7 +79,8 @@ struct CommandLine {
     CLI::App* app_of_verb = parent.add_subcommand(name, std::string(verb.summary));
     app_of_verb->add_flag("--json", json, "print one JSON value on standard output");
     app_of_verb->footer("Example:\n" + std::string(verb.example) + "\n\n" + std::string(exit_codes));
-    if (&parent != &app) parent.description(parent.get_description() + (parent.get_description().empty() ? "" : "; ") + std::string(verb.summary));
+    if (verb.is_internal) app_of_verb->group("");
+    else if (&parent != &app) parent.description(parent.get_description() + (parent.get_description().empty() ? "" : "; ") + std::string(verb.summary));
     Parser parser(*app_of_verb);
     Action action = verb.options(parser);
     entries.push_back({std::move(verb), app_of_verb, std::move(action)});
@@ -114,7 +115,8 @@ void check_verb(const CLI::App& app, int argc, char** argv, int at = 1) {
   if (at < argc && argv[at][0] == '-') return;
   if (at >= argc && at == 1) return;  // the whole help is the answer
   std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands({}))
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());
   if (names.empty()) return;
   const CLI::App* found = at < argc ? find_subcommand(app, argv[at]) : nullptr;
   if (found) return check_verb(*found, argc, argv, at + 1);

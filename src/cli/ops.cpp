@@ -8,8 +8,7 @@
 #include "cli/ops_explain.hpp"
 #include "cli/ops_space.hpp"
 #include "cli/verb.hpp"
-#include "kernel/cpu/kernels.hpp"
-#include "kernel/cuda/kernels.hpp"
+#include "foreign/registry.hpp"
 #include "op/operator.hpp"
 #include "op/region_text.hpp"
 #include "runtime/context.hpp"
@@ -79,7 +78,7 @@ void show_text(Console& console, const OpDefinition& op) {
     attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)), "default " + to_string(spec.fallback),
                     spec.choices.empty() ? std::string(spec.doc) : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
   if (!attributes.empty()) console.print("Attributes\n{}\n", attributes.to_string());
-  for (const auto& [backend, list] : {std::pair("CPU", cpu::kernels_of(op.kind)), std::pair("GPU", cuda::kernels_of(op.kind))}) {
+  for (const auto& [backend, list] : {std::pair("CPU", foreign::candidates(op.kind, false)), std::pair("GPU", foreign::candidates(op.kind, true))}) {
     Table kernels;
     for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
     if (!kernels.empty())

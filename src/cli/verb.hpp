@@ -17,6 +17,7 @@ struct Verb {
   std::string_view summary;                ///< one line
   std::string_view example;                ///< command lines that work, shown by --help
   std::function<Action(Parser&)> options;  ///< declares options and returns what runs with their values; --json is declared for every verb
+  bool is_internal = false;                ///< for the program's own use: no help lists it
 };
 
 }  // namespace cermet::cli

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/target.hpp"
@@ -51,6 +52,7 @@ struct LoadedFunction {
   int registers = 0;             ///< of a thread
   std::int64_t local_bytes = 0;  ///< of a thread: stack and spills
   int blocks_per_multiprocessor = 0;
+  std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each parameter, where the driver says so
 };
 
 class Device {

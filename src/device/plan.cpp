@@ -1,6 +1,7 @@
 #include "device/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked.hpp"
@@ -19,6 +20,7 @@ void Plan::clear() {
   launches_.clear();
   ranges_.clear();
   products_.clear();
+  offsets_.clear();
   parameters_used_ = 0;
   step_ = 0;
 }
@@ -36,9 +38,9 @@ Launch::Span Plan::keep(std::span<const ByteRange> ranges) {
   return span;
 }
 
-void Plan::add_program(const Launch& launch, std::span<const std::byte> parameters) {
+Launch& Plan::add(Launch::Kind kind, const Launch& launch, std::span<const std::byte> parameters) {
   Launch& added = launches_.emplace_back(launch);
-  added.kind = Launch::Kind::program;
+  added.kind = kind;
   added.step = step_;
   const auto bytes = static_cast<std::int64_t>(parameters.size());
   const std::int64_t needed = parameters_used_ + round_up(bytes, AlignedBuffer::alignment);
@@ -50,6 +52,15 @@ void Plan::add_program(const Launch& launch, std::span<const std::byte> paramete
   if (bytes > 0) std::memcpy(parameters_.data() + parameters_used_, parameters.data(), parameters.size());
   added.parameters = {static_cast<std::uint32_t>(parameters_used_), static_cast<std::uint32_t>(bytes)};
   parameters_used_ = needed;
+  return added;
+}
+
+void Plan::add_program(const Launch& launch, std::span<const std::byte> parameters) { add(Launch::Kind::program, launch, parameters); }
+
+void Plan::add_function(const Launch& launch, std::span<const std::byte> parameters, std::span<const std::uint32_t> offsets) {
+  CERMET_ASSERT(offsets.size() <= most_parameters);
+  add(Launch::Kind::function, launch, parameters).offsets = {static_cast<std::uint32_t>(offsets_.size()), static_cast<std::uint32_t>(offsets.size())};
+  offsets_.insert(offsets_.end(), offsets.begin(), offsets.end());
 }
 
 void Plan::add_fill(void* memory, unsigned char value, std::int64_t bytes) {
@@ -82,6 +93,12 @@ void Plan::enqueue(const Launch& launch, Stream& stream) const {
       std::uint32_t items = launch.items;
       void* arguments[] = {parameters_.data() + launch.parameters.first, &items};
       return stream.launch(launch.shape, launch.function, arguments);
+    }
+    case Launch::Kind::function: {
+      std::array<void*, most_parameters> arguments{};
+      const std::span<const std::uint32_t> starts = offsets(launch);
+      for (std::size_t i = 0; i < starts.size(); ++i) arguments[i] = parameters_.data() + launch.parameters.first + starts[i];
+      return stream.launch(launch.shape, launch.function, arguments.data());
     }
     case Launch::Kind::fill: {
       const ByteRange& written = writes(launch).front();

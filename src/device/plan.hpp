@@ -36,6 +36,7 @@ struct Launch {
   enum class Kind : std::uint8_t {
     program,  ///< a task's program: the only kind that can be linked with others, see is_linkable()
     fill,
+    function, ///< an ordinary __global__ function that is no task: code from outside
     product,  ///< a matrix product of the vendor's library
     call,     ///< a function of the host
   };
@@ -49,10 +50,11 @@ struct Launch {
   unsigned char fill = 0;     ///< of a fill: the value; it writes the only range of `writes`
   std::uint32_t step = 0;     ///< of the executable that it belongs to
   std::uint32_t program = 0;  ///< its place in the list of the step's programs, or of a product in that of products
-  std::uint32_t items = 0;    ///< work items, over the thread blocks of `shape`
+  std::uint32_t items = 0;    ///< of a program: work items, over the thread blocks of `shape`
   DeviceFunction function;
   LaunchShape shape;
   Span parameters;     ///< bytes, 64-byte aligned
+  Span offsets;        ///< of a function: where in those bytes each of its parameters begins
   Span reads, writes;  ///< ranges; a range that is read and written is in both
 
   bool is_linkable() const { return kind == Kind::program && cermet::is_linkable(shape.cluster); }
@@ -71,6 +73,9 @@ class Plan {
   void add_call() { add(Launch::Kind::call); }
   /// `launch` gives program, items, function, shape and fallback; the parameters are copied.
   void add_program(const Launch& launch, std::span<const std::byte> parameters);
+  /// The same for a function; parameter i begins offsets[i] bytes after the first. At most `most_parameters` of them.
+  void add_function(const Launch& launch, std::span<const std::byte> parameters, std::span<const std::uint32_t> offsets);
+  static constexpr std::size_t most_parameters = 128;
   void add_fill(void* memory, unsigned char value, std::int64_t bytes);
   void add_product(const MatrixProduct& product);
   /// Says what the last launch touches, in place of all operands of its step; ignored where nobody wants it.
@@ -81,6 +86,7 @@ class Plan {
   std::span<const Launch> launches() const { return launches_; }
   std::span<Launch> launches() { return launches_; }
   std::span<const std::byte> parameters(const Launch& launch) const { return {parameters_.data() + launch.parameters.first, launch.parameters.count}; }
+  std::span<const std::uint32_t> offsets(const Launch& launch) const { return std::span(offsets_).subspan(launch.offsets.first, launch.offsets.count); }
   std::span<const ByteRange> reads(const Launch& launch) const { return std::span(ranges_).subspan(launch.reads.first, launch.reads.count); }
   std::span<const ByteRange> writes(const Launch& launch) const { return std::span(ranges_).subspan(launch.writes.first, launch.writes.count); }
 
@@ -93,11 +99,13 @@ class Plan {
 
  private:
   Launch& add(Launch::Kind kind);
+  Launch& add(Launch::Kind kind, const Launch& launch, std::span<const std::byte> parameters);
   Launch::Span keep(std::span<const ByteRange> ranges);
 
   std::vector<Launch> launches_;
   std::vector<ByteRange> ranges_;
   std::vector<MatrixProduct> products_;
+  std::vector<std::uint32_t> offsets_;
   AlignedBuffer parameters_;
   std::int64_t parameters_used_ = 0;
   std::uint32_t step_ = 0;

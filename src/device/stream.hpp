@@ -18,6 +18,7 @@ struct LaunchShape {
   std::uint32_t blocks = 1, threads = 1, shared_bytes = 0;
   std::uint32_t cluster = 1;       ///< blocks of a cluster
   bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it (programmatic dependent launch)
+  std::uint32_t blocks_y = 1, blocks_z = 1, threads_y = 1, threads_z = 1;  ///< of functions that are no tasks
 };
 
 /// Launches captured once, to be replayed with the same operands.

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/env.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "io/cache_folder.hpp"
+#include "io/digest.hpp"
 #include "jit/cache_entry.hpp"
-#include "jit/digest.hpp"
 
 namespace cermet::jit {
 namespace {
@@ -22,14 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view temporary_prefix = ".new-";  ///< entries being stored or deleted
 constexpr std::chrono::hours abandoned(1);              ///< age after which a temporary folder is abandoned
-
-fs::path folder_from_environment() {
-  const std::string& given = env::value(env::Name::CERMET_CACHE_DIR);
-  if (!given.empty()) return given;
-  const char *caches = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  if (caches && *caches == '/') return fs::path(caches) / "cermet";  // a relative one is to be ignored, says the XDG specification
-  return home && *home ? fs::path(home) / ".cache" / "cermet" : fs::path();
-}
 
 bool is_digest(std::string_view name) {
   return name.size() == 32 && std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -78,7 +70,7 @@ void delete_abandoned(const fs::path& folder) {
 }  // namespace
 
 DiskCache& DiskCache::process() {
-  static DiskCache cache(folder_from_environment(), env::integer(env::Name::CERMET_CACHE_BYTES));
+  static DiskCache cache(cache_folder(), env::integer(env::Name::CERMET_CACHE_BYTES));
   return cache;
 }
 
@@ -198,8 +190,9 @@ std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
 
 std::vector<std::string> DiskCache::strangers() const {
   std::vector<std::string> names = names_in(folder_);
-  std::erase_if(
-      names, [](const std::string& name) { return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder; });
+  std::erase_if(names, [](const std::string& name) {
+    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder || name == foreign_kernels_folder;
+  });
   return names;
 }
 

@@ -10,10 +10,10 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "io/digest.hpp"
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
 #include "io/posix_file.hpp"
-#include "jit/digest.hpp"
 
 namespace cermet::jit {
 namespace {

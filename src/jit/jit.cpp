@@ -1,5 +1,6 @@
 #include "jit/jit.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -29,6 +30,14 @@ Goal goal_of(const std::string& architecture) {
   return number > 90 ? Goal{"compute_90", Form::ptx} : Goal{architecture, Form::cubin};
 }
 
+/// Whether there is nothing to compile.
+bool is_image(const cuda::Program& program) { return program.foreign && program.foreign->form != cuda::ForeignCode::Form::source; }
+
+Image image_of(const cuda::ForeignCode& code) {
+  const auto bytes = std::as_bytes(std::span(code.code->data(), code.code->size() + (code.form == cuda::ForeignCode::Form::ptx)));  // PTX with its zero
+  return {{bytes.begin(), bytes.end()}, false, 0, {}};
+}
+
 }  // namespace
 
 const cuda::Toolchain& toolchain() {
@@ -41,20 +50,31 @@ std::vector<Image> build(std::span<const cuda::Program> programs, const std::str
   Report& into = report ? *report : unused;
   into.programs += static_cast<std::int64_t>(programs.size());
   if (programs.empty()) return {};
+  if (std::ranges::all_of(programs, is_image)) {  // which takes no compiler
+    std::vector<Image> images;
+    for (const cuda::Program& program : programs) images.push_back(image_of(*program.foreign));
+    return images;
+  }
   const Goal goal = goal_of(architecture);
   const cuda::Toolchain& tools = options.toolchain ? *options.toolchain : toolchain();
   std::map<std::string, std::size_t> unit_of_source;  // programs that differ in nothing the compiler sees are one
   std::vector<Unit> units;
   std::vector<std::size_t> unit_of(programs.size());
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    std::string source = wrapper_source(programs[i]);
-    const auto [found, is_new] = unit_of_source.emplace(source, units.size());
-    if (is_new) units.push_back(source_unit(tools, display_name(programs[i].task), std::move(source), goal.architecture, goal.form));
+    const std::optional<cuda::ForeignCode>& foreign = programs[i].foreign;
+    if (is_image(programs[i])) continue;
+    std::string source = foreign ? programs[i].prelude + *foreign->code : wrapper_source(programs[i]);
+    const std::vector<std::string> extra = foreign ? foreign->options : std::vector<std::string>();
+    const auto [found, is_new] = unit_of_source.emplace(fmt::format("{}\n{}", fmt::join(extra, " "), source), units.size());
+    if (is_new) {
+      std::string name = foreign ? programs[i].header : display_name(programs[i].task);
+      units.push_back(source_unit(tools, std::move(name), std::move(source), goal.architecture, goal.form, extra));
+    }
     unit_of[i] = found->second;
   }
   const std::vector<Image> images = build_units(units, into, options);
   std::vector<Image> in_order;
-  for (const std::size_t unit : unit_of) in_order.push_back(images[unit]);
+  for (std::size_t i = 0; i < programs.size(); ++i) in_order.push_back(is_image(programs[i]) ? image_of(*programs[i].foreign) : images[unit_of[i]]);
   return in_order;
 }
 

@@ -4,11 +4,18 @@
 #include <set>
 
 #include "jit/jit.hpp"
+#include "jit/wrapper.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr const char* entry = "cermet_task";
+/// Throws where the driver found other parameters than the kernel's manifest lists: what a launch would pass for them is not known then.
+void check_parameters(const cuda::Program& program, const LoadedFunction& loaded) {
+  const std::vector<std::uint32_t>&wanted = program.foreign->parameter_bytes, &found = loaded.parameter_bytes;
+  if (found.empty() || wanted == found) return;
+  fail(Status::invalid_file, "{}: {}: expected parameters of {} bytes, as its manifest lists them, found {}", program.header, program.foreign->entry,
+       fmt::join(wanted, ", "), fmt::join(found, ", "));
+}
 
 }  // namespace
 
@@ -25,7 +32,9 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const cuda::Program& program = missing[i];
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;
-    LoadedFunction loaded = device_->load(images[i].bytes, entry, program.threads, program.shared_bytes);
+    LoadedFunction loaded =
+        device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name, program.threads, program.shared_bytes);
+    if (program.foreign) check_parameters(program, loaded);
     held_.emplace(program,
                   cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
   }

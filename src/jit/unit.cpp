@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/env.hpp"
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 #include "kernel/cuda/sources.hpp"
 
 namespace cermet::jit {
@@ -90,12 +90,14 @@ std::string display_name(std::string task) {
   return task;
 }
 
-Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form) {
+Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form,
+                 std::span<const std::string> options) {
   cuda::CompileRequest request;
   request.name = name;
   request.form = form;
   request.options = {"-arch=" + architecture, "-std=c++20", "-default-device"};  // the last: generic lambdas have no other way to be device code
   if (form == cuda::CompileRequest::Form::cubin) request.options.emplace_back("--ptxas-options=-v");
+  request.options.insert(request.options.end(), options.begin(), options.end());
   for (std::string& option : extra_options()) request.options.push_back(std::move(option));
   std::vector<cuda::SourceHeader> headers;
   std::string key = fmt::format("// {} of {}\n// NVRTC {}, options: {}\n", name_of(form), architecture, toolchain.version(), fmt::join(request.options, " "));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ struct Unit {
 /// A task's type without the namespace that all share: "rms_norm::Task<rms_norm::Config{.hidden = 4096}>".
 std::string display_name(std::string task);
 
-/// A source compiled for an architecture ("sm_90a", "compute_90"). The toolchain must outlive the unit.
-Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form);
+/// A source compiled for an architecture ("sm_90a", "compute_90") with options beside the usual ones. The toolchain must outlive the unit.
+Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form,
+                 std::span<const std::string> options = {});
 
 /// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` combines their keys.
 Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,

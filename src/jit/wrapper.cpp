@@ -1,6 +1,6 @@
 #include "jit/wrapper.hpp"
 
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 
 namespace cermet::jit {
 namespace {

@@ -4,11 +4,11 @@
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "graph/text.hpp"
+#include "io/digest.hpp"
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
-#include "jit/digest.hpp"
 #include "onnx/plan.hpp"
 #include "onnx/plan_files.hpp"
 
@@ -31,7 +31,7 @@ JsonDocument read_head(const std::filesystem::path& path) {
   if (!value || !value->is_object() || !value->contains("digest")) fail(Status::invalid_file, "{}: expected a whole plan, found other text", path.string());
   const JsonValue digest = (*value)["digest"];
   value->erase("digest");
-  if (!digest.is_string() || digest.get<std::string>() != jit::digest(value->dump()))
+  if (!digest.is_string() || digest.get<std::string>() != cermet::digest(value->dump()))
     fail(Status::invalid_file, "{}: expected what the digest is of, found a file that was changed", path.string());
   return JsonDocument::parse(text, path.string());
 }
@@ -50,7 +50,7 @@ std::vector<Tensor> read_weights(const std::filesystem::path& path, const Json& 
     const Tensor& tensor = weights.emplace_back(std::string(entry.at("name").as_string()), type, file, offset);
     elements.resize(static_cast<std::size_t>(bytes));
     tensor.read(elements);
-    if (jit::digest(elements) != entry.at("digest").as_string())
+    if (cermet::digest(elements) != entry.at("digest").as_string())
       fail(Status::invalid_file, "{}: tensor '{}': expected what the digest is of, found a file that was changed", path.string(), tensor.name());
   }
   if (at != file->stamp().bytes) fail(Status::invalid_file, "{}: expected {} bytes, found {}", path.string(), at, file->stamp().bytes);
@@ -59,7 +59,8 @@ std::vector<Tensor> read_weights(const std::filesystem::path& path, const Json& 
 
 Graph read_graph(const std::filesystem::path& path, const Json& digest) {
   const std::string text = read_file(path, largest_text);
-  if (jit::digest(text) != digest.as_string()) fail(Status::invalid_file, "{}: expected what the digest is of, found a file that was changed", path.string());
+  if (cermet::digest(text) != digest.as_string())
+    fail(Status::invalid_file, "{}: expected what the digest is of, found a file that was changed", path.string());
   try {
     return parse_graph(text);
   } catch (const Error& error) {

@@ -2,12 +2,12 @@
 
 #include "base/error.hpp"
 #include "graph/text.hpp"
+#include "io/digest.hpp"
 #include "io/json_value.hpp"
 #include "io/new_folder.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
 #include "jit/cache_entry.hpp"
-#include "jit/digest.hpp"
 #include "onnx/compiled_model.hpp"
 #include "onnx/plan.hpp"
 #include "onnx/plan_files.hpp"
@@ -49,7 +49,7 @@ class WeightsFile {
  public:
   explicit WeightsFile(const std::filesystem::path& path) : file_(PosixFile::create(path)) {}
   void add(const std::string& name, const TensorType& type, std::span<const std::byte> bytes) {
-    JsonValue entry{{"name", name}, {"dtype", std::string(name_of(type.dtype))}, {"offset", at_}, {"digest", jit::digest(bytes)}};
+    JsonValue entry{{"name", name}, {"dtype", std::string(name_of(type.dtype))}, {"offset", at_}, {"digest", digest(bytes)}};
     entry["shape"] = JsonValue::array();
     for (const Dim& d : type.dims) entry["shape"].push_back(d.constant());
     list_.push_back(std::move(entry));
@@ -133,14 +133,14 @@ void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::s
     weights.add(value.name, data.type(), data.bytes());
   }
   JsonValue head{
-      {"format", "cermet onnx plan"}, {"version", plan_files::version}, {"device", plan_files::device_kind(context)}, {"graph_digest", jit::digest(text)}};
+      {"format", "cermet onnx plan"}, {"version", plan_files::version}, {"device", plan_files::device_kind(context)}, {"graph_digest", digest(text)}};
   if (mode != FusionMode::full) head["mode"] = name_of(mode);
   head["inputs"] = inputs_of(compiled, part);
   head["results"] = results_of(*model, compiled, table, part, weights);
   head["weights"] = weights.close();
   head["dims"] = JsonValue::array();
   for (const auto& [name, range] : dims) head["dims"].push_back(JsonValue{{"name", name}, {"least", range.least}, {"greatest", range.greatest}});
-  head["digest"] = jit::digest(head.dump());
+  head["digest"] = digest(head.dump());
   write_file_atomically(files.path() / plan_files::head, head.dump() + "\n");
   if (context.target()) {
     const CompiledModel compiled(read_plan(files.path(), context), context);  // compiles what is missing

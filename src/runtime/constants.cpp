@@ -6,7 +6,7 @@
 
 #include "base/buffer.hpp"
 #include "base/text.hpp"
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
@@ -86,7 +86,7 @@ class Loader {
 
 std::string constant_key(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
-  if (value.data()) return fmt::format("= {} {}", value.type.to_string(), jit::digest(value.data()->bytes()));
+  if (value.data()) return fmt::format("= {} {}", value.type.to_string(), digest(value.data()->bytes()));
   const ConstantExpression* expression = value.expression();
   if (!expression) return value.name;
   const auto operand = [&](ValueId input) {

@@ -14,7 +14,8 @@ std::int64_t total(std::span<const ByteRange> ranges) {
 
 std::string program_of(const Launch& launch, const StepInfo& step) {
   switch (launch.kind) {
-    case Launch::Kind::program: return step.programs[launch.program];
+    case Launch::Kind::program:
+    case Launch::Kind::function: return step.programs[launch.program];
     case Launch::Kind::fill: return "fill";
     case Launch::Kind::product: return "vendor product";
     case Launch::Kind::call: break;
@@ -52,10 +53,12 @@ std::vector<PlannedLaunch> planned_launches(Executable& executable, const Device
     planned.is_program = launch.kind == Launch::Kind::program;
     planned.is_linkable = launch.is_linkable();
     planned.is_fallback = launch.fallback;
-    if (planned.is_program) {
-      planned.items = launch.items;
-      planned.blocks = launch.shape.blocks;
-      planned.threads = launch.shape.threads;
+    planned.is_function = launch.kind == Launch::Kind::function;
+    planned.items = launch.items;
+    if (planned.is_program || planned.is_function) {
+      const LaunchShape& shape = launch.shape;
+      planned.blocks = std::int64_t{shape.blocks} * shape.blocks_y * shape.blocks_z;
+      planned.threads = std::int64_t{shape.threads} * shape.threads_y * shape.threads_z;
       planned.shared_bytes = launch.shape.shared_bytes;
       planned.parameter_bytes = static_cast<std::int64_t>(plan.parameters(launch).size());
     }
@@ -80,9 +83,10 @@ std::string plan_table(const std::vector<PlannedLaunch>& launches, std::span<con
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const PlannedLaunch& launch = launches[i];
     const StepInfo& step = steps[launch.step];
+    const bool has_blocks = launch.is_program || launch.is_function;
     rows.push_back({std::to_string(i), or_dash(step.scope), step.kernel, or_dash(launch.program), count(launch.is_program, launch.items),
-                    count(launch.is_program, launch.blocks), count(launch.is_program, launch.threads), count(launch.is_program, launch.shared_bytes),
-                    count(launch.is_program, launch.parameter_bytes), std::to_string(launch.read_bytes), std::to_string(launch.written_bytes),
+                    count(has_blocks, launch.blocks), count(has_blocks, launch.threads), count(has_blocks, launch.shared_bytes),
+                    count(has_blocks, launch.parameter_bytes), std::to_string(launch.read_bytes), std::to_string(launch.written_bytes),
                     launch.work ? scaled_text(launch.work->operations) : "-", launch.time ? fmt::format("{:.2f}", 1e6 * launch.time->seconds()) : "-",
                     launch.follows.empty() ? "-" : fmt::format("{}", fmt::join(launch.follows, ","))});
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "foreign/registry.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
@@ -18,7 +19,7 @@
 namespace cermet {
 namespace {
 
-std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return target ? cuda::kernels_of(anchor) : cpu::kernels_of(anchor); }
+std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return foreign::candidates(anchor, target != nullptr); }
 
 std::span<const Kernel* const> kernels_for(const Region& region) {
   static const bool known = (require_known_kernels(forced_configs()), true);  // of CERMET_CONFIG, which nobody has checked
@@ -77,6 +78,7 @@ std::set<std::string_view> all_names() {
   std::set<std::string_view> names;
   for (const Kernel* kernel : cpu::all_kernels()) names.insert(kernel->name);
   for (const Kernel* kernel : cuda::all_kernels()) names.insert(kernel->name);
+  for (const Kernel* kernel : foreign::foreign_kernels()) names.insert(kernel->name);
   return names;
 }
 

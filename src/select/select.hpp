@@ -57,7 +57,8 @@ struct Selection {
 /// Throws Error for a kernel that does not exist, beside those that do.
 void require_known_kernels(const ForcedConfigs& configs);
 
-/// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order. Kernels named in CERMET_DISABLE_KERNELS decline.
+/// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order, those from outside last: they have no model, so
+/// they are chosen where all others decline, or by name. Kernels named in CERMET_DISABLE_KERNELS decline.
 /// A kernel that forced_configs() names is chosen wherever it takes the region, with the first by cost of its configurations that have those fields;
 /// throws Error where it has none. Then a measured choice is taken, if its kernel takes the region in that configuration.
 Selection explain_selection(const Region& region, const SelectionOptions& options = {});

@@ -7,8 +7,8 @@
 
 #include <thread>
 
+#include "io/digest.hpp"
 #include "jit/cache_entry.hpp"
-#include "jit/digest.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet::jit {

@@ -27,6 +27,16 @@ void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks
   plan_->add_program(launch, params);
 }
 
+void TaskQueue::run_function(std::size_t program, const LaunchShape& shape, std::span<const std::byte> parameters,
+                             std::span<const std::uint32_t> offsets) const {
+  Launch launch;
+  launch.fallback = programs_[program].fallback;
+  launch.program = static_cast<std::uint32_t>(first_ + program);
+  launch.function = programs_[program].loaded.function;
+  launch.shape = shape;
+  plan_->add_function(launch, parameters, offsets);
+}
+
 std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
   return std::int64_t{target().multiprocessors} * std::max(1, programs_[program].loaded.blocks_per_multiprocessor);
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,19 @@
 #include "device/plan.hpp"
 
 namespace cermet::cuda {
+
+/// Code of others: an ordinary __global__ function, which is launched as it is, and never linked with tasks.
+struct ForeignCode {
+  enum class Form : std::uint8_t { source, cubin, ptx };
+  Form form = Form::source;
+  std::shared_ptr<const std::string> code;  ///< CUDA C++, machine code, or PTX
+  std::vector<std::string> options = {};    ///< of the compilation of a source
+  std::string entry;                        ///< the function's name in the image
+  std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each of its parameters
+
+  friend bool operator==(const ForeignCode&, const ForeignCode&) = default;
+  friend auto operator<=>(const ForeignCode&, const ForeignCode&) = default;
+};
 
 /// A task with its configuration, compiled at run time to one function for one architecture. What a task type has, kernel/cuda/device/entry.cuh says: its
 /// parameters, and a body for the threads of a team, in one piece or in the halves `fetch` and `compute`. The generated wrapper loops over the items of its
@@ -32,6 +47,7 @@ struct Program {
   /// 1/86 of the memory bandwidth.
   bool alternates = false;
   bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
+  std::optional<ForeignCode> foreign = {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing
 
   friend bool operator==(const Program&, const Program&) = default;
   friend auto operator<=>(const Program&, const Program&) = default;  // NOLINT(modernize-use-nullptr): the 0 that the compiler compares with
@@ -69,6 +85,8 @@ class TaskQueue {
     static_assert(std::is_trivially_copyable_v<Params>);
     add(program, items, blocks, std::as_bytes(std::span(&params, 1)));
   }
+  /// Launches a program that is foreign code, over the blocks and threads of `shape`; parameter i begins offsets[i] bytes after the first.
+  void run_function(std::size_t program, const LaunchShape& shape, std::span<const std::byte> parameters, std::span<const std::uint32_t> offsets) const;
   /// Writes one value to all bytes.
   void fill(void* memory, unsigned char value, std::int64_t bytes) const { plan_->add_fill(memory, value, bytes); }
   /// A matrix product of the vendor's library.

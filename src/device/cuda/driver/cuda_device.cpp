@@ -121,6 +121,9 @@ class CudaDevice final : public Device {
     d.check(d.func_get_attribute(&loaded.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle), "registers of a kernel");
     d.check(d.func_get_attribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, handle), "local memory of a kernel");
     loaded.local_bytes = local;
+    std::size_t offset = 0, bytes = 0;
+    for (std::size_t i = 0; d.func_get_param_info && d.func_get_param_info(handle, i, &offset, &bytes) == CUDA_SUCCESS; ++i)
+      loaded.parameter_bytes.push_back(static_cast<std::uint32_t>(bytes));
     d.check(d.occupancy(&loaded.blocks_per_multiprocessor, handle, threads, static_cast<std::size_t>(shared_bytes)), "occupancy of a kernel");
     return loaded;
   }

@@ -91,9 +91,11 @@ class CudaStream final : public Stream {
     }
     CUlaunchConfig config{};
     config.gridDimX = shape.blocks;
-    config.gridDimY = config.gridDimZ = 1;
+    config.gridDimY = shape.blocks_y;
+    config.gridDimZ = shape.blocks_z;
     config.blockDimX = shape.threads;
-    config.blockDimY = config.blockDimZ = 1;
+    config.blockDimY = shape.threads_y;
+    config.blockDimZ = shape.threads_z;
     config.sharedMemBytes = shape.shared_bytes;
     config.hStream = stream_;
     config.attrs = attributes.data();

@@ -34,6 +34,7 @@ Driver open_driver() {
 #include "device/cuda/driver/functions.inc"
 #undef X
 #undef CERMET_TEXT
+  d.func_get_param_info = reinterpret_cast<decltype(&::cuFuncGetParamInfo)>(dlsym(library, "cuFuncGetParamInfo"));
   const CUresult result = d.init(0);
   if (result == CUDA_ERROR_NO_DEVICE) fail(Status::unsupported, "driver: expected at least one CUDA device, found none");
   d.check(result, "driver");

@@ -11,6 +11,7 @@ struct Driver {
 #define X(name, symbol) decltype(&::symbol) name = nullptr;
 #include "device/cuda/driver/functions.inc"
 #undef X
+  decltype(&::cuFuncGetParamInfo) func_get_param_info = nullptr;  ///< since CUDA 12.4; null in a driver before that
 
   /// Throws Error with the driver's name and text of the error, after `what`. Out of memory keeps its status.
   void check(CUresult result, const char* what) const;

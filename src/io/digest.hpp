@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace cermet::jit {
+namespace cermet {
 
 /// 32 hexadecimal digits.
 std::string digest(std::span<const std::byte> bytes);
 inline std::string digest(std::string_view text) { return digest(std::as_bytes(std::span(text))); }
 
-}  // namespace cermet::jit
+}  // namespace cermet

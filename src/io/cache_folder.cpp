@@ -1,0 +1,17 @@
+#include "io/cache_folder.hpp"
+
+#include <cstdlib>
+
+#include "base/env.hpp"
+
+namespace cermet {
+
+std::filesystem::path cache_folder() {
+  const std::string& given = env::value(env::Name::CERMET_CACHE_DIR);
+  if (!given.empty()) return given;
+  const char *caches = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (caches && *caches == '/') return std::filesystem::path(caches) / "cermet";  // a relative one is to be ignored, says the XDG specification
+  return home && *home ? std::filesystem::path(home) / ".cache" / "cermet" : std::filesystem::path();
+}
+
+}  // namespace cermet

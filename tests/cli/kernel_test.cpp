@@ -1,0 +1,92 @@
+// cermet kernel: a kernel in C from its manifest to a benchmark, and what is said of mistakes.
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path example = fs::path(CERMET_BINARY_DIR) / "examples/kernels/cpu/rms_norm.json";
+
+struct KernelVerbs : testing::Test {
+  ScratchFolder scratch;
+  CommandResult run(const std::string& arguments, const std::string& before = "") {
+    return run_cermet(arguments, "", "CERMET_CACHE_DIR=" + (scratch / "cache").string() + " " + before);
+  }
+};
+
+TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
+  const CommandResult none = run("kernel list");
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_NE(none.out.find("0 kernels from outside"), std::string::npos);
+  const CommandResult added = run("kernel add " + example.string());
+  ASSERT_EQ(added.code, 0) << added.err;
+  EXPECT_EQ(added.out.rfind("added example.rms_norm_c for rms_norm: right in ", 0), 0u) << added.out;
+  const auto list = run("kernel list --json").json();
+  ASSERT_EQ(list["kernels"].size(), 1u);
+  EXPECT_EQ(list["kernels"][0]["kernel"], "example.rms_norm_c");
+  EXPECT_EQ(list["kernels"][0]["operator"], "rms_norm");
+  EXPECT_EQ(list["kernels"][0]["kind"], "shared_object");
+  ASSERT_EQ(list["kernels"][0]["checks"].size(), 1u);
+  EXPECT_TRUE(list["kernels"][0]["checks"][0]["failure"].is_null());
+  EXPECT_GT(list["kernels"][0]["checks"][0]["taken"], 5);
+  const std::string call = "'f32[4,64] f32[64]'";
+  const auto explained = run("ops rms_norm --explain " + call + " --json").json();
+  EXPECT_EQ(explained["candidates"].back()["kernel"], "example.rms_norm_c");
+  EXPECT_TRUE(explained["candidates"].back()["decline"].is_null());
+  EXPECT_NE(explained["kernel"], "example.rms_norm_c");
+  const auto declined = run("ops rms_norm --explain 'bf16[4,64] bf16[64]' --json").json();
+  EXPECT_EQ(declined["candidates"].back()["decline"], "takes no x of bf16");
+  const auto forced = run("ops rms_norm --explain " + call + " --json", "CERMET_CONFIG='example.rms_norm_c: default'").json();
+  EXPECT_EQ(forced["kernel"], "example.rms_norm_c");
+  const CommandResult bench = run("bench op rms_norm --shape " + call + " --kernel example.rms_norm_c --seconds 0.01 --json");
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  EXPECT_EQ(bench.json()["kernel"], "example.rms_norm_c");
+  const CommandResult off = run("ops rms_norm --explain " + call + " --json", "CERMET_DISABLE_KERNELS=example.rms_norm_c");
+  EXPECT_EQ(off.json()["candidates"].back()["decline"], "switched off by CERMET_DISABLE_KERNELS");
+  const CommandResult again = run("kernel check example.rms_norm_c --device cpu --json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(again.json()["unchecked"].is_null());
+  EXPECT_EQ(run("kernel remove example.rms_norm_c").out, "removed example.rms_norm_c\n");
+  EXPECT_EQ(run("kernel list --json").json()["kernels"].size(), 0u);
+  const CommandResult gone = run("kernel remove example.rms_norm_c");
+  EXPECT_EQ(gone.code, 2);
+  EXPECT_NE(gone.err.find("expected one that was added"), std::string::npos) << gone.err;
+}
+
+TEST_F(KernelVerbs, ManifestsAreCheckedWithoutBeingAdded) {
+  const CommandResult checked = run("kernel check " + example.string());
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_EQ(run("kernel list --json").json()["kernels"].size(), 0u);
+}
+
+TEST_F(KernelVerbs, TheCacheLeavesThemAlone) {
+  ASSERT_EQ(run("kernel add " + example.string()).code, 0);
+  EXPECT_EQ(run("cache clear").code, 0);
+  EXPECT_TRUE(run("cache verify --json").json()["strangers"].empty());
+  EXPECT_EQ(run("kernel list --json").json()["kernels"].size(), 1u);
+}
+
+TEST_F(KernelVerbs, ADamagedOneIsListedAndIgnored) {
+  ASSERT_EQ(run("kernel add " + example.string()).code, 0);
+  std::ofstream(scratch / "cache/foreign/example.rms_norm_c/manifest.json") << "{";
+  const CommandResult list = run("kernel list");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_NE(list.out.find("ignored: "), std::string::npos) << list.out;
+  const CommandResult explained = run("ops rms_norm --explain 'f32[4,64] f32[64]'");
+  EXPECT_EQ(explained.code, 0);
+  EXPECT_NE(explained.err.find("is not used: "), std::string::npos) << explained.err;
+}
+
+TEST(KernelVerbMistakes, AreTold) {
+  expect_mistake("kernel", {"add", "list", "check", "remove", "found nothing"});
+  expect_mistake("kernel drop", {"add", "list", "check", "remove", "\"drop\""});
+  expect_mistake("kernel add no/such/manifest.json", {"no/such/manifest.json"});
+  expect_mistake("kernel add README.md", {"README.md"});
+  expect_mistake("kernel add examples/kernels/cuda/rms_norm.json --timeout 0", {"--timeout"});
+  const CommandResult help = run_cermet("kernel --help");
+  EXPECT_EQ(help.out.find("cases"), std::string::npos) << "the verb that a check starts is the program's own\n" << help.out;
+}
+
+}  // namespace
+}  // namespace cermet::test
