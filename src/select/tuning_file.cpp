@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "jit/digest.hpp"
+#include "io/digest.hpp"
 #include "select/tuning_text.hpp"
 
 namespace cermet {
@@ -25,7 +25,7 @@ constexpr std::string_view table_form =
     "seconds REAL NOT NULL, spread REAL NOT NULL, date TEXT NOT NULL, rivals TEXT NOT NULL, checksum TEXT NOT NULL, "
     "PRIMARY KEY (device, versions, region)) WITHOUT ROWID";
 
-std::string checksum_of(const TuningEntry& entry) { return jit::digest(json_of(entry).dump()); }
+std::string checksum_of(const TuningEntry& entry) { return digest(json_of(entry).dump()); }
 
 std::int64_t pragma(SqliteConnection& connection, const char* name) {
   SqliteStatement statement = connection.prepare(fmt::format("PRAGMA {}", name));
