@@ -45,6 +45,8 @@ void keep_best(cpu::Limits& best, const cpu::Limits& found) {
   best.f32_flops = std::max(best.f32_flops, found.f32_flops);
   best.bf16_flops = std::max(best.bf16_flops, found.bf16_flops);
   best.int8_ops = std::max(best.int8_ops, found.int8_ops);
+  best.amx_bf16_flops = std::max(best.amx_bf16_flops, found.amx_bf16_flops);
+  best.amx_int8_ops = std::max(best.amx_int8_ops, found.amx_int8_ops);
 }
 
 cpu::Limits limits_of(Context& gpu) {

@@ -20,20 +20,44 @@ namespace cermet::cpu {
 namespace {
 
 constexpr std::int64_t unit_bytes = 4 * panel_columns, chunk_units = amx_row_bytes / 4;  // a unit of a panel; those of a chunk
-constexpr std::int64_t tile_step = panel_columns * 4;                                    // bytes from one row of sums to the next
+constexpr std::int64_t sums_step = 4 * panel_columns;                                    // bytes from one row of sums to the next
 
-/// sums += one chunk of rows, `row_tiles` tiles of them, times the same steps of a panel.
+/// Calls with_tile<tile>(where) for the tiles of sums, two for each of row_tiles tiles of rows.
+template <int row_tiles, class WithTile>
+[[gnu::always_inline]] inline void for_sums(float* sums, WithTile&& with_tile) {
+  const auto pair = [&]<int row_tile>(std::integral_constant<int, row_tile>) [[gnu::always_inline]] {
+    if constexpr (row_tile < row_tiles) {
+      float* const at = sums + row_tile * amx_rows * panel_columns;
+      with_tile.template operator()<2 * row_tile>(at);
+      with_tile.template operator()<2 * row_tile + 1>(at + amx_rows);
+    }
+  };
+  pair(std::integral_constant<int, 0>());
+  pair(std::integral_constant<int, 1>());
+  pair(std::integral_constant<int, 2>());
+}
+
+/// sums += one chunk of rows times the same steps of a panel. Six tiles of sums leave two for operands: what is loaded twice is in the first-level cache then,
+/// and the second-level cache, which sets the pace, gives five tiles for six products where two by two tiles of sums take six.
 template <class Products, int row_tiles>
 [[gnu::always_inline]] inline void multiply_chunk(const char* rows, const char* panel) {
-  load_tile<6>(panel, unit_bytes);
-  load_tile<4>(rows, amx_row_bytes);
-  Products::template multiply<0, 4, 6>();
+  constexpr std::int64_t tile_bytes = amx_rows * amx_row_bytes;
+  load_tile<6>(rows, amx_row_bytes);
+  load_tile<7>(panel, unit_bytes);
+  Products::template multiply<0, 6, 7>();
   load_tile<7>(panel + amx_row_bytes, unit_bytes);
-  Products::template multiply<1, 4, 7>();
-  if constexpr (row_tiles == 2) {
-    load_tile<5>(rows + amx_rows * amx_row_bytes, amx_row_bytes);
-    Products::template multiply<2, 5, 6>();
-    Products::template multiply<3, 5, 7>();
+  Products::template multiply<1, 6, 7>();
+  if constexpr (row_tiles >= 2) {
+    load_tile<6>(rows + tile_bytes, amx_row_bytes);
+    Products::template multiply<3, 6, 7>();
+    load_tile<7>(panel, unit_bytes);
+    Products::template multiply<2, 6, 7>();
+  }
+  if constexpr (row_tiles == 3) {
+    load_tile<6>(rows + 2 * tile_bytes, amx_row_bytes);
+    Products::template multiply<4, 6, 7>();
+    load_tile<7>(panel + amx_row_bytes, unit_bytes);
+    Products::template multiply<5, 6, 7>();
   }
 }
 
@@ -45,13 +69,9 @@ template <class Products, int row_tiles>
 }
 
 template <class Products, int row_tiles>
-void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel, std::int64_t units, Ahead ahead, float* tile) {
-  load_tile<0>(tile, tile_step);
-  load_tile<1>(tile + 16, tile_step);
-  if constexpr (row_tiles == 2) {
-    load_tile<2>(tile + amx_rows * panel_columns, tile_step);
-    load_tile<3>(tile + amx_rows * panel_columns + 16, tile_step);
-  }
+void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel, std::int64_t units, Ahead ahead, bool begins, float* sums) {
+  if (begins) for_sums<row_tiles>(sums, []<int tile>(float*) { zero_tile<tile>(); });
+  else for_sums<row_tiles>(sums, []<int tile>(float* at) { load_tile<tile>(at, sums_step); });
   const std::int64_t step = row_count * amx_row_bytes;
   for (; units >= chunk_units; units -= chunk_units) {
     prefetch_chunk(ahead);
@@ -64,28 +84,23 @@ void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel,
     std::memcpy(rest, panel, static_cast<std::size_t>(units * unit_bytes));
     multiply_chunk<Products, row_tiles>(rows, rest);
   }
-  store_tile<0>(tile, tile_step);
-  store_tile<1>(tile + 16, tile_step);
-  if constexpr (row_tiles == 2) {
-    store_tile<2>(tile + amx_rows * panel_columns, tile_step);
-    store_tile<3>(tile + amx_rows * panel_columns + 16, tile_step);
-  }
+  for_sums<row_tiles>(sums, []<int tile>(float* at) { store_tile<tile>(at, sums_step); });
 }
 
 template <class Products, int row_count>
-void multiply_block(const void* rows, const void* panel, std::int64_t units, Ahead ahead, float* tile) {
+void multiply_block(const void* rows, const void* panel, std::int64_t units, Ahead ahead, bool begins, float* sums) {
   multiply_tiles<Products, (row_count + amx_rows - 1) / amx_rows>(static_cast<const char*>(rows), row_count, static_cast<const char*>(panel), units, ahead,
-                                                                 tile);
+                                                                 begins, sums);
 }
 
 template <class Products, std::size_t... R>
-constexpr std::array<MultiplyPanel, sizeof...(R)> amx_table_of(std::index_sequence<R...>) {
+constexpr std::array<AmxProduct, sizeof...(R)> amx_table_of(std::index_sequence<R...>) {
   return {multiply_block<Products, static_cast<int>(R) + 1>...};
 }
 
 }  // namespace
 
-const MultiplyPanel* amx_products(DType type) {
+const AmxProduct* amx_products(DType type) {
   static constexpr auto bf16 = amx_table_of<AmxBf16>(std::make_index_sequence<amx_block_rows>());
   static constexpr auto int8 = amx_table_of<AmxInt8>(std::make_index_sequence<amx_block_rows>());
   return type == DType::i8 ? int8.data() : bf16.data();
@@ -93,7 +108,7 @@ const MultiplyPanel* amx_products(DType type) {
 
 #else
 
-const MultiplyPanel* amx_products(DType) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+const AmxProduct* amx_products(DType) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 
 #endif
 

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "kernel/cpu/gemm/tiles-inl.hpp"
+#include "kernel/cpu/gemm/packed_product-inl.hpp"
 
 #ifndef CERMET_GEMM_MATMUL_ONCE
 #define CERMET_GEMM_MATMUL_ONCE
@@ -78,9 +78,12 @@ struct Matmul {
       const std::int64_t begin = product * rows + done;
       const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit)};
       each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed_rows + (blocks.begin(b) - begin) * length); });
-      const PackedProduct packed{.multiply = float_products(DType::f32),
+      const PackedProduct packed{.form = RowForm::wide,
+                                 .multiply = float_products(DType::f32),
+                                 .amx = nullptr,
                                  .units = length,
                                  .unit_bytes = panel_columns * float_bytes,
+                                 .panel_step = panel_floats * float_bytes,
                                  .row_unit_bytes = float_bytes,
                                  .row_bytes = length * float_bytes,
                                  .packed_rows = reinterpret_cast<std::byte*>(packed_rows),

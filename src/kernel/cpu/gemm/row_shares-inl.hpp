@@ -22,7 +22,7 @@ class RowShares {
 
   RowShares(const RowBlocks& all, int count) : all_(all), count_(count) {}
   int count() const { return count_; }
-  RowBlocks blocks(int share) const { return {all_.first + rows() * share / count_, all_.first + rows() * (share + 1) / count_}; }
+  RowBlocks blocks(int share) const { return {all_.first + rows() * share / count_, all_.first + rows() * (share + 1) / count_, all_.form}; }
 
   void set_packed(int share) { state(share).packed.store(true, std::memory_order_release); }
   bool is_packed(int share) { return state(share).packed.load(std::memory_order_acquire); }
@@ -44,7 +44,7 @@ class RowShares {
 
 /// Whether each thread has rows enough to hide the time that panels take to come from memory.
 inline bool goes_by_row_shares(const ProductBinding& binding, const RowBlocks& rows, int threads) {
-  return threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * block_rows && !binding.prologue.makes_all();
+  return threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * most_rows_of(rows.form) && !binding.prologue.makes_all();
 }
 
 /// Calls body(product, group, panel) for all blocks of rows and panels [first, last), which take panel_target_bytes or are one.
@@ -63,10 +63,10 @@ void for_panels(const PackedProduct& product, const RowBlocks& blocks, std::int6
 
 /// Calls body(product, group, panel) over the whole result, on all threads.
 template <class GroupBody>
-void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, bool pairs, const RowBlocks& all, const GroupBody& body) {
+void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, const RowBlocks& all, const GroupBody& body) {
   const std::int64_t length = w.shape.back(), panels = panel_count(w.shape[0]), all_rows = all.last - all.first;
   const std::int64_t item_panels = std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
-  const PackedProduct product = make_product(w, pairs, args.workspace, all.first);
+  const PackedProduct product = make_product(w, all.form, args.workspace, all.first);
   const TensorView made =
       binding.prologue ? binding.prologue.rows(all_rows, length, product.packed_rows + round_up(all_rows * product.row_bytes, 64)) : TensorView();
   const TensorView x = binding.prologue ? made : binding.operands(args, 0);
@@ -76,7 +76,7 @@ void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const
     for (std::int64_t b = 0; b < blocks.count(); ++b) {
       const std::int64_t first = blocks.begin(b), last = blocks.begin(b + 1);
       if (binding.prologue) binding.prologue.run(args, first, last, made, base);
-      pack_rows(rows, x.dtype, first - base, last - base, pairs, product.packed(first));
+      pack_rows(rows, x.dtype, first - base, last - base, all.form, product.packed(first));
     }
   };
   RowShares shares(all, args.pool->size());
