@@ -15,8 +15,9 @@ inline constexpr std::int64_t deep_slice_bytes = 2048;
 /// Bytes of packed rows that stay in the second-level cache with the panels that they meet.
 inline constexpr std::int64_t cached_row_bytes = 1280 << 10;
 
+/// Whether so many rows, which a thread multiplies with a panel, leave the second-level cache meanwhile.
 constexpr bool is_deep(RowForm form, std::int64_t rows, std::int64_t row_bytes) {
-  return form == RowForm::chunks && row_bytes > 2 * deep_slice_bytes && std::min(rows, deep_blocks * amx_block_rows) * row_bytes > cached_row_bytes;
+  return form == RowForm::chunks && std::min(rows, packed_row_limit) * row_bytes > cached_row_bytes;
 }
 
 /// Bytes of the sums of `threads` threads.

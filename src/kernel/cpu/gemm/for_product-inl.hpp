@@ -53,7 +53,7 @@ void for_product(const LaunchArgs& args, const ProductBinding& binding, const Te
   if (cached && rows >= 8 * together && together <= packed_row_limit) return for_cached_product(w, args, binding, {0, rows, form}, body);
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit), form};
-    if (goes_by_row_shares(binding, blocks, args.pool->size())) {
+    if (!binding.prologue.makes_all() && goes_by_row_shares(blocks.last - blocks.first, form, args.pool->size())) {
       for_row_shares(args, binding, w, blocks, body);
       continue;
     }

@@ -35,7 +35,7 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowFor
   const TensorView w = binding.operands(args, 1);
   if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  if (is_deep(form, Rows(args.outputs[binding.result]).count(), packed_row_bytes(form, w.shape[1], 2))) linear_deep(args, binding, w, epilogue);
+  if (is_deep(form, rows_of_thread(Rows(args.outputs[binding.result]).count(), form, args.pool->size()), packed_row_bytes(form, w.shape[1], 2))) linear_deep(args, binding, w, epilogue);
   else for_product(args, binding, w, 1, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     multiply_panels(product, std::array{panel_at(w, panel)}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[0], tile(0)); });
@@ -106,7 +106,7 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const bool grouped = p.op->kind == OpKind::grouped_linear;
   const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0));
   const std::int64_t row_bytes = packed_row_bytes(form, p.size(0, -1), static_cast<std::int64_t>(size_of(DType::bf16)));
-  const bool deep = p.op->kind == OpKind::linear && is_deep(form, rows, row_bytes);
+  const bool deep = p.op->kind == OpKind::linear && is_deep(form, rows, row_bytes);  // also where threads share the rows: sizes are not known yet
   return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + (deep ? deep_product_bytes(threads) : 0) + round_up(rows * row_bytes, 64) +
          Prologue::workspace(region, rows) + (form == RowForm::chunks ? amx_overread : 0);
 }

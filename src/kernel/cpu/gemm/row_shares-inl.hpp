@@ -42,9 +42,15 @@ class RowShares {
   std::array<State, most_shares> states_;
 };
 
-/// Whether each thread has rows enough to hide the time that panels take to come from memory.
-inline bool goes_by_row_shares(const ProductBinding& binding, const RowBlocks& rows, int threads) {
-  return threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * most_rows_of(rows.form) && !binding.prologue.makes_all();
+/// Whether each of several threads has rows enough to hide the time that panels take to come from memory.
+inline bool goes_by_row_shares(std::int64_t rows, RowForm form, int threads) {
+  return threads > 1 && threads <= RowShares::most_shares && rows >= threads * group_blocks * most_rows_of(form);
+}
+
+/// Rows that a thread multiplies with a panel.
+inline std::int64_t rows_of_thread(std::int64_t rows, RowForm form, int threads) {
+  rows = std::min(rows, packed_row_limit);
+  return goes_by_row_shares(rows, form, threads) ? div_up(rows, threads) : rows;
 }
 
 /// Calls body(product, group, panel) for all blocks of rows and panels [first, last), which take panel_target_bytes or are one.
@@ -65,7 +71,7 @@ void for_panels(const PackedProduct& product, const RowBlocks& blocks, std::int6
 template <class GroupBody>
 void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, const RowBlocks& all, const GroupBody& body) {
   const std::int64_t length = w.shape.back(), panels = panel_count(w.shape[0]), all_rows = all.last - all.first;
-  const std::int64_t item_panels = std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
+  const std::int64_t item_panels = std::max<std::int64_t>(1, panel_bytes_together(all.form) / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
   const PackedProduct product = make_product(w, all.form, args.workspace, all.first);
   const TensorView made =
       binding.prologue ? binding.prologue.rows(all_rows, length, product.packed_rows + round_up(all_rows * product.row_bytes, 64)) : TensorView();

@@ -151,11 +151,13 @@ struct Items {
 /// Panels that several blocks of rows use in turn: they stay in the second-level cache.
 inline constexpr std::int64_t panel_target_bytes = 256 << 10;
 
-/// Items whose panels take panel_target_bytes;
-/// smaller where there would be fewer than four for each thread.
-inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads) {
+/// The same of products by tiles: one panel, because rows, of which there are more in an item, want the cache for themselves.
+constexpr std::int64_t panel_bytes_together(RowForm form) { return form == RowForm::chunks ? 0 : panel_target_bytes; }
+
+/// Items whose panels take `bytes` or are one; smaller where there would be fewer than four for each thread.
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads, std::int64_t bytes = panel_target_bytes) {
   const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
-  Items items{panels, blocks, std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
+  Items items{panels, blocks, std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, panel_step)), blocks};
   items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
   if (blocks > 0 && items.count() < wanted)
     items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
@@ -225,7 +227,7 @@ template <class GroupBody>
 void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
   if (blocks.count() <= group_blocks)
     return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
-  const Items items = cut(panels, blocks.count(), panel_step, pool.size());
+  const Items items = cut(panels, blocks.count(), panel_step, pool.size(), panel_bytes_together(blocks.form));
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
 
