@@ -28,9 +28,12 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// The limit is disturbed as the product is: measured before and after, the better counts.
 cpu::Limits best(const cpu::Limits& a, const cpu::Limits& b) {
-  return {std::max(a.read_bytes_per_second, b.read_bytes_per_second), std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops),
+  return {std::max(a.read_bytes_per_second, b.read_bytes_per_second),
+          std::max(a.f32_flops, b.f32_flops),
+          std::max(a.bf16_flops, b.bf16_flops),
           std::max(a.int8_ops, b.int8_ops),
-          std::max(a.amx_bf16_flops, b.amx_bf16_flops),                std::max(a.amx_int8_ops, b.amx_int8_ops)};
+          std::max(a.amx_bf16_flops, b.amx_bf16_flops),
+          std::max(a.amx_int8_ops, b.amx_int8_ops)};
 }
 
 OwnedTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed) {

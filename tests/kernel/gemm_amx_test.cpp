@@ -67,7 +67,7 @@ TEST(AmxProducts, SumAsTheManualSays) {
       const CaseData data = make_case_data(
           *find_operator("linear"), {"manual", {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {35, k}}, {}, 0, true}}, {{"out_dtype", "f32"}}});
       const OwnedTensor found = run_with(data, "gemm.linear.amx", pool);
-      for (std::int64_t r = 0; r < m; r += m > 100 ? 13 : 1)
+      for (std::int64_t r = 0; r<m; r += m> 100 ? 13 : 1)
         for (std::int64_t c = 0; c < 35; ++c)
           ASSERT_EQ(found.view.as<const float>()[r * 35 + c], sum_of_tiles(data.inputs[0], r, data.inputs[1], c))
               << m << " rows, K " << k << ", row " << r << ", column " << c;
@@ -156,7 +156,8 @@ TEST(AmxProducts, OtherInstructionSetsAndTypesDecline) {
 TEST(AmxProductsDeathTest, AProcessThatIsRefusedTilesGoesOnWithoutThem) {
   if (!__builtin_cpu_supports("amx-tile")) GTEST_SKIP() << "this processor has no AMX";  // has_tiles() would ask for the permission, once and for all
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_EXIT(ask_without_permission(), testing::ExitedWithCode(0), "avx512_bf16: the operating system refuses this process AMX tiles: Operation not permitted");
+  EXPECT_EXIT(ask_without_permission(), testing::ExitedWithCode(0),
+              "avx512_bf16: the operating system refuses this process AMX tiles: Operation not permitted");
 }
 #endif
 

@@ -90,7 +90,7 @@ void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel,
 template <class Products, int row_count>
 void multiply_block(const void* rows, const void* panel, std::int64_t units, Ahead ahead, bool begins, float* sums) {
   multiply_tiles<Products, (row_count + amx_rows - 1) / amx_rows>(static_cast<const char*>(rows), row_count, static_cast<const char*>(panel), units, ahead,
-                                                                 begins, sums);
+                                                                  begins, sums);
 }
 
 template <class Products, std::size_t... R>

@@ -33,7 +33,8 @@ void multiply_deep(const PackedProduct& p, const std::byte* panels, const RowBlo
       for (std::int64_t b = item.first_block; b < item.last_block; ++b) {
         const BlockGroup block{blocks, b, 1};
         const std::int64_t rows = block.rows(0), share = b - item.first_block;
-        const Ahead ahead = last_panel && unit + count >= p.units ? Ahead::none() : Ahead::of_next(next, count * p.unit_bytes, p.unit_bytes, share, block_count);
+        const Ahead ahead =
+            last_panel && unit + count >= p.units ? Ahead::none() : Ahead::of_next(next, count * p.unit_bytes, p.unit_bytes, share, block_count);
         Tile& tile = sums[(panel - item.first_panel) * deep_blocks + share];
         p.amx[rows - 1](p.packed(block.first(0)) + unit * p.row_unit_bytes * rows, slice, count, ahead, unit == 0, tile);
         if (unit + count >= p.units) finish(block, panel, tile);
@@ -52,9 +53,10 @@ void for_deep_product(const PackedProduct& p, const std::byte* panels, std::int6
     auto* const sums = reinterpret_cast<Tile*>(memory + thread * deep_product_bytes(1));
     for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) {
       const std::int64_t range = i / panel_items, item = i % panel_items;
-      multiply_deep(p, panels, blocks,
-                    {blocks.count() * range / ranges, blocks.count() * (range + 1) / ranges, item * deep_panels, std::min(panel_total, (item + 1) * deep_panels)},
-                    sums, finish);
+      multiply_deep(
+          p, panels, blocks,
+          {blocks.count() * range / ranges, blocks.count() * (range + 1) / ranges, item * deep_panels, std::min(panel_total, (item + 1) * deep_panels)}, sums,
+          finish);
     }
   });
 }

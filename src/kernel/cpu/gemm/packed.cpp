@@ -35,11 +35,13 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowFor
   const TensorView w = binding.operands(args, 1);
   if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  if (is_deep(form, rows_of_thread(Rows(args.outputs[binding.result]).count(), form, args.pool->size()), packed_row_bytes(form, w.shape[1], 2))) linear_deep(args, binding, w, epilogue);
-  else for_product(args, binding, w, 1, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
-    multiply_panels(product, std::array{panel_at(w, panel)}, group,
-                    [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[0], tile(0)); });
-  });
+  if (is_deep(form, rows_of_thread(Rows(args.outputs[binding.result]).count(), form, args.pool->size()), packed_row_bytes(form, w.shape[1], 2)))
+    linear_deep(args, binding, w, epilogue);
+  else
+    for_product(args, binding, w, 1, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+      multiply_panels(product, std::array{panel_at(w, panel)}, group,
+                      [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[0], tile(0)); });
+    });
   binding.norm.run(args);
 }
 
@@ -119,8 +121,7 @@ double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
 
 Launcher bind_product(const Region& region, RowForm form) {
   switch (region.problem().op->kind) {
-    case OpKind::linear:
-      return [binding = ProductBinding(region), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
+    case OpKind::linear: return [binding = ProductBinding(region), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
     case OpKind::dual_linear:
       return [binding = ProductBinding(region), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, form); };
     default: return [binding = ProductBinding(region), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, form); };
@@ -152,13 +153,12 @@ extern const Kernel gemm_linear_bf16 =
 extern const Kernel gemm_linear_packed = product_kernel("gemm.linear.packed", OpKind::linear, RowForm::wide,
                                                         "float32 products over packed panels; the same bits for any number of rows and threads");
 
-extern const Kernel gemm_dual_linear_amx = product_kernel("gemm.dual_linear.amx", OpKind::dual_linear, RowForm::chunks,
-                                                          "as gemm.dual_linear.packed, by AMX tiles where gemm.linear.amx is taken");
+extern const Kernel gemm_dual_linear_amx =
+    product_kernel("gemm.dual_linear.amx", OpKind::dual_linear, RowForm::chunks, "as gemm.dual_linear.packed, by AMX tiles where gemm.linear.amx is taken");
 extern const Kernel gemm_dual_linear_bf16 = product_kernel("gemm.dual_linear.bf16", OpKind::dual_linear, RowForm::units,
                                                            "as gemm.dual_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken");
-extern const Kernel gemm_dual_linear_packed =
-    product_kernel("gemm.dual_linear.packed", OpKind::dual_linear, RowForm::wide,
-                   "both products of a tile over packed panels, then activation and product before the one store");
+extern const Kernel gemm_dual_linear_packed = product_kernel("gemm.dual_linear.packed", OpKind::dual_linear, RowForm::wide,
+                                                             "both products of a tile over packed panels, then activation and product before the one store");
 
 extern const Kernel gemm_grouped_linear_amx = product_kernel("gemm.grouped_linear.amx", OpKind::grouped_linear, RowForm::chunks,
                                                              "as gemm.grouped_linear.packed, by AMX tiles where gemm.linear.amx is taken");

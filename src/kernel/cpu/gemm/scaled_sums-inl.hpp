@@ -8,8 +8,8 @@
 
 #include <cstring>
 
-#include "kernel/cpu/gemm/scaled.hpp"
 #include "kernel/cpu/gemm/packed_product-inl.hpp"
+#include "kernel/cpu/gemm/scaled.hpp"
 #include "kernel/cpu/gemm/vnni.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -113,20 +113,26 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
   }
 }
 
-/// Packs rows [first, last) of `row_bytes` bytes each as [chunk][row][64 bytes], padded with zeros.
-inline void pack_chunks(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t row_bytes, std::byte* packed) {
+/// Packs rows of `row_bytes` bytes, row(r) for r < rows, as [chunk][row][64 bytes], padded with zeros.
+template <class Row>
+void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, Row&& row) {
   constexpr std::int64_t together = 4;  // chunks of a row
-  const std::int64_t rows = last - first, whole = row_bytes / chunk_bytes, rest = row_bytes % chunk_bytes;
-  const auto at = [&](std::int64_t chunk, std::int64_t row) { return packed + (chunk * rows + row) * chunk_bytes; };
+  const std::int64_t whole = row_bytes / chunk_bytes, rest = row_bytes % chunk_bytes;
+  const auto at = [&](std::int64_t chunk, std::int64_t r) { return packed + (chunk * rows + r) * chunk_bytes; };
   for (std::int64_t begin = 0; begin < whole; begin += together)
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::byte* const from = x.row(first + r);
+      const std::byte* const from = row(r);
       for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c) std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
     }
   for (std::int64_t r = 0; rest > 0 && r < rows; ++r) {
     std::memset(at(whole, r), 0, chunk_bytes);
-    std::memcpy(at(whole, r), x.row(first + r) + whole * chunk_bytes, static_cast<std::size_t>(rest));
+    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(rest));
   }
+}
+
+/// The same of rows [first, last) of x.
+inline void pack_chunks(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t row_bytes, std::byte* packed) {
+  pack_chunks(last - first, row_bytes, packed, [&](std::int64_t r) { return x.row(first + r); });
 }
 
 /// Elements that take a few microseconds to pack.
