@@ -1,4 +1,4 @@
-// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B, from one row to a prompt of 512.
+// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B and of BERT, from one row to a prompt of 512.
 // Weights of a single-row product come from memory: copies are used in turn, a gigabyte of them, so that no cache holds the next one.
 //   build/bin/bench_cpu_linear [seconds for each row of the table] [threads]
 #include <algorithm>
@@ -90,16 +90,21 @@ double measure(const Row& row, double seconds, ThreadPool& pool, std::string_vie
 
 std::vector<Row> table() {
   constexpr DType f32 = DType::f32, bf16 = DType::bf16;
-  constexpr std::int64_t shapes[][2] = {{2048, 2048}, {512, 2048}, {8192, 2048}, {2048, 8192}, {128256, 2048}};
+  constexpr std::int64_t shapes[][2] = {{2048, 2048}, {512, 2048}, {8192, 2048}, {2048, 8192}, {128256, 2048}},
+                         bert[][2] = {{768, 768}, {3072, 768}, {768, 3072}};
   std::vector<Row> rows;
-  for (const std::int64_t m : {1, 4, 8, 64, 512})
+  for (const std::int64_t m : {1, 4, 16, 64, 512})
     for (const auto& [n, k] : shapes)
       if (m == 1 || n < 100000) rows.push_back({"linear", bf16, bf16, m, n, k});
+  for (const std::int64_t m : {128, 512})
+    for (const auto& [n, k] : bert)
+      for (const DType type : {bf16, DType::i8}) rows.push_back({type == bf16 ? "linear" : "scaled_mm", type, type, m, n, k});
   for (const std::int64_t m : {1, 512}) {
     rows.push_back({"dual_linear", bf16, bf16, m, 8192, 2048});
     rows.push_back({"linear", f32, bf16, m, 2048, 8192});
     rows.push_back({"linear", f32, f32, m, 2048, 8192});
-    rows.push_back({"scaled_mm", DType::i8, DType::i8, m, 2048, 8192});
+    for (const auto& [n, k] : {std::pair{2048, 2048}, std::pair{8192, 2048}, std::pair{2048, 8192}})
+      rows.push_back({"scaled_mm", DType::i8, DType::i8, m, n, k});
   }
   return rows;
 }

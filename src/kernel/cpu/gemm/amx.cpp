@@ -61,11 +61,14 @@ template <class Products, int row_tiles>
   }
 }
 
-/// Asks the second-level cache for what the units of one chunk ask for.
-[[gnu::always_inline]] inline void prefetch_chunk(Ahead& ahead) {
+/// Asks the second-level cache for what the units of one chunk ask for, and of a panel that only these rows take, the first level for the next chunk.
+[[gnu::always_inline]] inline void prefetch_chunk(const char* panel, Ahead& ahead) {
   const char* const end = ahead.at + chunk_units * ahead.step;
   for (const char* line = ahead.at; line < end; line += 64) __builtin_prefetch(line, 0, 2);
   ahead.at = end;
+  if (ahead.step < unit_bytes) return;
+  const char* const next = panel + chunk_units * unit_bytes;
+  for (std::int64_t line = 0; line < chunk_units * unit_bytes; line += 64) __builtin_prefetch(next + line, 0, 3);
 }
 
 template <class Products, int row_tiles>
@@ -74,7 +77,7 @@ void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel,
   else for_sums<row_tiles>(sums, []<int tile>(float* at) { load_tile<tile>(at, sums_step); });
   const std::int64_t step = row_count * amx_row_bytes;
   for (; units >= chunk_units; units -= chunk_units) {
-    prefetch_chunk(ahead);
+    prefetch_chunk(panel, ahead);
     multiply_chunk<Products, row_tiles>(rows, panel);
     rows += step;
     panel += chunk_units * unit_bytes;
