@@ -121,10 +121,12 @@ double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
 
 Launcher bind_product(const Region& region, const Config& config, RowForm form) {
   switch (region.problem().op->kind) {
-    case OpKind::linear: return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
+    case OpKind::linear:
+      return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
     case OpKind::dual_linear:
       return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, form); };
-    default: return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, form); };
+    default:
+      return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, form); };
   }
 }
 
