@@ -293,6 +293,31 @@ def test_python_runs_while_the_library_computes():
     assert not all(seen)
 
 
+def test_tensors_are_let_go(x, w):
+    norm = cermet.get_op("rms_norm", (x, w))
+    out = np.empty_like(x)
+    before = [sys.getrefcount(tensor) for tensor in (x, w, out)]
+    for _ in range(100):
+        norm(x, w)
+        norm(x, w, out=out)
+        with pytest.raises(cermet.InvalidArgument):
+            norm(x, w[:4])
+        with pytest.raises(cermet.InvalidArgument):
+            norm(x, w, out=out[:2])
+    assert [sys.getrefcount(tensor) for tensor in (x, w, out)] == before
+    constant = cermet.get_op("linear", (x, cermet.weight(w[None])))
+    constant.close()
+
+
+def test_a_constant_is_kept_by_its_operator(x):
+    w = np.ones((5, 8), np.float32)
+    before = sys.getrefcount(w)
+    linear = cermet.get_op("linear", (x, cermet.weight(w)))
+    assert sys.getrefcount(w) > before
+    linear.close()
+    assert sys.getrefcount(w) == before
+
+
 def test_attributes_that_change_do_not_pile_up(x):
     run = cermet.kernels.rms_norm.__globals__["_run"]
     for i in range(2 * run.kept):
