@@ -20,16 +20,16 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
     : handle_(std::move(handle)), ranges_(ranges_of(ranges, name)) {
   Problem made = problem_of(name, inputs, attributes, ranges_);
   made.target = handle_->context.target();
+  const auto add = [&](std::int64_t most) {
+    Problem sized = made;
+    if (!ranges_.empty()) sized.maximum.set(ranges_.front().symbol, most);
+    Choice choice = select_kernel(sized);
+    add_variant(std::move(sized), std::move(choice), most);
+  };
   const std::int64_t most = ranges_.empty() ? 0 : ranges_.front().maximum;
-  for (const std::int64_t few : few_rows) {
-    if (few >= most) break;
-    Problem smaller = made;
-    smaller.maximum.set(ranges_.front().symbol, few);
-    Choice choice = select_kernel(smaller);
-    add_variant(std::move(smaller), std::move(choice), few);
-  }
-  Choice choice = select_kernel(made);
-  add_variant(std::move(made), std::move(choice), most);
+  for (const std::int64_t few : few_rows)
+    if (few < most) add(few);
+  add(most);
   finish();
   take_strides(inputs);
 }

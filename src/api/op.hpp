@@ -67,6 +67,8 @@ class Operator {
   std::int64_t size_of_range(const Range& range, std::span<const DLTensor* const> inputs) const;
   void check_outputs(const SymbolValues& symbols) const;
   void take_sizes(std::span<const DLTensor* const> inputs);
+  template <class Expect>
+  void take(const DLTensor& tensor, Operand& operand, TensorView& view, Expect&& expect);
   void take_input(std::size_t i, const DLTensor* tensor);
   void take_output(std::size_t i, const DLTensor* tensor);
   void check(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, const void* stream);

@@ -80,6 +80,21 @@ void Operator::take_sizes(std::span<const DLTensor* const> inputs) {
   is_sized_ = true;
 }
 
+/// The tensor as the view of a run. `expect` says all that it must be, where it is not the usual case.
+template <class Expect>
+void Operator::take(const DLTensor& tensor, Operand& operand, TensorView& view, Expect&& expect) {
+  if (!operand.plain.matches(tensor, handle_->memory)) {
+    operand.is_plain = false;
+    view = checked_view(tensor, expect());
+    operand.range = range_of(view);
+    return;
+  }
+  if (!operand.is_plain) view = operand.plain.view;
+  operand.is_plain = true;
+  view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  operand.range = {view.as<const std::byte>(), view.as<const std::byte>() + operand.plain.bytes};
+}
+
 void Operator::take_input(std::size_t i, const DLTensor* tensor) {
   const Problem& p = problem();
   if (p.has(i) && p.is_constant(i)) {
@@ -94,34 +109,12 @@ void Operator::take_input(std::size_t i, const DLTensor* tensor) {
     return;
   }
   if (!tensor) refuse(input_text(p, i), "a tensor", "NULL");
-  Operand& operand = operands_[i];
-  TensorView& view = inputs_[i];
-  if (!operand.plain.matches(*tensor, handle_->memory)) {
-    operand.is_plain = false;
-    view = checked_view(*tensor, expect_input(i));
-    operand.range = range_of(view);
-    return;
-  }
-  if (!operand.is_plain) view = operand.plain.view;
-  operand.is_plain = true;
-  view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
-  operand.range = {view.as<const std::byte>(), view.as<const std::byte>() + operand.plain.bytes};
+  take(*tensor, operands_[i], inputs_[i], [&] { return expect_input(i); });
 }
 
 void Operator::take_output(std::size_t i, const DLTensor* tensor) {
   if (!tensor) refuse(output_text(problem(), i), "a tensor", "NULL");
-  Operand& result = results_[i];
-  TensorView& view = outputs_[i];
-  if (!result.plain.matches(*tensor, handle_->memory)) {
-    result.is_plain = false;
-    view = checked_view(*tensor, expect_output(i));
-    result.range = range_of(view);
-    return;
-  }
-  if (!result.is_plain) view = result.plain.view;
-  result.is_plain = true;
-  view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
-  result.range = {view.as<const std::byte>(), view.as<const std::byte>() + result.plain.bytes};
+  take(*tensor, results_[i], outputs_[i], [&] { return expect_output(i); });
 }
 
 bool Operator::may_coincide(std::size_t output, std::size_t input) const {
