@@ -53,6 +53,7 @@ def test_functions_and_attributes(x, w):
     np.testing.assert_allclose(rms_norm(x, w, eps=0.5), normalized(x, w, 0.5), rtol=1e-5)
     np.testing.assert_allclose(rms_norm(x, None, eps=0.5), normalized(x, 1, 0.5), rtol=1e-5)
     np.testing.assert_allclose(cermet.rms_norm(x, w), normalized(x, w), rtol=1e-5)
+    assert cermet.get_op("rms_norm", (x, w), out_dtype=None)(x, w).dtype == np.float32
     np.testing.assert_allclose(cermet.get_op("rms_norm", (x, w), {"eps": 0.5})(x, w), normalized(x, w, 0.5), rtol=1e-5)
     assert cermet.transpose(x, permutation=[1, 0]).shape == (8, 6)
     assert cermet.transpose(x, permutation=(0, 1)).shape == (6, 8)
@@ -191,6 +192,11 @@ def test_mistakes_of_python(x, w):
         cermet.get_op("rms_norm", (x, "w"))
     with pytest.raises(TypeError, match="eps: expected float, found 'x'"):
         rms_norm(x, w, eps="x")
+    with pytest.raises(TypeError, match="permutation: expected ints, found '10'"):
+        cermet.transpose(x, permutation="10")
+    with pytest.raises(TypeError, match="largest: expected bool, found 'no'"):
+        cermet.topk(x, k=np.int32(1), largest="no")
+    assert cermet.topk(x, k=np.int32(1), largest=np.bool_(False))[0].shape == (6, 1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
         rms_norm(x, w, epsilon=1)
     with pytest.raises(TypeError, match="keywords"):
