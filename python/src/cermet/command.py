@@ -1,4 +1,7 @@
-"""What the command line does, from Python: it runs as a process of its own, so that hours of work can be interrupted and resumed, and nothing of it stays in memory."""
+"""What the command line does, from Python.
+
+It runs as a process of its own, so that hours of work can be interrupted and resumed, and nothing of it stays in memory.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,15 @@ def quantize(
     return _run(["quantize", os.fspath(model), *_options(options)], sys.stderr.isatty() if progress is None else progress)
 
 
-def explain(what: str | os.PathLike, inputs: Sequence | None = None, attributes: Mapping | None = None, *, device: object = None, html: object = None, **more: object) -> dict:
+def explain(
+    what: str | os.PathLike,
+    inputs: Sequence | None = None,
+    attributes: Mapping | None = None,
+    *,
+    device: object = None,
+    html: str | os.PathLike | None = None,
+    **more: object,
+) -> dict:
     """Why it runs as it does.
 
     explain("linear", (x, weight(w))): the candidate kernels of a call, each with its modelled times or the reason why it declines. Tensors, or (dtype, shape).
