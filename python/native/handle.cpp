@@ -31,9 +31,7 @@ PyObject* describe(PyObject* self, PyObject*) {
   });
 }
 
-PyMethodDef methods[] = {{"describe", describe, METH_NOARGS, "(description, threads, whether it computes)."},
-                         {"close", Box<Handle>::close, METH_NOARGS, "Frees it; what was made of it stays valid."},
-                         {}};
+PyMethodDef methods[] = {{"describe", describe, METH_NOARGS, "(description, threads, whether it computes)."}, {}};
 PyMethodDef functions[] = {{"create_handle", create_handle, METH_VARARGS, "create_handle(device, threads)."}, {}};
 
 }  // namespace

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import pathlib
 
+import numpy as np
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -26,3 +27,13 @@ def demo():
     import cermet
 
     return cermet.Model(SOURCE / "models" / "demo", max_sequences=2)
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(1).standard_normal((6, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def w():
+    return np.linspace(0.5, 2, 8, dtype=np.float32)

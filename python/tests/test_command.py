@@ -1,6 +1,9 @@
 """What runs the command line."""
 
 import json
+import pathlib
+import subprocess
+import sysconfig
 
 import numpy as np
 import pytest
@@ -64,10 +67,18 @@ def test_explain_a_model(source, tmp_path):
         cermet.explain(tmp_path / "none.onnx")
 
 
-def test_a_missing_command(monkeypatch):
-    monkeypatch.setattr(command.pathlib.Path, "exists", lambda self: False)
-    monkeypatch.setenv("PATH", "")
+def test_a_missing_command(monkeypatch, tmp_path):
+    script = tmp_path / "cermet"
+    script.write_text("#!/bin/sh\necho never\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "package" / "command.py"))
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(cermet.IoError, match="expected the command line in the package or in PATH, found none"):
         cermet.explain("linear", (("f32", (1, 2)), ("f32", (1, 2))))
-    with pytest.raises(SystemExit, match="expected the command line in the package, found none"):
+    with pytest.raises(SystemExit, match="found none"):
         command.main()
+
+
+def test_the_script(source):
+    script = pathlib.Path(sysconfig.get_path("scripts")) / "cermet"
+    assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == f"cermet {cermet.__version__}\n"

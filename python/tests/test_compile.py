@@ -46,6 +46,20 @@ def test_numbers_of_rows_stay_symbolic():
     assert len(graphs) == 1
 
 
+def test_sums_of_symbolic_sizes_stay_symbolic():
+    graphs = []
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(lambda x, y: ops.concat([x, y, x], axis=0) * 2, backend=count, fullgraph=True, dynamic=True)
+    for a, b in ((3, 5), (4, 9), (7, 2)):
+        x, y = torch.randn(a, 4), torch.randn(b, 4)
+        torch.testing.assert_close(compiled(x, y), torch.cat([x, y, x]) * 2, rtol=0, atol=0)
+    assert len(graphs) == 1
+
+
 def test_an_operand_that_is_updated():
     def write(k, v, slots, k_cache, v_cache):
         ops.kv_cache_write(**{"k": k, "v": v, "slots": slots, "k_cache": k_cache, "v_cache": v_cache})

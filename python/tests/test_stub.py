@@ -45,7 +45,13 @@ with model.generate([1, 2], stream=True) as stream:
         print(piece)
 """
 
-MISTAKES = {"rms_norm(x, epsilon=1)": "epsilon", "rms_norm()": "x", 'rms_norm(x, eps="1")': "eps", "cermet.rms_nrom(x)": "rms_nrom", 'model.generate("p", temprature=1)': "temprature"}
+MISTAKES = {
+    "rms_norm(x, epsilon=1)": "epsilon",
+    "rms_norm()": "x",
+    'rms_norm(x, eps="1")': "eps",
+    "cermet.rms_nrom(x)": "rms_nrom",
+    'model.generate("p", temprature=1)': "temprature",
+}
 
 
 def run_mypy(folder: pathlib.Path, program: str) -> str:

@@ -1,11 +1,13 @@
-"""What the command line does, from Python: it runs as a process of its own, so that hours of work can be interrupted and resumed, and nothing of it stays in memory."""
+"""What the command line does, from Python.
+
+It runs as a process of its own, so that hours of work can be interrupted and resumed, and nothing of it stays in memory.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,26 +19,29 @@ from .operators import weight
 from .schemas import schema_of
 
 
-_MISSING = "cermet: expected the command line in the package{}, found none; `script/build` builds it, and installing the package again takes it in"
-
-
-def _own_path() -> pathlib.Path:
-    return pathlib.Path(__file__).parent / "bin" / "cermet"
-
-
 def command_path() -> str:
     """The program `cermet`: that of the package, else the first in PATH. Raises IoError where there is none."""
-    found = str(_own_path()) if _own_path().exists() else shutil.which("cermet")
-    if found is None:
-        raise IoError(_MISSING.format(" or in PATH"))
-    return found
+    for folder in (pathlib.Path(__file__).parent / "bin", *map(pathlib.Path, os.get_exec_path())):
+        if _is_program(folder / "cermet"):
+            return str(folder / "cermet")
+    raise IoError("cermet: expected the command line in the package or in PATH, found none; `script/build` builds it, and installing the package again takes it in")
+
+
+def _is_program(file: pathlib.Path) -> bool:
+    """Not a script: this package's own, main(), is in PATH, too."""
+    try:
+        with file.open("rb") as opened:
+            return os.access(file, os.X_OK) and opened.read(4) == b"\x7fELF"
+    except OSError:
+        return False
 
 
 def main() -> None:
-    """The script `cermet`, which runs the package's program."""
-    if not _own_path().exists():  # PATH is not searched: what it has may be this script
-        sys.exit(_MISSING.format(""))
-    os.execv(_own_path(), ["cermet", *sys.argv[1:]])
+    """The script `cermet`."""
+    try:
+        os.execv(command_path(), ["cermet", *sys.argv[1:]])
+    except IoError as error:
+        sys.exit(str(error))
 
 
 def _options(values: Mapping[str, object]) -> list[str]:
@@ -98,7 +103,15 @@ def quantize(
     return _run(["quantize", os.fspath(model), *_options(options)], sys.stderr.isatty() if progress is None else progress)
 
 
-def explain(what: str | os.PathLike, inputs: Sequence | None = None, attributes: Mapping | None = None, *, device: object = None, html: object = None, **more: object) -> dict:
+def explain(
+    what: str | os.PathLike,
+    inputs: Sequence | None = None,
+    attributes: Mapping | None = None,
+    *,
+    device: object = None,
+    html: str | os.PathLike | None = None,
+    **more: object,
+) -> dict:
     """Why it runs as it does.
 
     explain("linear", (x, weight(w))): the candidate kernels of a call, each with its modelled times or the reason why it declines. Tensors, or (dtype, shape).

@@ -16,7 +16,7 @@ from .schemas import Schema
 def result_shapes(schema: Schema, operands: tuple, values: tuple) -> tuple:
     """((dtype, shape, index of the operand whose memory it is, or -1), ..)."""
     names = (attribute.name for attribute in schema.attributes)
-    rows = schema.attribute_rows({name: _number(value) for name, value in zip(names, values) if value is not None})
+    rows = schema.attribute_rows({name: _number(value) for name, value in zip(names, values)})
     dtypes = tuple(None if tensor is None else dtype_name(tensor.dtype) for tensor in operands)
     shapes = tuple(None if tensor is None else tuple(tensor.shape) for tensor in operands)
 

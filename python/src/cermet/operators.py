@@ -91,7 +91,7 @@ class Function:
     def _make(self, inputs: tuple, values: tuple) -> Operator:
         while len(self._operators) >= self.kept:
             self._operators.pop(next(iter(self._operators)), None)
-        rows = self.schema.attribute_rows({name: value for name, value in zip(self._names, values) if value is not None})
+        rows = self.schema.attribute_rows(dict(zip(self._names, values)))
         return make_operator(self.schema, handle_for(device_of(inputs)), inputs, rows)
 
 

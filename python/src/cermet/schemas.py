@@ -44,25 +44,36 @@ class Attribute:
     def value(self, given: object) -> object:
         """`given` in the type that the library takes. Raises TypeError naming the attribute."""
         try:
-            if self.type == "bool":
-                return int(operator.index(given) != 0)
-            if self.type == "int":
-                return operator.index(given)
-            if self.type == "float":
-                return float(given)
-            if self.type == "ints":
-                return tuple(map(operator.index, given))
-            if self.type == "floats":
-                return tuple(map(float, given))
-            if self.type == "strings":
-                return tuple(map(str, given)) if not isinstance(given, str) else _refuse(given)
-            return dtype_name(given) if self.is_dtype else given if isinstance(given, str) else _refuse(given)
+            return dtype_name(given) if self.is_dtype else _CONVERSIONS[self.type](given)
         except (TypeError, ValueError):
             raise TypeError(f"{self.name}: expected {self.type}, found {given!r}") from None
 
 
-def _refuse(given: object):
-    raise TypeError(given)
+def _flag(given: object) -> int:
+    if hasattr(given, "__len__"):  # a text or a list, which Python takes as true
+        raise TypeError(given)
+    return int(bool(given))
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(given)
+    return given
+
+
+def _list_of(convert):
+    def convert_list(given: object) -> tuple:
+        if isinstance(given, str):
+            raise TypeError(given)
+        return tuple(map(convert, given))
+
+    return convert_list
+
+
+_CONVERSIONS = {
+    "bool": _flag, "int": operator.index, "float": float, "string": _text,
+    "ints": _list_of(operator.index), "floats": _list_of(float), "strings": _list_of(_text),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,10 +90,13 @@ class Schema:
     example: str
 
     def attribute_rows(self, values: dict) -> tuple:
-        """(name, kind, value) of every attribute that is given. One that the operator does not have is left to the library, whose message names those that it has."""
+        """(name, kind, value) of every attribute but those that are None, which stands for the default. One that the operator does not have is left to the library,
+        whose message names those that it has."""
         known = {attribute.name: attribute for attribute in self.attributes}
         rows = []
         for name, given in values.items():
+            if given is None:
+                continue
             attribute = known.get(name)
             if attribute is not None:
                 rows.append((name, KINDS[attribute.type], attribute.value(given)))
@@ -94,13 +108,15 @@ class Schema:
 @functools.cache
 def schema_of(name: str) -> Schema:
     """An operator's schema. Raises InvalidArgument, with similar names, where there is none."""
-    json_of = json.loads(_native.op_schema(name))
-    operands = lambda rows: tuple(  # noqa: E731
-        Operand(r["name"], tuple(r["dtypes"]), r["shape"], r["doc"], r.get("optional", False), r.get("variadic", False), r.get("shares_memory_of", "")) for r in rows
-    )
-    attributes = tuple(
-        Attribute(r["name"], r["type"], tuple(r["default"]) if isinstance(r["default"], list) else r["default"], r["doc"], tuple(r.get("choices", ())))
-        for r in json_of["attributes"]
-    )
-    texts = (json_of[key] for key in ("name", "category", "summary", "semantics"))
-    return Schema(*texts, operands(json_of["inputs"]), operands(json_of["outputs"]), attributes, json_of["example"])
+    given = json.loads(_native.op_schema(name))
+    texts = (given[key] for key in ("name", "category", "summary", "semantics"))
+    return Schema(*texts, _operands(given["inputs"]), _operands(given["outputs"]), tuple(map(_attribute, given["attributes"])), given["example"])
+
+
+def _operands(rows: list[dict]) -> tuple:
+    return tuple(Operand(r["name"], tuple(r["dtypes"]), r["shape"], r["doc"], r["optional"], r["variadic"], r.get("shares_memory_of", "")) for r in rows)
+
+
+def _attribute(row: dict) -> Attribute:
+    default = tuple(row["default"]) if isinstance(row["default"], list) else row["default"]
+    return Attribute(row["name"], row["type"], default, row["doc"], tuple(row.get("choices", ())))
