@@ -98,7 +98,8 @@ std::string svg_of(const LinePlot& plot) {
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {
     const double y = legend_top + legend_step * static_cast<double>(i);
     svg += line_of(plot.lines[i], scale, i);
-    svg += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}h18\"/>\n", plot.lines[i].is_limit ? "limit" : fmt::format("l{}", i % colour_count), plot_left, y - 4);
+    svg += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}h18\"/>\n", plot.lines[i].is_limit ? "limit" : fmt::format("l{}", i % colour_count), plot_left,
+                       y - 4);
     svg += text_element(plot_left + 26, y, plot.lines[i].name, "", "start");
   }
   return svg + "</svg>\n";

@@ -55,7 +55,8 @@ struct SqliteConnection::State {
 SqliteConnection::SqliteConnection(const std::filesystem::path& file, Access access) : state_(std::make_unique<State>()) {
   state_->file = file.string();
   const bool writes = access == Access::write;
-  int code = state_->open(uri_of(file, ""), writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+  // A reader that may not write could not remove what it keeps beside the database when it is the last.
+  int code = state_->open(uri_of(file, ""), SQLITE_OPEN_READWRITE | (writes ? SQLITE_OPEN_CREATE : 0));
   if (code == SQLITE_OK) state_->distrust(), code = state_->probe();
   const int primary = code & 0xff;
   // Readers keep a file beside the database, which is no use where nobody may write: the database is then what was stored last.
@@ -96,7 +97,7 @@ SqliteStatement::SqliteStatement(SqliteStatement&&) noexcept = default;
 SqliteStatement::~SqliteStatement() = default;
 
 SqliteStatement& SqliteStatement::bind(int place, std::string_view text) {
-  const int code = sqlite3_bind_text64(state_->handle, place, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  const int code = sqlite3_bind_text64(state_->handle, place, text.data() ? text.data() : "", text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   if (code != SQLITE_OK) fail_sqlite(state_->connection.handle, state_->connection.file, code);
   return *this;
 }

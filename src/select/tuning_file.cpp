@@ -81,8 +81,13 @@ bool is_there(const fs::path& file) {
 }
 
 TuningEntry entry_of(const SqliteStatement& row, const fs::path& file) {
-  TuningEntry entry{{row.text(2), row.text(0), row.text(1)}, row.text(3), row.text(4), row.number(5), row.number(6), row.text(7),
-                    parse_rivals(row.text(8), file.string())};
+  TuningEntry entry{{row.text(2), row.text(0), row.text(1)},
+                    row.text(3),
+                    row.text(4),
+                    row.number(5),
+                    row.number(6),
+                    row.text(7),
+                    parse_rivals(row.text(8), file.string() + ": rivals")};
   if (checksum_of(entry) != row.text(9)) fail(Status::invalid_file, "{}: expected entries with their checksums, found one that was changed", file.string());
   if (const std::string fault = fault_of(entry); !fault.empty()) fail(Status::invalid_file, "{}: {}", file.string(), fault);
   return entry;

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/log.hpp"
 #include "select/tuning_database.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/select/tuning_entries.hpp"
@@ -107,6 +108,29 @@ void expect_nothing_lost(int processes, double seconds) {
 TEST(TuningProcesses, FourWriteAndReadAtATime) { expect_nothing_lost(4, 2); }
 TEST(LongTuningProcesses, ThirtyTwoWriteAndReadAtATime) { expect_nothing_lost(32, 60); }
 
+TEST(TuningProcesses, ManyMeetADamagedFile) {
+  const ScratchFolder scratch;
+  const fs::path file = scratch / "tuning.db";
+  for (int round = 0; round < 5; ++round) {
+    scratch.file("tuning.db", std::string(4096, 'x'));
+    std::vector<pid_t> children;
+    for (int p = 0; p < 6; ++p)
+      children.push_back(start([&] {
+        log().set_level(spdlog::level::err);
+        TuningDatabase::open(file).put(made_entry(region_of(p, 0), p));
+        return 0;
+      }));
+    for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0);
+    const TuningDatabase database = TuningDatabase::open(file);
+    for (int p = 0; p < 6; ++p) {
+      const auto found = database.find(made_entry(region_of(p, 0), 0).key);
+      ASSERT_TRUE(found.has_value()) << "round " << round << ", process " << p;
+      EXPECT_EQ(number_of(*found), p);
+    }
+    EXPECT_EQ(scratch.entries(), round + 2) << "one file is moved aside, once";
+  }
+}
+
 /// Kills a process that puts entries, again and again; what it was told to be stored must be there.
 void expect_kills_are_harmless(int rounds, int seed) {
   const ScratchFolder scratch;
@@ -125,10 +149,18 @@ void expect_kills_are_harmless(int rounds, int seed) {
       }
     });
     close(ends[1]);
-    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 60'000)(random)));
+    const auto stored = [&] {
+      std::int64_t n = 0;
+      if (read(ends[0], &n, sizeof n) != sizeof n) return false;
+      number = n + 1;
+      return true;
+    };
+    for (int wanted = std::uniform_int_distribution<int>(0, 20)(random); wanted > 0 && stored();) --wanted;  // 0: while it makes or opens the file
+    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 5000)(random)));
     kill(child, SIGKILL);
     EXPECT_EQ(wait_for(child), 128 + SIGKILL);
-    for (std::int64_t n = 0; read(ends[0], &n, sizeof n) == sizeof n;) number = n + 1;
+    while (stored()) {
+    }
     close(ends[0]);
     const TuningDatabase database = TuningDatabase::open(file);
     for (const TuningEntry& entry : database.all()) ASSERT_GE(number_of(entry), 0) << "half an entry";
