@@ -17,11 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = TriedCandidate::State;
 
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double tuning_seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-std::string choice_text(const Choice& choice) { return fmt::format("{}, {}", choice.kernel->name, choice.config.to_string()); }
+std::string tuned_choice_text(const Choice& choice) { return fmt::format("{}, {}", choice.kernel->name, choice.config.to_string()); }
 
-Json choice_json(const Choice& choice) { return {{"kernel", choice.kernel->name}, {"config", choice.config.to_string()}}; }
+Json tuned_choice_json(const Choice& choice) { return {{"kernel", choice.kernel->name}, {"config", choice.config.to_string()}}; }
 
 std::string_view name_of(State state) {
   return state == State::measured ? "measured" : state == State::given_up ? "given up" : state == State::wrong ? "wrong" : "failed";
@@ -34,7 +34,7 @@ std::string_view name_of(TuneReport::End end) {
 Json tried_json(const TuneReport& report) {
   Json list = Json::array();
   for (const TriedCandidate& tried : report.tried) {
-    Json json = choice_json(tried.choice);
+    Json json = tuned_choice_json(tried.choice);
     json["state"] = name_of(tried.state);
     if (tried.timing.median > 0) json["seconds"] = tried.timing.median, json["spread"] = tried.timing.spread;
     if (!tried.reason.empty()) json["reason"] = tried.reason;
@@ -45,12 +45,12 @@ Json tried_json(const TuneReport& report) {
 
 Json job_json(const TuneJob& job, std::size_t index, const TuneReport& report) {
   Json json{{"region", tuning_text(job.region)}, {"problem", job.region.to_string()}, {"launches", job.launches}};
-  json.update(choice_json(report.choice));
+  json.update(tuned_choice_json(report.choice));
   json["seconds"] = report.timing.median;
   json["spread"] = report.timing.spread;
   json["gain"] = report.gain;
   json["job"] = index;
-  json["untuned"] = choice_json(report.tried.front().choice);
+  json["untuned"] = tuned_choice_json(report.tried.front().choice);
   json["untuned"]["seconds"] = report.tried.front().timing.median;
   json["candidates"] = report.candidates;
   json["ended"] = name_of(report.end);
@@ -62,15 +62,17 @@ Json job_json(const TuneJob& job, std::size_t index, const TuneReport& report) {
 std::string job_text(const TuneJob& job, const TuneReport& report) {
   const TriedCandidate& own = report.tried.front();
   Table table;
-  table.row({"untuned", choice_text(own.choice), seconds_text(own.timing.median)});
+  table.row({"untuned", tuned_choice_text(own.choice), seconds_text(own.timing.median)});
   if (report.choice == own.choice) table.row({"tuned", "the same: nothing is faster beyond noise"});
-  else table.row({"tuned", choice_text(report.choice), seconds_text(report.timing.median), fmt::format("{:.2f} times as fast, measured in turn", report.gain)});
+  else
+    table.row(
+        {"tuned", tuned_choice_text(report.choice), seconds_text(report.timing.median), fmt::format("{:.2f} times as fast, measured in turn", report.gain)});
   const auto count = [&](State state) { return std::ranges::count(report.tried, state, &TriedCandidate::state); };
   std::string tried = fmt::format("{} of {} candidates in {}", report.tried.size(), report.candidates, seconds_text(report.seconds));
   if (count(State::given_up) > 0) tried += fmt::format(", {} given up early", count(State::given_up));
   table.row({"tried", tried, std::string(name_of(report.end))});
   for (const TriedCandidate& t : report.tried)
-    if (t.state == State::wrong || t.state == State::failed) table.row({std::string(name_of(t.state)), choice_text(t.choice), one_line(t.reason)});
+    if (t.state == State::wrong || t.state == State::failed) table.row({std::string(name_of(t.state)), tuned_choice_text(t.choice), one_line(t.reason)});
   return fmt::format("{}\n{}", tuning_text(job.region), table.to_string());
 }
 
@@ -179,12 +181,12 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   std::vector<double> gains;
   JobQueue queue(jobs, place, tuning);
   while (const std::optional<std::size_t> job = gains.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
-    const double left = options.budget - since(begin);
+    const double left = options.budget - tuning_seconds_since(begin);
     if (!gains.empty() && left <= 0) break;
     tuning.seconds = std::max(left, 0.0) / static_cast<double>(1 + queue.left());
     tuning.on_progress = [&](std::size_t tried, std::size_t all, double best) {
       const auto budget = static_cast<std::int64_t>(options.budget * 1000);
-      progress.update(std::min(budget, static_cast<std::int64_t>(since(begin) * 1000)), budget,
+      progress.update(std::min(budget, static_cast<std::int64_t>(tuning_seconds_since(begin) * 1000)), budget,
                       fmt::format("region {} of {}: {} of {} candidates, {}", gains.size() + 1, jobs.size(), tried, all, seconds_text(best)));
     };
     const TuneReport report = tune(jobs[*job], place, metering, tuning);
@@ -205,15 +207,15 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
                         {"search", options.search},
                         {"seed", options.seed},
                         {"budget", options.budget},
-                        {"seconds", since(begin)},
+                        {"seconds", tuning_seconds_since(begin)},
                         {"regions", jobs.size()},
                         {"tuned", done},
                         {"mean_gain", mean_gain(gains)},
                         {"database", file.empty() ? Json() : Json(file)},
                         {"results", std::move(list)}});
   else
-    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(since(begin)), mean_gain(gains),
-                  file.empty() ? "nothing is stored" : "stored in " + file);
+    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(tuning_seconds_since(begin)),
+                  mean_gain(gains), file.empty() ? "nothing is stored" : "stored in " + file);
   console.flush();
   if (interrupted()) fail(Status::cancelled, "interrupted: {} of {} regions are tuned{}", done, jobs.size(), database ? " and stored" : "");
 }
