@@ -5,6 +5,9 @@
   pip install tilelang
   python3 examples/kernels/tilelang/make.py FOLDER [--arch 90]
   cermet kernel add FOLDER/rms_norm.json
+
+The manifest has the generated function's parameters in the order in which TileLang 0.1.15 writes them (rms_norm.cu in the folder), and the shared memory of its
+reduction over 256 threads.
 """
 import argparse
 import os
@@ -45,7 +48,9 @@ def main():
     parser.add_argument("--arch", type=int, default=90, help="compute capability: 80, 90")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    artifact = tilelang.lower(rms_norm(HIDDEN), target=f"cuda -arch=sm_{options.arch}")
+    target = tilelang.tvm.target.Target({"kind": "cuda", "arch": f"sm_{options.arch}"})
+    with target:
+        artifact = tilelang.lower(rms_norm(HIDDEN), target=target)
     source = options.folder / "rms_norm.cu"
     source.write_text(artifact.kernel_source)
     home = pathlib.Path(tilelang.__file__).parent
