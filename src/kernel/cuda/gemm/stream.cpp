@@ -56,23 +56,23 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
   for (int tokens = 8; shapes_.empty() || shapes_.back().tokens < most_rows_; tokens *= 2) shapes_.push_back(shape_of(tokens, config));
 }
 
-// Equal shares for all SMs, in as few rounds as leave room for four stages or more where two blocks share an SM's memory, so that the weights of the next launch
-// come while this one ends. Where tokens leave too few bytes of weights on their way, a block takes all of it.
+// Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured (docs/notes/gemm-cuda.md): 160 KiB under way are better than two
+// blocks of 112 that overlap, and a stage that is filled costs its warp as much as two copies do, so that one has several where they are small.
 gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) const {
-  constexpr int half = 112, whole = 226, most_rows = 192, least_under_way = 64 << 10, most_stages = 20;
+  constexpr int default_ring = 160, most_rows = 192, most_stages = 24, stage_bytes = 16 << 10;
   gemm::StreamShape shape{.rows = 0, .tokens = tokens, .weights = weights_, .slices = 1, .sets = 1, .stages = 0};
   const std::int64_t rounds = config.empty() ? div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)) : config.at("rounds");
   shape.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
   shape.sets = shape.groups() == 1 ? 2 : 1;
   if (!config.empty()) shape.slices = static_cast<int>(config.at("slices"));
-  else if (dtypes::fp8.contains(dtype_w_) ? k_ >= two_slices_fp8 : shape.slice_bytes() <= 9 * 1024) shape.slices = 2;
-  const auto fill = [&](int kib) {
-    shape.stages = 2 * shape.sets;
-    for (gemm::StreamShape more = shape; more.stages <= most_stages && more.shared_bytes() <= kib << 10; more.stages += more.sets) shape = more;
-  };
-  fill(config.empty() ? half : static_cast<int>(config.at("ring")));
-  const int under_way = shape.stages * shape.slices * shape.weights * shape.rows * gemm::StreamShape::slice;
-  if (config.empty() && (under_way < least_under_way || shape.shared_bytes() > half << 10)) fill(whole);
+  else if (dtypes::fp8.contains(dtype_w_)) shape.slices = k_ >= two_slices_fp8 ? 2 : 1;
+  else
+    while (shape.slices < 4 && 2 * shape.stage_bytes() <= stage_bytes) shape.slices *= 2;
+  const std::int64_t fills = div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
+  const auto most = std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
+  const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
+  shape.stages = 2 * shape.sets;
+  for (gemm::StreamShape more = shape; more.stages < most + shape.sets && more.shared_bytes() <= limit << 10; more.stages += more.sets) shape = more;
   return shape;
 }
 
@@ -94,23 +94,25 @@ std::vector<Config> StreamProduct::configs() const {
   return list;
 }
 
-// A stage's copies take 3.4 cycles for each row of 128 bytes (gemm/tiles.cpp), beside reading from memory at 0.91 of the bandwidth.
+// What 50 products took on an H200 (docs/notes/selection.md): a stage's copies 2.6 cycles for each row of 128 bytes, beside reading from memory.
 double StreamProduct::seconds(const DeviceLimits& limits) const {
   const gemm::StreamShape& shape = shapes_.back();
   const double slices = static_cast<double>(div_up(k_ * size(dtype_w_), gemm::StreamShape::slice));
   const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
-  const double rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_)), busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
-  const double copies = rows * slices * 3.4 / limits.clock_hz;
+  const double rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_)),
+               busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
+  const double copies = rows * slices * 2.6 / limits.clock_hz;
   const double bytes = static_cast<double>(k_ * size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
   return 4500 / limits.clock_hz + std::max(copies, bytes / (0.91 * std::max(0.5, busy) * limits.read_bytes_per_second));
 }
 
 Program StreamProduct::program(const gemm::StreamShape& shape) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string config =
-      fmt::format(".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}}}, .constant = {}, .promote = {}",
-                  device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
-                  device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
+  const std::string config = fmt::format(
+      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}}}, .constant = {}, "
+      ".promote = {}",
+      device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
+      device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
   constexpr int half = 113 * 1024;
   const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320;
   return {.header = "kernel/cuda/device/gemm/stream.cuh",

@@ -79,8 +79,7 @@ void StreamProduct::launch(const LaunchArgs& args) const {
 
 void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
   if (!args.queue->wants_ranges()) return;
-  const ProductTiles tiles{
-      .grid = item_grid(1, 1, 1, div_up(n_, shape.rows)), .m = view.m, .n = n_, .columns = tiles_along(grid_columns, shape.rows)};
+  const ProductTiles tiles{.grid = item_grid(1, 1, 1, div_up(n_, shape.rows)), .m = view.m, .n = n_, .columns = tiles_along(grid_columns, shape.rows)};
   ProductItems items(product_, args, tiles);
   items.read(items.rows(x(args), {}, view.x_stride, k_, 1));
   items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1), constant_));

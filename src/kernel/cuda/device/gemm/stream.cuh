@@ -32,9 +32,9 @@ struct Stream {
   static constexpr StreamShape shape = C.shape;
   static constexpr int consumers = shape.consumers(), weight_warp = 4 * consumers;  // the next one is that of the tokens
   static constexpr int slice_elements = StreamShape::slice / static_cast<int>(sizeof(W));
-  static constexpr int fills = static_cast<int>(div_up(C.k, slice_elements * shape.slices));  // of stages, for an item
+  static constexpr int fills = static_cast<int>(div_up(C.k, slice_elements* shape.slices));  // of stages, for an item
   static constexpr int early = C.constant ? min_of(fills, shape.stages) : 0;
-  static constexpr int own = shape.tokens / 2;  // sums of a thread, of each weight
+  static constexpr int own = shape.tokens / 2;                  // sums of a thread, of each weight
   static constexpr bool at_once = shape.sets > 1 || C.promote;  // products are waited for stage by stage
   static constexpr int weight_bytes = shape.rows * StreamShape::slice;
 
@@ -212,8 +212,7 @@ struct Stream {
     const Shared shared(smem);
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(team.warp()), 0), n = static_cast<int>(item) * shape.rows;
     if (warp == weight_warp) {
-      if (ptx::elect_one())
-        produce(shared, ring.fills, first ? early : 0, [&](int stage, int fill) { load_weights(p, shared, stage, fill, n); });
+      if (ptx::elect_one()) produce(shared, ring.fills, first ? early : 0, [&](int stage, int fill) { load_weights(p, shared, stage, fill, n); });
     } else if (warp > weight_warp) {
       if (ptx::elect_one()) produce(shared, ring.fills, 0, [&](int stage, int fill) { load_tokens(p, shared, stage, fill); });
     } else {

@@ -22,8 +22,7 @@ struct StreamResults {
   int rank, n;
   epilogue::ValuesOf<E> values[quads][width];
 
-  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int n)
-      : p(p), sums(reinterpret_cast<Sum*>(sums)), rank(rank), n(n) {}
+  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int n) : p(p), sums(reinterpret_cast<Sum*>(sums)), rank(rank), n(n) {}
 
   /// A group's token of a chunk, and its first column among the item's.
   __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
