@@ -20,7 +20,7 @@ std::vector<EpilogueCase> epilogue_cases() {
                   {After{{OpKind::mul, TensorType{f32, {2, 75, 1}}}, normal()}, After{{OpKind::sub, TensorType{f32, {1, 1, 512}}}, normal()}},
                   {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"}});
   // Few rows: columns of the tensor cores' results are rows of these.
-  const std::vector<std::string_view> few{"gemm.linear.stream", "gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"};
+  const std::vector<std::string_view> few{"gemm.linear.hopper", "gemm.linear.stream", "gemm.linear.tensor", "gemm.linear.general"};
   for (const std::int64_t m : {2, 15, 33, 64}) {
     list.push_back({OpKind::linear,
                     {fmt::format("few_bias_gelu_residual_{}", m), {real(bf16, {m, 520}), weight(bf16, {3080, 520}), real(f32, {3080})}},
@@ -60,6 +60,20 @@ TEST(EpilogueChoice, ANormalizationMayComeBefore) {
   region.set_target(device->target());
   verify(region);
   EXPECT_EQ(select_kernel(region).kernel->name, "gemv.norm_linear");
+}
+
+TEST(EpilogueChoice, FewRowsStreamWithWhatFollows) {
+  const auto device = make_null_device(90);
+  const auto chosen = [&](std::int64_t m) {
+    Region region = problem_of(OpKind::linear, {"", {real(DType::bf16, {m, 4096}), weight(DType::bf16, {6144, 4096})}, to("f32")});
+    region = followed(region, scaled_residual({DType::f32, {m, 6144}}));
+    region.set_target(device->target());
+    verify(region);
+    return select_kernel(region).kernel->name;
+  };
+  EXPECT_EQ(chosen(2), "gemm.linear.stream");
+  EXPECT_EQ(chosen(64), "gemm.linear.stream");
+  EXPECT_EQ(chosen(65), "gemm.linear.hopper");
 }
 
 TEST(EpilogueChoice, WhatCannotFollowIsSaid) {

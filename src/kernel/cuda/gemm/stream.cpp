@@ -94,16 +94,19 @@ std::vector<Config> StreamProduct::configs() const {
   return list;
 }
 
-// What 50 products took on an H200 (docs/notes/selection.md): a stage's copies 2.6 cycles for each row of 128 bytes, beside reading from memory.
+// What 50 products took on an H200 (docs/notes/selection.md): 3000 cycles beside reading from memory at 0.95 of the bandwidth, in proportion to the SMs that
+// have rows; or 2.6 cycles for each row of 128 bytes that a block copies. The epilogue takes 600 cycles for each further 16 tokens, and nothing less than 8500
+// in all.
 double StreamProduct::seconds(const DeviceLimits& limits) const {
   const gemm::StreamShape& shape = shapes_.back();
-  const double slices = static_cast<double>(div_up(k_ * size(dtype_w_), gemm::StreamShape::slice));
+  const auto slices = static_cast<double>(div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
   const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
-  const double rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_)),
-               busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
-  const double copies = rows * slices * 2.6 / limits.clock_hz;
+  const auto rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_));
+  const double busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
   const double bytes = static_cast<double>(k_ * size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
-  return 4500 / limits.clock_hz + std::max(copies, bytes / (0.91 * std::max(0.5, busy) * limits.read_bytes_per_second));
+  const double copying = rows * slices * 2.6 / limits.clock_hz, reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
+  const auto chunks = static_cast<double>(div_up(std::max<std::int64_t>(most_rows_, 1), shape.chunk()));
+  return std::max(8500 / limits.clock_hz, (2400 + 600 * chunks) / limits.clock_hz + std::max(copying, reading));
 }
 
 Program StreamProduct::program(const gemm::StreamShape& shape) const {
@@ -114,7 +117,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
       device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
       device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
   constexpr int half = 113 * 1024;
-  const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320;
+  const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
   return {.header = "kernel/cuda/device/gemm/stream.cuh",
           .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
