@@ -19,7 +19,9 @@ struct Checked {
   double margin;
 };
 constexpr Checked checked[] = {
-    {"gemm.linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"cublaslt.linear", 0.2}, {"gemv.linear", 0.15}, {"gemv.scaled_mm", 0.15},
+    {"gemm.linear.hopper", 0.15},      {"gemm.dual_linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"gemm.linear.stream", 0.15},
+    {"gemm.dual_linear.stream", 0.15}, {"gemm.scaled_mm.stream", 0.2},    {"cublaslt.linear", 0.2},       {"gemv.linear", 0.15},
+    {"gemv.scaled_mm", 0.15},
 };
 
 bool is_attention(const Kernel& kernel) { return kernel.name.starts_with("attention."); }

@@ -175,12 +175,13 @@ TEST(Declared, OnlyConstantWeightsAreReadEarly) {
           for (const ByteRange& range : null.plan().writes(null.plan().launches()[l])) EXPECT_FALSE(range.early);
           if (!early) continue;
           ++fetching[kernel->name];
-          EXPECT_TRUE(launches[l].program == "gemv/row" || launches[l].program == "gemm/hopper") << launches[l].program;
+          const std::string_view program = launches[l].program;
+          EXPECT_TRUE(program == "gemv/row" || program == "gemm/hopper" || program == "gemm/stream") << program;
         }
       }
     }
-  for (const char* kernel :
-       {"gemv.linear", "gemv.dual_linear", "gemv.scaled_mm", "gemm.linear.hopper", "gemm.dual_linear.hopper", "gemm.scaled_mm.hopper", "conv.hopper"})
+  for (const char* kernel : {"gemv.linear", "gemv.dual_linear", "gemv.scaled_mm", "gemm.linear.hopper", "gemm.dual_linear.hopper", "gemm.scaled_mm.hopper",
+                             "gemm.linear.stream", "gemm.scaled_mm.stream", "conv.hopper"})
     EXPECT_GT(fetching[kernel], 0) << kernel;
   for (const char* kernel : {"gemv.grouped_linear", "gemm.grouped_linear.hopper", "attention.decode"}) EXPECT_EQ(fetching[kernel], 0) << kernel;
 }

@@ -19,6 +19,18 @@ std::vector<EpilogueCase> epilogue_cases() {
                   {"rows_and_columns", {real(bf16, {2, 75, 272}), weight(bf16, {512, 272})}, to("f32")},
                   {After{{OpKind::mul, TensorType{f32, {2, 75, 1}}}, normal()}, After{{OpKind::sub, TensorType{f32, {1, 1, 512}}}, normal()}},
                   {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"}});
+  // Few rows: columns of the tensor cores' results are rows of these.
+  const std::vector<std::string_view> few{"gemm.linear.hopper", "gemm.linear.stream", "gemm.linear.tensor", "gemm.linear.general"};
+  for (const std::int64_t m : {2, 15, 33, 64}) {
+    list.push_back({OpKind::linear,
+                    {fmt::format("few_bias_gelu_residual_{}", m), {real(bf16, {m, 520}), weight(bf16, {3080, 520}), real(f32, {3080})}},
+                    {After{{OpKind::gelu}}, sum({bf16, {m, 3080}})},
+                    few});
+    list.push_back({OpKind::linear,
+                    {fmt::format("few_rows_and_columns_{}", m), {real(DType::f16, {m, 272}), weight(DType::f16, {16, 272})}, to("f32")},
+                    {After{{OpKind::mul, TensorType{f32, {m, 1}}}, normal()}, After{{OpKind::sub, TensorType{f32, {1, 16}}}, normal()}},
+                    few});
+  }
   const CaseOperand a = codes({150, 272}), b = weight(DType::i8, {144, 272}), zero{{DType::i32, {150}}, integers(-128, 127)},
                     one_zero{{DType::i32, {}}, constant(-7)}, integer_bias{{DType::i32, {144}}, integers(-999, 999)};
   const CaseOperand residual = real(bf16, {150, 144}), quantum{{f32, {}}, constant(0.25)};
@@ -48,6 +60,20 @@ TEST(EpilogueChoice, ANormalizationMayComeBefore) {
   region.set_target(device->target());
   verify(region);
   EXPECT_EQ(select_kernel(region).kernel->name, "gemv.norm_linear");
+}
+
+TEST(EpilogueChoice, FewRowsStreamWithWhatFollows) {
+  const auto device = make_null_device(90);
+  const auto chosen = [&](std::int64_t m) {
+    Region region = problem_of(OpKind::linear, {"", {real(DType::bf16, {m, 4096}), weight(DType::bf16, {6144, 4096})}, to("f32")});
+    region = followed(region, scaled_residual({DType::f32, {m, 6144}}));
+    region.set_target(device->target());
+    verify(region);
+    return select_kernel(region).kernel->name;
+  };
+  EXPECT_EQ(chosen(2), "gemm.linear.stream");
+  EXPECT_EQ(chosen(64), "gemm.linear.stream");
+  EXPECT_EQ(chosen(65), "gemm.linear.hopper");
 }
 
 TEST(EpilogueChoice, WhatCannotFollowIsSaid) {

@@ -15,7 +15,7 @@ constexpr std::string_view both_repeat = "broadcast_both";
 /// others store.
 bool falls_back(const Kernel& kernel, const Case& recipe, const Problem& problem, std::int64_t padding) {
   if (kernel.name.ends_with(".hopper") && recipe.name == both_repeat) return true;
-  const bool stores_16_bytes = kernel.name.ends_with(".hopper") || kernel.name.starts_with("cublaslt.");
+  const bool stores_16_bytes = kernel.name.ends_with(".hopper") || kernel.name.ends_with(".stream") || kernel.name.starts_with("cublaslt.");
   return stores_16_bytes && padding == 3 && problem.outputs[0].elements().constant() > problem.outputs[0].dims.back().constant();
 }
 

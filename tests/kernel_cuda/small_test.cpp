@@ -30,6 +30,15 @@ void add_products(std::vector<SmallCase>& list) {
     add(OpKind::grouped_linear, "bf16", {"", {real(bf16, {70, 72}), weight(bf16, {3, 72, 72}), groups}});
     add(OpKind::matmul, "batches", {"", {real(bf16, {2, 70, 72}), real(bf16, {2, 72, 72})}, {{"transpose_b", true}}});
   }
+  const std::string_view linear = "gemm.linear.stream", dual = "gemm.dual_linear.stream", scaled = "gemm.scaled_mm.stream";
+  for (const std::int64_t m : {5, 16, 40}) {
+    const auto named = [&](const char* what) { return fmt::format("{}_{}_rows", what, m); };
+    list.push_back({OpKind::linear, linear, "gemm/stream", {named("bf16"), {real(bf16, {m, 136}), weight(bf16, {72, 136}), real(f32, {72})}, to("f32")}});
+    list.push_back({OpKind::linear, linear, "gemm/stream", {named("written_weight"), {real(bf16, {m, 392}), real(bf16, {264, 392})}}});
+    list.push_back({OpKind::linear, linear, "gemm/stream", {named("rounds"), {real(bf16, {m, 200}), weight(bf16, {34056, 200})}}});
+    list.push_back({OpKind::dual_linear, dual, "gemm/stream", {named("bf16"), {real(bf16, {m, 136}), weight(bf16, {72, 136}), weight(bf16, {72, 136})}}});
+    list.push_back({OpKind::scaled_mm, scaled, "gemm/stream", {named("i8"), {codes({m, 144}), weight(i8, {72, 144}), scale({m}), scale({72})}, to("bf16")}});
+  }
   list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136})}}});
   list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"rounds", {real(bf16, {64, 72}), weight(bf16, {34056, 72})}}});
   list.push_back(

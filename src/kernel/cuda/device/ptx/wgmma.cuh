@@ -48,7 +48,8 @@ struct Wgmma;
 
 // Instructions take literal operand lists. CERMET_D<n> names the first n registers of d, CERMET_V<n> binds them with a constraint.
 
-#define CERMET_D8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define CERMET_D4 "%0, %1, %2, %3"
+#define CERMET_D8 CERMET_D4 ", %4, %5, %6, %7"
 #define CERMET_D16 CERMET_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define CERMET_D24 CERMET_D16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define CERMET_D32 CERMET_D24 ", %24, %25, %26, %27, %28, %29, %30, %31"
@@ -65,6 +66,7 @@ struct Wgmma;
   ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, " \
   "%121, %122, %123, %124, %125, %126, %127"
 #define CERMET_EIGHT(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
+#define CERMET_V4(c) c(d[0]), c(d[1]), c(d[2]), c(d[3])
 #define CERMET_V8(c) CERMET_EIGHT(c, 0)
 #define CERMET_V16(c) CERMET_V8(c), CERMET_EIGHT(c, 8)
 #define CERMET_V24(c) CERMET_V16(c), CERMET_EIGHT(c, 16)
@@ -97,6 +99,7 @@ struct Wgmma;
   CERMET_WGMMA(N, "k32.f32.e5m2.e4m3", f8_e5m2, f8_e4m3, float, "+f", regs, vals, ia, ib, ip, ", 1, 1") \
   CERMET_WGMMA(N, "k32.f32.e5m2.e5m2", f8_e5m2, f8_e5m2, float, "+f", regs, vals, ia, ib, ip, ", 1, 1")
 
+CERMET_WGMMA_TYPES(8, CERMET_D4, CERMET_V4, 4, 5, 6)
 CERMET_WGMMA_TYPES(16, CERMET_D8, CERMET_V8, 8, 9, 10)
 CERMET_WGMMA_TYPES(32, CERMET_D16, CERMET_V16, 16, 17, 18)
 CERMET_WGMMA_TYPES(48, CERMET_D24, CERMET_V24, 24, 25, 26)
@@ -133,6 +136,8 @@ CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
 
 #undef CERMET_WGMMA_ROWS
 #undef CERMET_WGMMA_ROWS_TYPES
+#undef CERMET_D4
+#undef CERMET_V4
 #undef CERMET_D8
 #undef CERMET_V8
 #undef CERMET_D16

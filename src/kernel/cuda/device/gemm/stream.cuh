@@ -1,0 +1,226 @@
+// Matrix products of few rows on Hopper's tensor cores (sm_90a), at the speed at which weights arrive. The roles of the operands are exchanged: rows of the
+// weight are the 64 rows of a wgmma, tokens its columns, so that 8 tokens cost no more copies than 8 rows. A block has a share of the weight's rows and all of
+// k: nothing is added between blocks. Two warps stream slices of 128 bytes of k of these rows, and of all tokens, through a ring in shared memory with bulk
+// tensor copies; those of constant weights begin before earlier launches have ended.
+#pragma once
+
+#include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/gemm/stream_results.cuh"
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/ptx/tma.cuh"
+#include "kernel/cuda/device/ptx/wgmma.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
+
+namespace cermet::gemm {
+
+struct StreamConfig {
+  DType x, w;
+  int n, k;
+  StreamShape shape;
+  bool constant = false;  ///< no launch writes the weights: they may be fetched early
+  bool promote = false;   ///< sums move to other registers after each stage, where the tensor cores sum with less than float32
+};
+
+/// E: the epilogue, see tile/epilogue.cuh.
+template <StreamConfig C, class E>
+struct Stream {
+  using Params = StreamParams;
+  using W = Element<C.w>;
+  using Sum = typename SumOf<C.w>::type;
+  using Multiply = ptx::Wgmma<C.shape.tokens, W, Element<C.x>>;
+  using Results = StreamResults<E, C.shape, C.n, Sum>;
+  static constexpr StreamShape shape = C.shape;
+  static constexpr int consumers = shape.consumers(), weight_warp = 4 * consumers;  // the next one is that of the tokens
+  static constexpr int slice_elements = StreamShape::slice / static_cast<int>(sizeof(W));
+  static constexpr int fills = static_cast<int>(div_up(C.k, slice_elements* shape.slices));  // of stages, for an item
+  static constexpr int early = C.constant ? min_of(fills, shape.stages) : 0;
+  static constexpr int own = shape.tokens / 2;                  // sums of a thread, of each weight
+  static constexpr bool at_once = shape.sets > 1 || C.promote;  // products are waited for stage by stage
+  static constexpr int weight_bytes = shape.rows * StreamShape::slice;
+
+  static_assert(sizeof(W) == sizeof(Element<C.x>) && C.k > 0 && C.n > 0);
+  static_assert(shape.rows % 8 == 0 && shape.rows <= 256 && shape.stages % shape.sets == 0 && shape.stages > shape.sets);
+  static_assert(!E::column_sums);
+
+  struct Shared {
+    char *ring, *sums;
+    uint64_t *full, *empty;
+
+    __device__ explicit Shared(char* smem) : ring(smem), sums(smem + shape.stages * shape.stage_bytes()) {
+      full = reinterpret_cast<uint64_t*>(smem + shape.barriers_at());
+      empty = full + shape.stages;
+    }
+    __device__ char* weight(int stage, int slice, int side) const {
+      return ring + stage * shape.stage_bytes() + slice * shape.slice_bytes() + side * weight_bytes;
+    }
+    __device__ char* tokens(int stage, int slice) const { return weight(stage, slice, shape.weights); }
+  };
+
+  /// Place in the ring: counts on over all items of the block, so that barrier phases follow from it.
+  struct Slot {
+    int stage;
+    uint32_t phase;
+    __device__ explicit Slot(uint32_t fill) : stage(static_cast<int>(fill % shape.stages)), phase(fill / shape.stages & 1) {}
+    __device__ void advance(int steps = 1) {
+      for (int i = 0; i < steps; ++i)
+        if (++stage == shape.stages) stage = 0, phase ^= 1;
+    }
+  };
+
+  /// The stages' barriers, and how many fills the block's items have taken so far.
+  struct Ring {
+    uint32_t fills = 0;
+    bool is_open = false;  ///< whether all threads know that the barriers are set up
+
+    template <class Team>
+    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
+      static_assert(Team::size == shape.threads());
+      if (team.rank() != 32 * weight_warp) return;
+      const Shared shared(smem);
+      for (int i = 0; i < shape.stages; ++i) {
+        ptx::mbarrier_init(shared.full + i, 1);
+        ptx::mbarrier_init(shared.empty + i, shape.groups() * 4);
+      }
+      ptx::fence_mbarrier_init();
+      ptx::prefetch_tensor_map(&p.w);
+      if constexpr (shape.weights == 2) ptx::prefetch_tensor_map(&p.w_up);
+      ptx::prefetch_tensor_map(&p.x);
+      ptx::fence_async_shared();
+    }
+    template <class Team>
+    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+  };
+
+  /// The bytes of a stage's tokens are announced with those of its weights, whichever come first.
+  static __device__ __forceinline__ void load_weights(const Params& p, const Shared& shared, int stage, int fill, int n) {
+    ptx::mbarrier_arrive_expect(shared.full + stage, static_cast<uint32_t>(shape.slices * StreamShape::slice * (shape.weights * shape.rows + p.m)));
+#pragma unroll
+    for (int slice = 0; slice < shape.slices; ++slice) {
+      const int column = (fill * shape.slices + slice) * slice_elements;
+      ptx::tma_load_2d(shared.weight(stage, slice, 0), &p.w, column, n, shared.full + stage);
+      if constexpr (shape.weights == 2) ptx::tma_load_2d(shared.weight(stage, slice, 1), &p.w_up, column, n, shared.full + stage);
+    }
+  }
+  static __device__ __forceinline__ void load_tokens(const Params& p, const Shared& shared, int stage, int fill) {
+#pragma unroll
+    for (int slice = 0; slice < shape.slices; ++slice)
+      ptx::tma_load_2d(shared.tokens(stage, slice), &p.x, (fill * shape.slices + slice) * slice_elements, 0, shared.full + stage);
+  }
+
+  /// An item's stages as they become free; `begun`: fills that are on their way already.
+  template <class Load>
+  static __device__ __forceinline__ void produce(const Shared& shared, uint32_t begin, int begun, Load load) {
+    Slot slot(begin + static_cast<uint32_t>(begun));
+#pragma unroll 1
+    for (int fill = begun; fill < fills; ++fill, slot.advance()) {
+      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
+      load(slot.stage, fill);
+    }
+  }
+
+  /// Products of one stage, without waiting for them.
+  static __device__ __forceinline__ void multiply_stage(const Shared& shared, int group, int stage, bool add, Sum (&d)[shape.weights][own]) {
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int slice = 0; slice < shape.slices; ++slice)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int side = 0; side < shape.weights; ++side) {
+          const uint64_t w = ptx::wgmma_descriptor(shared.weight(stage, slice, side) + group * 64 * StreamShape::slice) + 2 * i;
+          Multiply::multiply(d[side], w, ptx::wgmma_descriptor(shared.tokens(stage, slice)) + 2 * i, add || slice > 0 || i > 0);
+        }
+    ptx::wgmma_commit();
+  }
+  static __device__ __forceinline__ void release(const Shared& shared, int stage) {
+    if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
+  }
+
+  /// Of a set, which takes every shape.sets-th stage. With two sets, one waits for its products while the other multiplies; a stage is free as soon as
+  /// they are done. Promoted sums move to `total` after each stage.
+  static __device__ __forceinline__ void multiply(const Shared& shared, int group, int set, Slot slot, Sum (&total)[shape.weights][own]) {
+    Sum d[shape.weights][own];
+    int previous = -1;
+#pragma unroll
+    for (int i = 0; i < shape.weights * own; ++i) d[i / own][i % own] = 0;
+#pragma unroll 1
+    for (int fill = set; fill < fills; fill += shape.sets, slot.advance(shape.sets)) {
+      ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+      multiply_stage(shared, group, slot.stage, !C.promote, d);
+      if constexpr (at_once) {
+        ptx::wgmma_wait<0>();
+        release(shared, slot.stage);
+        if constexpr (C.promote)
+#pragma unroll
+          for (int i = 0; i < shape.weights * own; ++i) total[i / own][i % own] += d[i / own][i % own];
+      } else {
+        ptx::wgmma_wait<1>();
+        if (previous >= 0) release(shared, previous);
+        previous = slot.stage;
+      }
+    }
+    if constexpr (!at_once) {
+      ptx::wgmma_wait<0>();
+      if (previous >= 0) release(shared, previous);
+    }
+    if constexpr (!C.promote)
+#pragma unroll
+      for (int i = 0; i < shape.weights * own; ++i) total[i / own][i % own] = d[i / own][i % own];
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, int n, uint32_t begin) {
+    const int group = warpgroup % shape.groups(), set = warpgroup / shape.groups();
+    Results results(p, shared.sums, static_cast<int>(team.rank()), n);
+    results.load(0);
+    Sum d[shape.weights][own] = {};
+    multiply(shared, group, set, Slot(begin + static_cast<uint32_t>(set)), d);
+    for_constants<shape.tokens / shape.chunk()>([&]<int I>(Constant<I>) {
+      if (I * shape.chunk() >= p.m) return;
+      team.sync_part(0, 128 * consumers);  // the sums before have been read
+      results.template put<I>(d, set, group);
+      team.sync_part(0, 128 * consumers);
+      results.finish(I);
+      if (I + 1 < shape.tokens / shape.chunk()) results.load(I + 1);
+    });
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+    if (ring.is_open) return;
+    if (team.warp() < weight_warp) {
+      constexpr int maps = 3 * sizeof(TensorMapBytes), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+      touch_parameters<maps, sizeof(Params) - maps - unused>(p);
+      return;
+    }
+    __syncwarp();
+    if constexpr (early > 0) {
+      if (team.warp() == weight_warp && ptx::elect_one()) {
+        const Shared shared(smem);
+#pragma unroll 1
+        for (int fill = 0; fill < early; ++fill) load_weights(p, shared, fill, fill, static_cast<int>(item) * shape.rows);
+      }
+      __syncwarp();
+    }
+  }
+
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+    const bool first = !ring.is_open;
+    if (first) team.sync();
+    ring.is_open = true;
+    const Shared shared(smem);
+    const int warp = __shfl_sync(0xffffffffu, static_cast<int>(team.warp()), 0), n = static_cast<int>(item) * shape.rows;
+    if (warp == weight_warp) {
+      if (ptx::elect_one()) produce(shared, ring.fills, first ? early : 0, [&](int stage, int fill) { load_weights(p, shared, stage, fill, n); });
+    } else if (warp > weight_warp) {
+      if (ptx::elect_one()) produce(shared, ring.fills, 0, [&](int stage, int fill) { load_tokens(p, shared, stage, fill); });
+    } else {
+      consume(p, shared, team, warp / 4, n, ring.fills);
+    }
+    __syncwarp();
+    ring.fills += fills;
+  }
+};
+
+}  // namespace cermet::gemm

@@ -1,0 +1,97 @@
+// What becomes of the sums of stream.cuh: they go through shared memory, so that the epilogue meets neighbouring columns of a row of the result, and sums of
+// several sets of warpgroups meet each other.
+#pragma once
+
+#include "kernel/cuda/device/gemm/stream.hpp"
+#include "kernel/cuda/device/team.cuh"
+#include "kernel/cuda/device/tile/epilogue.cuh"
+
+namespace cermet::gemm {
+
+/// A thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those of the first while the weights stream.
+template <class E, StreamShape S, int N, class Sum>
+struct StreamResults {
+  using Out = Element<E::out>;
+  static constexpr int width = 4, across = S.rows / width, threads = 128 * S.consumers();
+  static constexpr int quads = static_cast<int>(div_up(S.chunk() * across, threads));  // of a thread, for a chunk
+  static constexpr int area = S.chunk() * S.pitch();                                   // sums of a weight and a set
+  static_assert(N % width == 0);
+
+  const StreamParams& p;
+  Sum* sums;  ///< [sets][weights][chunk][pitch]
+  int rank, n;
+  epilogue::ValuesOf<E> values[quads][width];
+
+  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int n) : p(p), sums(reinterpret_cast<Sum*>(sums)), rank(rank), n(n) {}
+
+  /// A group's token of a chunk, and its first column among the item's.
+  __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
+  __device__ __forceinline__ int column_of(int i) const { return (rank + i * threads) % across * width; }
+  __device__ __forceinline__ bool exists(int chunk, int i) const {
+    return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m && n + column_of(i) < N;
+  }
+
+  __device__ __forceinline__ void load(int chunk) {
+    if constexpr (E::extras > 0) {
+#pragma unroll
+      for (int i = 0; i < quads; ++i) {
+        if (!exists(chunk, i)) continue;
+        const int row = chunk * S.chunk() + token_of(i);
+        epilogue::load_row<E>(p.extra, row, 0, values[i][0]);
+#pragma unroll
+        for (int c = 0; c < width; ++c) {
+          if (c > 0) values[i][c] = values[i][0];
+        }
+#pragma unroll
+        for (int c = 0; c < width; ++c) epilogue::load_place<E>(p.extra, row, n + column_of(i) + c, 0, values[i][c]);
+      }
+    }
+  }
+
+  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are columns of the result.
+  template <int I, int Own>
+  __device__ __forceinline__ void put(const Sum (&d)[S.weights][Own], int set, int group) {
+    const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+    for (int side = 0; side < S.weights; ++side)
+#pragma unroll
+      for (int j = 0; j < S.chunk() / 8; ++j)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            sums[(set * S.weights + side) * area + (8 * j + 2 * (lane % 4) + i) * S.pitch() + row + 8 * h] = d[side][4 * (I * S.chunk() / 8 + j) + 2 * h + i];
+  }
+
+  __device__ __forceinline__ Vector<Sum, width> sum_of(int side, int i) const {
+    const auto at = [&](int set) {
+      return *reinterpret_cast<const Vector<Sum, width>*>(sums + (set * S.weights + side) * area + token_of(i) * S.pitch() + column_of(i));
+    };
+    Vector<Sum, width> sum = at(0);
+#pragma unroll
+    for (int set = 1; set < S.sets; ++set) {
+      const Vector<Sum, width> more = at(set);
+#pragma unroll
+      for (int c = 0; c < width; ++c) sum[c] += more[c];
+    }
+    return sum;
+  }
+
+  /// The results of a chunk whose sums all threads have put.
+  __device__ __forceinline__ void finish(int chunk) const {
+#pragma unroll
+    for (int i = 0; i < quads; ++i) {
+      if (!exists(chunk, i)) continue;
+      const Vector<Sum, width> sum = sum_of(0, i), up = S.weights == 2 ? sum_of(S.weights - 1, i) : sum;
+      Vector<Out, width> out;
+#pragma unroll
+      for (int c = 0; c < width; ++c) {
+        if constexpr (S.weights == 2) out[c] = epilogue::rounded<Out>(E::value(sum[c], up[c], values[i][c]));
+        else out[c] = epilogue::rounded<Out>(E::value(sum[c], values[i][c]));
+      }
+      *reinterpret_cast<Vector<Out, width>*>(static_cast<Out*>(p.y) + (chunk * S.chunk() + token_of(i)) * p.y_stride + n + column_of(i)) = out;
+    }
+  }
+};
+
+}  // namespace cermet::gemm

@@ -1,0 +1,137 @@
+#include "kernel/cuda/gemm/stream.hpp"
+
+#include "base/checked.hpp"
+#include "op/products.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+constexpr std::int64_t most_tokens = 64;
+/// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every stage (gemm/hopper.cpp).
+constexpr std::int64_t shortest_fp8 = 1024, two_slices_fp8 = 2048;
+
+std::int64_t size(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
+
+Decline declines_operands(const Problem& p) {
+  const DType x = p.input(0).dtype, w = p.input(1).dtype;
+  const bool fp8 = dtypes::fp8.contains(x) && dtypes::fp8.contains(w);
+  if (!fp8 && (x != w || (x != DType::bf16 && x != DType::f16 && x != DType::i8)))
+    return fmt::format("no instruction multiplies {} with {}", name_of(x), name_of(w));
+  if (const std::int64_t rows = max_rows(p, 0); rows > most_tokens) return fmt::format("up to {} rows: {} would be read for each block", most_tokens, rows);
+  const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
+  if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
+  if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
+  if (k.constant() * size(w) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
+  if (fp8 && k.constant() < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Decline StreamProduct::declines(const Region& region) {
+  const Problem& p = region.problem();
+  if (p.target->compute_capability != 90) return "needs compute capability 9.0";
+  if (Decline reason = declines_operands(p)) return reason;
+  if (Decline reason = Product::declines(region)) return reason;
+  const Product product(region);
+  if (product.blocked) return "scales cover blocks of the reduction";
+  if (product.column_sums) return "a zero point needs the sums of the weight's columns";
+  const std::int64_t columns = p.outputs[0].dims.back().constant();
+  if (columns * size(product.out) % 16 != 0) return fmt::format("rows of {} results do not have whole 16 bytes", columns);
+  return std::nullopt;
+}
+
+StreamProduct::StreamProduct(const Region& region, const Config& config)
+    : product_(region),
+      dtype_x_(region.problem().input(0).dtype),
+      dtype_w_(region.problem().input(1).dtype),
+      n_(region.problem().outputs[0].dims.back().constant()),
+      k_(region.problem().input(0).dims.back().constant()),
+      most_rows_(max_rows(region.problem(), 0)),
+      weights_(product_.at.w_up >= 0 ? 2 : 1),
+      multiprocessors_(region.problem().target->multiprocessors),
+      constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
+                (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
+      general_(region, GeneralProduct::Programs::small) {
+  for (int tokens = 8; shapes_.empty() || shapes_.back().tokens < most_rows_; tokens *= 2) shapes_.push_back(shape_of(tokens, config));
+}
+
+// Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured (docs/notes/gemm-cuda.md): 160 KiB under way are better than two
+// blocks of 112 that overlap, and a stage that is filled costs its warp as much as two copies do, so that one has several where they are small.
+gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) const {
+  constexpr int default_ring = 160, most_rows = 192, most_stages = 24, stage_bytes = 16 << 10;
+  gemm::StreamShape shape{.rows = 0, .tokens = tokens, .weights = weights_, .slices = 1, .sets = 1, .stages = 0};
+  const std::int64_t rounds = config.empty() ? div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)) : config.at("rounds");
+  shape.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
+  shape.sets = shape.groups() == 1 ? 2 : 1;
+  if (!config.empty()) shape.slices = static_cast<int>(config.at("slices"));
+  else if (dtypes::fp8.contains(dtype_w_)) shape.slices = k_ >= two_slices_fp8 ? 2 : 1;
+  else
+    while (shape.slices < 4 && 2 * shape.stage_bytes() <= stage_bytes) shape.slices *= 2;
+  const std::int64_t fills = div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
+  const auto most = std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
+  const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
+  shape.stages = 2 * shape.sets;
+  for (gemm::StreamShape more = shape; more.stages < most + shape.sets && more.shared_bytes() <= limit << 10; more.stages += more.sets) shape = more;
+  return shape;
+}
+
+std::vector<Config> StreamProduct::configs() const {
+  std::vector<Config> list(1);
+  std::int64_t last = 0;
+  for (std::int64_t rounds = 1; rounds <= 8 && list.size() < 18; ++rounds) {
+    const std::int64_t rows = round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8});
+    if (rows * weights_ > 256 || rows == last) continue;
+    last = rows;
+    for (const int slices : {1, 2, 4}) {
+      if (dtypes::fp8.contains(dtype_w_) && slices != shapes_.front().slices) continue;
+      for (const int ring : {112, 160, 226}) {
+        const Config config{{"rounds", rounds}, {"slices", slices}, {"ring", ring}};
+        if (shape_of(shapes_.back().tokens, config).shared_bytes() <= ring << 10) list.push_back(config);
+      }
+    }
+  }
+  return list;
+}
+
+// What 50 products took on an H200 (docs/notes/selection.md): 3000 cycles beside reading from memory at 0.95 of the bandwidth, in proportion to the SMs that
+// have rows; or 2.6 cycles for each row of 128 bytes that a block copies. The epilogue takes 600 cycles for each further 16 tokens, and nothing less than 8500
+// in all.
+double StreamProduct::seconds(const DeviceLimits& limits) const {
+  const gemm::StreamShape& shape = shapes_.back();
+  const auto slices = static_cast<double>(div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
+  const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
+  const auto rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_));
+  const double busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
+  const double bytes = static_cast<double>(k_ * size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
+  const double copying = rows * slices * 2.6 / limits.clock_hz, reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
+  const auto chunks = static_cast<double>(div_up(std::max<std::int64_t>(most_rows_, 1), shape.chunk()));
+  return std::max(8500 / limits.clock_hz, (2400 + 600 * chunks) / limits.clock_hz + std::max(copying, reading));
+}
+
+Program StreamProduct::program(const gemm::StreamShape& shape) const {
+  const GeneratedType epilogue = product_.epilogue();
+  const std::string config = fmt::format(
+      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}}}, .constant = {}, "
+      ".promote = {}",
+      device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
+      device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
+  constexpr int half = 113 * 1024;
+  const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
+  return {.header = "kernel/cuda/device/gemm/stream.cuh",
+          .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{{{}}}, {}>", config, epilogue.name),
+          .prelude = epilogue.source,
+          .threads = shape.threads(),
+          .shared_bytes = shape.shared_bytes(),
+          .min_blocks = two_fit ? 2 : 1,
+          .alternates = true};
+}
+
+std::vector<Program> StreamProduct::programs() const {
+  std::vector<Program> list;
+  for (const gemm::StreamShape& shape : shapes_) list.push_back(program(shape));
+  for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
+  return list;
+}
+
+}  // namespace cermet::cuda
