@@ -183,17 +183,19 @@ def measure(name, batch, dtype):
         model = model.to(memory_format=torch.channels_last)
     x = operand(batch, dtype)
     compiled = torch.compile(model, mode='reduce-overhead', dynamic=False)
-    seconds = []
+    seconds, in_a_row = [], 20
     with torch.inference_mode():
         for _ in range(5):
             compiled(x)
         for _ in range(30):
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
             compiled(x)
+            begin.record()
+            for _ in range(in_a_row):
+                compiled(x)
             end.record()
             torch.cuda.synchronize()
-            seconds.append(begin.elapsed_time(end) / 1e3)
+            seconds.append(begin.elapsed_time(end) / 1e3 / in_a_row)
     return {'name': name, 'batch': batch, 'seconds': statistics.median(seconds), 'least_seconds': min(seconds)}
 
 
@@ -212,7 +214,7 @@ def record(path, ours, rounding, rows):
                 sides.setdefault(mode, {}).setdefault(name, {})[batch] = json.loads((ours / f'{name}-{batch}-{mode}.json').read_text())['seconds']
         sides['torch_compiled'].setdefault(name, {})[batch] = row['seconds']
     head = {'date': datetime.date.today().isoformat(), 'machine': torch.cuda.get_device_name(), 'torch': torch.__version__,
-            'what': 'whole networks in ' + rows[0]['dtype'] + ', 224 x 224 images or 128 tokens, inputs on the GPU; median seconds',
+            'what': 'whole networks in ' + rows[0]['dtype'] + ', 224 x 224 images or 128 tokens, inputs on the GPU; median seconds of a run, 20 in a row',
             'commands': ['cermet bench model NAME-f16.onnx --device cuda --dim batch=B [--dim seq=128] --rounding ' + rounding + ' --limits --json [--mode MODE]',
                          'bench/rivals/torch_networks.py NAME:B .. --ours FOLDER --record FILE']}
     pathlib.Path(path).write_text(json.dumps(head | sides, indent=1) + '\n')

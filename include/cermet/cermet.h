@@ -283,6 +283,7 @@ CERMET_API cermet_status cermet_model_generate(cermet_model* model, const int32_
 }
 #endif
 
-#include <cermet/batch.h> /* many prompts at once */
+#include <cermet/batch.h>  /* many prompts at once */
+#include <cermet/get_op.h> /* operators by name, for tensors of any shape */
 
 #endif /* CERMET_CERMET_H_ */

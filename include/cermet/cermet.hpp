@@ -1,5 +1,6 @@
 // Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type cermet::error.
-// It is one long file because an integrator copies or includes it whole: with onnx.hpp and the C headers below both, it is all that is installed.
+// It is one long file because an integrator copies or includes it whole, with its part get_op.hpp and the C headers below; onnx.hpp has ONNX models, and
+// ops.hpp a function for every operator.
 //
 //   cermet::tensor a({2, 3}, {1, 2, 3, 4, 5, 6}), b({3, 2}, {1, 0, 0, 1, 1, 1});
 //   auto f = cermet::get_op("matmul", {a, b});  // validates, infers, chooses a kernel
@@ -198,26 +199,36 @@ class tensor {
   bool present_ = false;
 };
 
-/// A device and its threads. Operators and models keep what they need of it.
+class attribute;
+class callable;
+class descriptor;
+struct kernel_choice;
+
+/// A device and its threads. Operators and models keep what they need of it. Copies are the same handle.
 class handle {
  public:
   /// `device`: "cpu", "cuda", "cuda:1", "null" or "null:sm_90". `threads` 0: one for each core.
   explicit handle(const char* device = "cpu", std::int32_t threads = 0) {
     cermet_handle* made = nullptr;
     face::check(cermet_create(device, threads, &made));
-    handle_.reset(made);
+    handle_.reset(made, cermet_destroy);
   }
+  /// An operator by name, for tensors like the samples and of other shapes: get_op("matmul", a, b).
+  template <class... Samples>
+  callable get_op(const std::string& name, const Samples&... samples) const;
+  /// The same with attributes and, by name, a kernel: get_op("linear", {x, weight(w)}, {{"out_dtype", "bf16"}}, {"gemm.linear"}).
+  callable get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes = {}) const;
+  callable get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes, const kernel_choice& choice) const;
   cermet_handle* get() const { return handle_.get(); }
   std::int32_t threads() const { return cermet_threads(get()); }
   std::string device() const { return cermet_device(get()); }
   /// False on the null device.
   bool computes() const { return cermet_computes(get()) != 0; }
+  /// What all copies share: to remember a handle without keeping it.
+  const std::shared_ptr<cermet_handle>& shared() const { return handle_; }
 
  private:
-  struct destroy {
-    void operator()(cermet_handle* h) const { cermet_destroy(h); }
-  };
-  std::unique_ptr<cermet_handle, destroy> handle_;
+  std::shared_ptr<cermet_handle> handle_;
 };
 
 /// The CPU with a thread for each core; made at the first use.
@@ -294,8 +305,6 @@ inline dim up_to(char symbol, std::int64_t maximum) {
   d.range_ = {symbol, maximum};
   return d;
 }
-
-class descriptor;
 
 /// A weight that several operations share: one copy in memory for each layout that their kernels need.
 class shared_weight {
@@ -478,7 +487,7 @@ inline operation get_op(const std::string& name, const std::vector<descriptor>& 
   return operation(default_handle(), name, inputs, attributes);
 }
 
-inline tensor tensor::to(dtype type) const { return get_op("cast", {*this}, {{"dtype", face::row_of(type).name}})({*this}); }
+inline tensor tensor::to(dtype type) const { return get_op("cast", {*this}, {{"out_dtype", face::row_of(type).name}})({*this}); }
 
 inline std::vector<float> tensor::values() const {
   if (!on_host()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected host memory to read values from, found memory of " + face::text_of(device_));
@@ -626,5 +635,7 @@ class batch {
 };
 
 }  // namespace cermet
+
+#include <cermet/get_op.hpp>  // operators by name, for tensors of any shape
 
 #endif  // CERMET_CERMET_HPP_

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "api/plain_tensor.hpp"
 #include "base/checked.hpp"
 #include "base/error.hpp"
 
@@ -30,9 +31,7 @@ std::uint8_t newer_code_of(DType dtype) {
   }
 }
 
-bool is_dtype(DLDataType found, DType dtype) {
-  return found.lanes == 1 && found.bits == 8 * size_of(dtype) && (found.code == code_of(dtype) || found.code == newer_code_of(dtype));
-}
+bool is_dtype(DLDataType found, DType dtype) { return same(found, dl_type_of(dtype)) || same(found, newer_dl_type_of(dtype)); }
 
 [[noreturn]] void refuse(const Expectation& e, std::string_view expected, std::string_view found) {
   fail(Status::invalid_argument, "{}: {} {} ({}): expected {}, found {}", e.op, e.role, e.index, e.operand, expected, found);
@@ -74,6 +73,9 @@ bool same_strides(const Shape& shape, const Shape& a, const Shape& b) {
 }
 
 }  // namespace
+
+DLDataType dl_type_of(DType dtype) { return {code_of(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1}; }
+DLDataType newer_dl_type_of(DType dtype) { return {newer_code_of(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1}; }
 
 std::string text_of(DLDataType type) {
   static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "api/recipe.hpp"
 #include "cermet/cermet.h"
 #include "runtime/context.hpp"
 
@@ -15,6 +16,7 @@ struct Handle {
   Context context;
   std::string device_name;
   DLDevice memory;  ///< where operands are: the host, or a GPU, which "null:sm_90" stands for too
+  RecipeStore recipes;
   Handle(std::string_view spec, int threads);
 };
 

@@ -57,16 +57,6 @@ AttributeValue value_of(const cermet_attribute& a, std::string_view op) {
   fail(Status::invalid_argument, "{}: attribute '{}': expected a kind of cermet_attribute_kind, found {}", op, a.name, static_cast<int>(a.kind));
 }
 
-Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op) {
-  Attributes attributes;
-  for (const cermet_attribute& a : list) {
-    require(a.name, "{}: attributes: expected a name, found NULL", op);
-    require(!attributes.find(a.name), "{}: attribute '{}': expected it once, found it twice", op, a.name);
-    attributes.set(a.name, value_of(a, op));
-  }
-  return attributes;
-}
-
 /// Finds the operand and axis that give each symbol's value in a run.
 void find_sources(const Problem& p, std::vector<Range>& ranges) {
   for (Range& range : ranges) {
@@ -96,11 +86,19 @@ std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_v
   return list;
 }
 
-Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges) {
-  const OpDefinition& op = operator_named(name);
-  std::vector<std::optional<TensorType>> types;
-  for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back(type_of(inputs[i], ranges, op.name, i));
-  Problem problem = make_problem(op, std::move(types), attributes_of(attributes, op.name));
+Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op) {
+  Attributes attributes;
+  for (const cermet_attribute& a : list) {
+    require(a.name, "{}: attributes: expected a name, found NULL", op);
+    require(!attributes.find(a.name), "{}: attribute '{}': expected it once, found it twice", op, a.name);
+    attributes.set(a.name, value_of(a, op));
+  }
+  return attributes;
+}
+
+Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>> types, const Attributes& attributes, std::uint64_t constant_inputs,
+                   std::vector<Range>& ranges) {
+  Problem problem = make_problem(op, std::move(types), attributes);
   for (const Range& range : ranges) problem.maximum.set(range.symbol, range.maximum);
   const auto check_size = [&](const TensorType& type) {  // throws where the bytes overflow
     TensorType{type.dtype, to_dims(cermet::bind(type.dims, problem.maximum))}.bytes();
@@ -108,10 +106,20 @@ Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inp
   for (const auto& type : problem.inputs)
     if (type) check_size(*type);
   for (const TensorType& type : problem.outputs) check_size(type);
-  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 64); ++i)
-    if (inputs[i].dtype && inputs[i].is_constant) problem.constant_inputs |= std::uint64_t{1} << i;
+  problem.constant_inputs = constant_inputs;
   find_sources(problem, ranges);
   return problem;
+}
+
+Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges) {
+  const OpDefinition& op = operator_named(name);
+  std::vector<std::optional<TensorType>> types;
+  std::uint64_t constant_inputs = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    types.push_back(type_of(inputs[i], ranges, op.name, i));
+    if (i < 64 && inputs[i].dtype && inputs[i].is_constant) constant_inputs |= std::uint64_t{1} << i;
+  }
+  return problem_of(op, std::move(types), attributes_of(attributes, op.name), constant_inputs, ranges);
 }
 
 }  // namespace cermet::api

@@ -1,6 +1,8 @@
 // Descriptors, attributes and ranges of a caller as the problem that kernels are chosen for.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,7 +28,13 @@ inline std::string_view spec_name(const std::vector<OperandSpec>& specs, std::si
 /// The ranges with their symbols; where they are read is filled in by problem_of().
 std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_view op);
 
-/// Validates and infers, with every symbol's maximum. Throws Error naming operand, attribute or range.
+/// The caller's attributes. Throws Error naming the one that cannot be read, or is given twice.
+Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op);
+
+/// Validates and infers, with every symbol's maximum. `constant_inputs`: as Problem has it. Throws Error naming operand, attribute or range.
+Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>> types, const Attributes& attributes, std::uint64_t constant_inputs,
+                   std::vector<Range>& ranges);
+/// The same for descriptors.
 Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges);
 
 }  // namespace cermet::api

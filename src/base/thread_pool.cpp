@@ -44,7 +44,10 @@ ThreadPool::ThreadPool(int threads) {
   for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
 }
 
+ThreadPool::ThreadPool(ThreadPool& whole, int threads) : whole_(whole.whole_ ? whole.whole_ : &whole), few_(std::clamp(threads, 1, whole.size())) {}
+
 ThreadPool::~ThreadPool() {
+  if (whole_) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_.store(true);
@@ -87,15 +90,24 @@ void ThreadPool::work(int thread) {
   }
 }
 
-void ThreadPool::run(FunctionRef<void(int)> body) {
-  if (workers_.empty()) return body(0);
+void ThreadPool::run(FunctionRef<void(int)> body) { (whole_ ? whole_ : this)->run_on(size(), body); }
+
+void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
+  if (threads == 1) return body(0);
+  if (threads < size() && workers_.size() > number_shift) {  // those past the last bit are always called
+    const auto first = [&](int thread) {
+      if (thread < threads) body(thread);
+    };
+    return run_on(size(), first);
+  }
   const std::lock_guard turn(callers_);
   body_ = &body;
   error_ = nullptr;
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  const auto workers = static_cast<std::size_t>(threads - 1);
+  running_.store(threads - 1, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
-    const std::size_t calls = std::min<std::size_t>(workers_.size(), number_shift);
+    const std::size_t calls = std::min<std::size_t>(workers, number_shift);
     generation_.store((number_of(generation_.load(std::memory_order_relaxed)) + 1) << number_shift | call_bits >> (number_shift - calls),
                       std::memory_order_release);
   }

@@ -18,11 +18,13 @@ class ThreadPool {
  public:
   /// `threads` counts the caller; 1 runs everything on the caller's thread. 0 means one for each core this process may use.
   explicit ThreadPool(int threads = 0);
+  /// The first `threads` threads of another pool, or all where it has fewer; the others stay idle. Costs nothing to make; `whole` must outlive it.
+  ThreadPool(ThreadPool& whole, int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  int size() const { return whole_ ? few_ : static_cast<int>(workers_.size()) + 1; }
   /// Calls body(thread) once for every thread in [0, size()) and returns when all are done. The first exception is rethrown.
   /// Not reentrant: a body must not start a region on the same pool. Callers from several threads take turns.
   void run(FunctionRef<void(int thread)> body);
@@ -34,7 +36,10 @@ class ThreadPool {
  private:
   void work(int thread);
   void call(int thread);
+  void run_on(int threads, FunctionRef<void(int)> body);
 
+  ThreadPool* whole_ = nullptr;
+  int few_ = 0;  ///< threads of the whole pool that this one has
   std::vector<std::thread> workers_;
   std::mutex callers_;
   std::mutex mutex_;

@@ -13,21 +13,10 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"
+#include "select/tune/job.hpp"
 
 namespace cermet::cli {
 namespace {
-
-/// The region with each symbol replaced by its largest value, because a run needs numbers.
-Region without_symbols(const Region& region) {
-  Region result = region;
-  for (RegionNode& node : result.nodes) {
-    std::vector<std::optional<TensorType>> types;
-    for (const auto& type : node.problem.inputs)
-      types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, region.maximum()))}) : type);
-    node.problem = make_problem(definition(node.problem), std::move(types), node.problem.attributes);
-  }
-  return result;
-}
 
 /// One set of operands and results in host memory with the kernel bound to them.
 struct Copy {
@@ -152,7 +141,7 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   Region region = without_symbols(parse_region_call(call.op, call.shape, call.tokens));
   mark_constants(region, call.constants);
   region.set_target(context.target());
-  Choice choice = choose_by_name(region, call.kernel, call.config);
+  Choice choice = choose_by_name(region, call.kernel, call.config, {.threads = context.pool().size()});
   return {std::move(region), std::move(choice)};
 }
 

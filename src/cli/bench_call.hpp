@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_operands.hpp"
 #include "cli/console.hpp"
 #include "runtime/context.hpp"
 #include "select/select.hpp"
+#include "select/tune/operands.hpp"
 
 namespace cermet::cli {
 

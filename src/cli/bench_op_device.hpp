@@ -1,9 +1,9 @@
 // One operator measured on a device as it is deployed: replays of a captured graph, operands out of the cache.
 #pragma once
 
-#include "cli/bench_operands.hpp"
 #include "device/replay_timer.hpp"
 #include "select/bound_op.hpp"
+#include "select/tune/operands.hpp"
 
 namespace cermet::cli {
 

@@ -14,6 +14,7 @@
 #include "cermet/cermet.h"
 #include "cli/verb.hpp"
 #include "device/cuda/plugin.hpp"
+#include "io/sqlite.hpp"
 #include "jit/jit.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
@@ -30,7 +31,8 @@ Json versions() {
           {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
           {"highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH)},
           {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
-          {"cli11", CLI11_VERSION}};
+          {"cli11", CLI11_VERSION},
+          {"sqlite", SqliteConnection::version()}};
 }
 
 int cores() {

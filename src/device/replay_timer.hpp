@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/function_ref.hpp"
 #include "device/stream.hpp"
@@ -21,6 +22,26 @@ struct ReplayOptions {
   double graph_seconds = 0.002;  ///< what one graph should take at least
   /// Called between replays; may throw.
   void (*between)() = [] {};
+};
+
+/// One graph of launches, to be timed again and again: to compare two of them in turn.
+class ReplayTimer {
+ public:
+  /// Captures `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; a graph uses each set equally often. Everything
+  /// runs once before. An error in between leaves the stream usable.
+  ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue, double graph_seconds = ReplayOptions{}.graph_seconds);
+  /// Seconds of a launch in one replay.
+  double once();
+  /// The same of the first replay, of a graph that may have been shorter.
+  double first() const { return first_; }
+  std::int64_t launches() const { return launches_; }
+
+ private:
+  Stream& stream_;
+  std::unique_ptr<CapturedGraph> graph_;
+  std::unique_ptr<DeviceEvent> start_, end_;
+  std::int64_t launches_;
+  double first_;
 };
 
 /// Times `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; every graph uses each set equally often. Everything

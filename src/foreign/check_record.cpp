@@ -51,7 +51,7 @@ void for_files(const std::string& digest, Body body) {
 
 std::string device_key(const Target* target) {
   if (target) return fmt::format("{}, {} SMs", target->name, target->multiprocessors);
-  static const std::string name = processor_name().empty() ? "an unnamed processor" : processor_name();
+  static const std::string name = processor().name.empty() ? "an unnamed processor" : processor().name;
   return name;
 }
 

@@ -16,9 +16,9 @@ struct State {
 };
 using Shared = std::shared_ptr<const State>;
 
-/// The configuration to run: the first of those that fit where none was given.
+/// The configuration to run: the first of those that fit where none was given. It may have a field of others, the threads of a launch.
 Config resolved(const Manifest& manifest, const Region& region, const Config& config) {
-  if (!config.empty() || manifest.tile.empty()) return config;
+  if (std::ranges::all_of(manifest.tile, [&](const TileField& field) { return config.find(field.name).has_value(); })) return config;
   const std::vector<Config> all = configs(manifest, match(manifest, region));
   CERMET_ASSERT(!all.empty());
   return all.front();

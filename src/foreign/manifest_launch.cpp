@@ -82,6 +82,7 @@ void ManifestReader::read_tile() {
   for (const Json field : object->as_object()) {
     const bool taken = std::ranges::any_of(m_.variables, [&](const Variable& v) { return v.name == field.key(); });
     if (taken) field.refuse("expected a name that is no dimension's, found one");
+    if (field.key() == "threads") field.refuse("expected another name than that of the threads of a launch, which every configuration on a CPU may have");
     if (!is_field_name(field.key())) field.refuse("expected a name of small letters, digits and underscores, as configurations are written, found another");
     TileField& made = m_.tile.emplace_back(TileField{std::string(field.key()), {}});
     for (const Json item : field.as_array()) {

@@ -1,7 +1,6 @@
 #include "fuse/plan.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "fuse/contracts.hpp"
 #include "fuse/join_groups.hpp"
@@ -45,8 +44,8 @@ class Planner {
     // only move elements, from their ends.
     for (FusionGroup& group : groups)
       if (!is_chained(group.anchor())) extend(group, groups);
-    for (FusionGroup& group : std::views::reverse(groups))
-      if (is_chained(group.anchor())) extend(group, groups);
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group)
+      if (is_chained(group->anchor())) extend(*group, groups);
     std::erase_if(groups, [&](const FusionGroup& group) {
       return absorbed_[static_cast<std::size_t>(group.anchor())] || (group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]);
     });

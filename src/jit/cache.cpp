@@ -191,7 +191,7 @@ std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
 std::vector<std::string> DiskCache::strangers() const {
   std::vector<std::string> names = names_in(folder_);
   std::erase_if(names, [](const std::string& name) {
-    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == foreign_kernels_folder;
+    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder || name == foreign_kernels_folder;
   });
   return names;
 }

@@ -63,6 +63,8 @@ class DiskCache {
   std::vector<Entry> entries(bool whole) const;
   /// A folder inside for limits of devices, which are kept with the kernels (runtime/limits_store.hpp).
   static constexpr const char* limits_folder = "limits";
+  /// A folder inside for measured choices (select/tuning.hpp).
+  static constexpr const char* tuning_folder = "tuning";
   /// Names in the folder that are neither entries, nor temporary, nor another part of the cache; they are never touched.
   std::vector<std::string> strangers() const;
   /// Deletes an entry, intact or not, unless its folder contains anything else. Returns whether it is gone. Throws Error(io) where the folder cannot be

@@ -30,6 +30,12 @@ std::int64_t Config::at(std::string_view name) const {
   return *value;
 }
 
+void Config::set(std::string_view name, std::int64_t value) {
+  const auto found = std::ranges::find_if(fields_, [&](const auto& field) { return field.first == name; });
+  if (found == fields_.end()) fields_.emplace_back(name, value);
+  else found->second = value;
+}
+
 std::string Config::to_string() const {
   if (empty()) return "default";
   std::string text;

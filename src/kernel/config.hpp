@@ -22,6 +22,8 @@ class Config {
   std::int64_t at(std::string_view name) const;
   std::optional<std::int64_t> find(std::string_view name) const;
   const std::vector<std::pair<std::string, std::int64_t>>& fields() const { return fields_; }
+  /// Gives a field its value; a new one comes last.
+  void set(std::string_view name, std::int64_t value);
   std::string to_string() const;  ///< "default" where there are no fields
 
   friend bool operator==(const Config&, const Config&) = default;

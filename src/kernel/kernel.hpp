@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
-#include "kernel/config.hpp"
+#include "kernel/space.hpp"
 #include "op/region.hpp"
 
 namespace cermet {
@@ -92,8 +92,19 @@ struct Kernel {
   KernelPart<std::vector<cuda::Program>()> programs = {};
   /// The ways in which it can run a region that it does not decline, its own choice first.
   KernelPart<std::vector<Config>()> configs = [](const Region&) { return std::vector<Config>(1); };
+  /// All the ways in which it can run such a region, those of `configs` among them: what a tuner searches. None where `configs` lists all; ask space_of().
+  KernelPart<ConfigSpace()> space = {};
   /// Modelled seconds of one launch at the symbols' maximum. None where no model was made: such a kernel keeps its place in the order.
   KernelPart<double(const DeviceLimits& limits)> cost = {};
 };
+
+/// How many of its threads a launch on the CPU uses, in any kernel's configuration; all where it is not named.
+inline constexpr std::string_view threads_field = "threads";
+/// The launcher of a kernel in a configuration of its space_of(): what the kernel binds, on as many threads as the configuration says.
+Launcher bind_kernel(const Kernel& kernel, const Region& region, const Config& config);
+
+/// The declared space of a kernel for a region that it does not decline, or the list of its configurations. On the CPU of `threads` threads it has the field
+/// "threads" besides, of which every kernel can take fewer.
+ConfigSpace space_of(const Kernel& kernel, const Region& region, int threads = 1);
 
 }  // namespace cermet

@@ -48,7 +48,7 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
   for (const TensorView& operand : operands_) types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
   Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
   problem.target = queue_.device ? queue_.device->target() : nullptr;
-  op_.emplace(problem, select_kernel(problem), pool, queue_);
+  op_.emplace(problem, select_kernel(problem, {.threads = pool.size()}), pool, queue_);
 }
 
 Sampler::~Sampler() {

@@ -40,7 +40,7 @@ Symbol symbol_of(const std::string& name) {
   return Symbol(spelled);
 }
 
-CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context) : CompiledModel(plan, context, FusionOptions{.mode = plan->mode}) {}
+CompiledModel::CompiledModel(const std::shared_ptr<const Plan>& plan, Context& context) : CompiledModel(plan, context, FusionOptions{.mode = plan->mode}) {}
 
 CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context, FusionOptions fusion)
     : CompiledModel(plan->model, context, ModelOptions{.dims = plan->dims, .skip = {}, .fusion = std::move(fusion)}) {

@@ -39,7 +39,7 @@ class CompiledModel {
   /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with counts.
   CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
   /// What a plan has, compiled here.
-  CompiledModel(std::shared_ptr<const Plan> plan, Context& context);
+  CompiledModel(const std::shared_ptr<const Plan>& plan, Context& context);
   /// The same with other options of fusion than the plan's.
   CompiledModel(std::shared_ptr<const Plan> plan, Context& context, FusionOptions fusion);
   CompiledModel(const CompiledModel&) = delete;
@@ -50,7 +50,7 @@ class CompiledModel {
   std::vector<std::string> output_names() const;
 
   /// Runs. Operands are in the order of inputs(), and no longer read when this returns. Throws Error naming the input whose type or dimensions do not fit.
-  void run(const std::vector<ModelOperand>& operands);
+  void run(const std::vector<ModelOperand>& given);
   void run(const std::vector<TensorView>& operands);  ///< all in host memory
   /// Result i of the last run, dense, in memory of the context's device, complete; valid until the next run.
   TensorView output(std::size_t i);

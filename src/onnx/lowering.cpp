@@ -150,17 +150,18 @@ Operand Lowering::shape_value(const Dims& values, bool scalar) {
   return importer_.add({.name = node_.name, .type = type, .data = {}, .symbolic = values});
 }
 
-std::vector<Operand> Lowering::ops(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes) {
+std::vector<Operand> Lowering::ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
   return importer_.apply(kind, inputs, attributes, node_.name);
 }
 
-Operand Lowering::op(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes) { return ops(kind, std::move(inputs), attributes).at(0); }
+Operand Lowering::op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) { return ops(kind, inputs, attributes).at(0); }
 
-std::vector<Operand> Lowering::graph_results(std::string_view name, const std::vector<Operand>& inputs) {
-  const Attribute* found = attribute(name);
+std::vector<Operand> Lowering::graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs) {
+  const Attribute* found = attribute(attribute_name);
   const auto* graph = found ? std::get_if<std::shared_ptr<const GraphDef>>(found) : nullptr;
-  expect(graph, "attribute {}: expected a graph, found none", name);
-  expect((*graph)->inputs.size() == inputs.size(), "attribute {}: expected a graph of {} inputs, found {}", name, inputs.size(), (*graph)->inputs.size());
+  expect(graph, "attribute {}: expected a graph, found none", attribute_name);
+  expect((*graph)->inputs.size() == inputs.size(), "attribute {}: expected a graph of {} inputs, found {}", attribute_name, inputs.size(),
+         (*graph)->inputs.size());
   return importer_.in_place(**graph, inputs);
 }
 
@@ -268,9 +269,9 @@ Operand Lowering::concat(std::vector<Operand> xs, int axis) {
   return xs.at(0);
 }
 
-Operand Lowering::filled(const Dims& to, DType dtype, double value) {
+Operand Lowering::filled(const Dims& dims, DType dtype, double value) {
   const Operand one = scalar(dtype, value);
-  return to.empty() ? one : expand(one, to);
+  return dims.empty() ? one : expand(one, dims);
 }
 
 Operand Lowering::reduce(OpKind kind, Operand x, const Ints& axes, bool keep_dims) { return op(kind, {x}, {{"axes", axes}, {"keepdims", keep_dims}}); }

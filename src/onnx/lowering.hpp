@@ -91,11 +91,11 @@ class Lowering {
   Operand ints(const Ints& values);                              ///< i64, rank 1
   Operand shape_value(const Dims& values, bool scalar = false);  ///< i64, elements may be symbolic
   /// Applies an operator; a result of known operands that is small enough is known. Throws Error naming the node, and the operand as the operator calls it.
-  Operand op(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes = {});
-  std::vector<Operand> ops(OpKind kind, std::vector<Operand> inputs, const Attributes& attributes = {});
+  Operand op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
+  std::vector<Operand> ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
 
   /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
-  std::vector<Operand> graph_results(std::string_view attribute, const std::vector<Operand>& inputs);
+  std::vector<Operand> graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs);
 
   /// Keeps what a result of QuantizeLinear or DequantizeLinear is made of, for the nodes that read it.
   void note_quantized_from(Operand y, const QuantizedFrom& from);

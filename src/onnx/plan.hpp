@@ -23,7 +23,7 @@ struct Plan {
 
 /// Imports a model for these sizes and writes the folder, with the kernels for the context's device. Throws Error naming a dimension whose size is not given,
 /// and Error(unsupported) where elements must be read before all of the model is known, or a range does not do; where the folder is there and not empty, too.
-void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
+void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
                 FusionMode mode = FusionMode::full);
 
 /// Whether a folder is meant to be a plan.

@@ -118,7 +118,7 @@ void copy_kernels(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
+void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
                 FusionMode mode) {
   NewFolder files(folder);
   WeightTable table;
@@ -143,7 +143,7 @@ void write_plan(std::shared_ptr<const Model> model, const std::map<std::string, 
   head["digest"] = digest(head.dump());
   write_file_atomically(files.path() / plan_files::head, head.dump() + "\n");
   if (context.target()) {
-    CompiledModel(read_plan(files.path(), context), context);  // compiles what is missing
+    const CompiledModel compiled(read_plan(files.path(), context), context);  // compiles what is missing
     copy_kernels(files.path() / plan_files::kernels);
   }
   files.commit();

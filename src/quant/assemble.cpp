@@ -98,7 +98,7 @@ std::filesystem::path assemble(const std::filesystem::path& model, const std::fi
   std::deque<SafetensorsFile> layers;
   for (std::int64_t layer = 0; layer < source.config().layers; ++layer) layers.push_back(SafetensorsFile::open(layer_file(working, layer)));
 
-  const std::filesystem::path result = working / "result";
+  std::filesystem::path result = working / "result";
   std::error_code error;
   std::filesystem::remove_all(result, error);
   if (!std::filesystem::create_directory(result, error)) fail(Status::io, "{}: cannot be created: {}", result.string(), error.message());

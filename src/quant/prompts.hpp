@@ -19,6 +19,6 @@ struct PromptOptions {
 /// breaks), or "ids", token ids that need no tokenizer; any other file is text in UTF-8. Blank lines are skipped. Every prompt of text begins as the tokenizer
 /// begins a text (with its first special token, where it has one). `tokenizer` may be null: text is refused then. Throws Error naming file and line where one
 /// is broken, or the file where it holds no prompt.
-std::vector<std::vector<std::int32_t>> read_prompts(const std::filesystem::path& file, const Tokenizer* tokenizer, const PromptOptions& options);
+std::vector<std::vector<std::int32_t>> read_prompts(const std::filesystem::path& path, const Tokenizer* tokenizer, const PromptOptions& options);
 
 }  // namespace cermet

@@ -13,8 +13,8 @@ std::optional<TensorType> type_of(const TensorView& view) { return view.type(); 
 
 BoundOp bind_product(OpKind op, std::vector<std::optional<TensorType>> inputs, ThreadPool& pool) {
   Problem problem = make_problem(definition(op), std::move(inputs), {{"out_dtype", "f32"}});
-  problem.constant_inputs = 1u << 1;  // the weight
-  const Choice choice = select_kernel(problem);
+  problem.constant_inputs = 1u << 1;                               // the weight
+  const Choice choice = select_kernel(problem, {.tuned = false});  // so that a quantized model does not depend on what was measured here
   return BoundOp(std::move(problem), choice, pool);
 }
 

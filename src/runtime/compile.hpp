@@ -11,6 +11,8 @@
 
 namespace cermet {
 
+class Tuning;
+
 struct CompileOptions {
   SymbolValues maximum;           ///< largest value of each symbol: sizes the arena and picks kernels
   std::vector<std::string> skip;  ///< names of optional steps to leave out
@@ -18,6 +20,7 @@ struct CompileOptions {
   DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
   bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
   FusionOptions fusion = {};
+  const Tuning* tuning = nullptr;  ///< measured choices of kernels (select/tuning.hpp); null: the process's
 };
 
 /// What a compile step did and how long it took: load times come from it, and tests read it.

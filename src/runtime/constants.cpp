@@ -17,7 +17,8 @@ namespace {
 
 /// On the CPU, whatever device the graph is for: weights are packed there.
 void compute(Problem problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, ThreadPool& pool) {
-  if (Choice choice = explain_selection(problem).choice; choice.kernel) return BoundOp(std::move(problem), std::move(choice), pool).run(inputs, outputs);
+  if (Choice choice = explain_selection(problem, {.tuned = false}).choice; choice.kernel)
+    return BoundOp(std::move(problem), std::move(choice), pool).run(inputs, outputs);
   definition(problem).reference({inputs, outputs, problem.attributes});
 }
 

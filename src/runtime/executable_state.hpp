@@ -96,9 +96,9 @@ struct Executable::State {
   void replay();
   CapturedRun& captured_run();
   void note_costs();
-  void keep_offsets(std::size_t step);
-  Cost work_of(std::size_t step) const;
-  void add_work(std::size_t step, double start, double seconds);
+  void keep_offsets(std::size_t i);
+  Cost work_of(std::size_t i) const;
+  void add_work(std::size_t i, double start, double seconds);
 };
 
 }  // namespace cermet

@@ -39,13 +39,16 @@ CompileOptions compile_options(const Context& context, const SessionOptions& opt
 
 }  // namespace
 
+// Graphs are taken by value so that callers can hand over what holds constants.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report)
-    : Session(std::move(graph), context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), nullptr, options, report) {}
+    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), nullptr, options, report) {}
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report)
-    : Session(std::move(graph), context, nullptr, &weights, options, report) {}
+    : Session(graph, context, nullptr, &weights, options, report) {}
 
-Session::Session(Graph graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
+Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
                  std::vector<CompileStep>* report)
     : context_(&context),
       own_weights_(std::move(own)),

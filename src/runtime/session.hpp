@@ -27,7 +27,7 @@ class Session {
   Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
 
   /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other sizes. Throws Error naming the input.
-  void bind(std::string_view input, const TensorView& memory);
+  void bind(std::string_view name, const TensorView& memory);
   /// Runs with the values of symbols that the bound shapes tell. Throws Error naming the input that is not bound or whose shape fits no values, and a symbol
   /// that no shape tells.
   void run();
@@ -49,7 +49,7 @@ class Session {
     TensorType type;
     std::optional<Shape> bound;
   };
-  Session(Graph graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
+  Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
           std::vector<CompileStep>* report);
   void derive_symbols();
 

@@ -24,7 +24,7 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
 
 BoundOp::BoundOp(Region region, Choice choice, ThreadPool& pool, const DeviceQueue& queue)
     : region_(std::move(region)), choice_(std::move(choice)), pool_(&pool), queue_(queue) {
-  launch_ = choice_.kernel->bind(region_, choice_.config);
+  launch_ = bind_kernel(*choice_.kernel, region_, choice_.config);
   workspace_bytes_ = choice_.kernel->workspace(region_, choice_.config, pool.size());
   packed_.resize(region_.operands.size());
   packed_on_device_.resize(region_.operands.size());

@@ -11,7 +11,10 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
+#include "select/cost_factors.hpp"
+#include "select/device_identity.hpp"
 #include "select/margin.hpp"
+#include "select/measured_choice.hpp"
 
 namespace cermet {
 namespace {
@@ -26,10 +29,13 @@ std::span<const Kernel* const> kernels_for(const Region& region) {
   return kernels_for(region.problem().op->kind, region.target());
 }
 
-std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, const DeviceLimits& limits) {
+std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, const DeviceLimits& limits, int threads) {
   std::vector<ConfigCost> costs;
+  const CostFactors& factors = CostFactors::process();
+  const bool is_fitted = kernel.cost && !factors.empty() && (region.target() || threads > 0);
+  const double factor = is_fitted ? factors.of(device_text(region.target(), threads), kernel.name) : 1;
   for (Config& config : kernel.configs(region)) {
-    const double seconds = kernel.cost ? kernel.cost(region, config, limits) : 0;
+    const double seconds = kernel.cost ? factor * kernel.cost(region, config, limits) : 0;
     costs.push_back({std::move(config), seconds});
   }
   CERMET_ASSERT(!costs.empty());
@@ -46,8 +52,19 @@ const ConfigCost& cheapest(const std::vector<ConfigCost>& costs, double margin) 
   return *best;
 }
 
-/// The first by cost of the kernel's configurations that have the fields of the text; `source` names who gave it.
-Config wanted_config(const Kernel& kernel, const std::vector<ConfigCost>& costs, double margin, std::string_view text, std::string_view source) {
+/// Where a text is asked for: a kernel with its configurations and their costs.
+struct Wanted {
+  const Kernel& kernel;
+  const Region& region;
+  int threads;
+  const std::vector<ConfigCost>& costs;
+};
+
+/// The point of the kernel's space that the text names in full, or the first by cost of its configurations that have the fields of the text; `source` names
+/// who gave it.
+Config wanted_config(const Wanted& wanted_of, double margin, std::string_view text, std::string_view source) {
+  const auto& [kernel, region, threads, costs] = wanted_of;
+  if (const Config named = parse_config(text); space_of(kernel, region, threads).contains(named)) return named;
   std::vector<Config> configs;
   for (const ConfigCost& cost : costs) configs.push_back(cost.config);
   const std::vector<Config> wanted = configs_with(kernel, configs, text, source);
@@ -92,7 +109,7 @@ void require_known_kernels(const ForcedConfigs& configs) {
   for (const auto& [kernel, fields] : configs.entries()) require_kernel(kernel, configs.source());
 }
 
-Selection explain_selection(const Region& region) {
+Selection explain_selection(const Region& region, const SelectionOptions& options) {
   const DeviceLimits limits = limits_of(region.target());
   Selection selection;
   double best = 0;  // seconds; 0 where the chosen kernel has no model
@@ -100,10 +117,10 @@ Selection explain_selection(const Region& region) {
   for (const Kernel* kernel : kernels_for(region)) {
     Candidate& candidate = selection.candidates.emplace_back(Candidate{kernel, decline_of(*kernel, region), {}});
     if (candidate.decline) continue;
-    candidate.configs = costs_of(*kernel, region, limits);
+    candidate.configs = costs_of(*kernel, region, limits, options.threads);
     const double margin = config_margin(*kernel, region.target());
     if (const auto text = forced_configs().find(kernel->name); text && !forced) {
-      selection.choice = {*kernel, wanted_config(*kernel, candidate.configs, margin, *text, forced_configs().source())};
+      selection.choice = {*kernel, wanted_config({*kernel, region, options.threads, candidate.configs}, margin, *text, forced_configs().source())};
       forced = true;
     }
     if (forced) continue;
@@ -113,15 +130,19 @@ Selection explain_selection(const Region& region) {
     selection.choice = {*kernel, own.config};
     best = own.seconds;
   }
+  if (options.tuned && !forced)
+    take_measured(selection, region, options.threads, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
   return selection;
 }
 
-Choice select_kernel(const Region& region) {
-  Selection selection = explain_selection(region);
-  if (selection.choice.kernel) return std::move(selection.choice);
+Selection select_taken(const Region& region, const SelectionOptions& options) {
+  Selection selection = explain_selection(region, options);
+  if (selection.choice.kernel) return selection;
   fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", region.to_string(), region.target() ? "CUDA" : "CPU",
        declines_text(selection.candidates));
 }
+
+Choice select_kernel(const Region& region, const SelectionOptions& options) { return select_taken(region, options).choice; }
 
 std::string declines_of(const Region& region) {
   std::string text;
@@ -142,22 +163,24 @@ bool fuses(OpKind anchor, const Target* target) {
   return std::ranges::any_of(kernels_for(anchor, target), [](const Kernel* kernel) { return kernel->fuses; });
 }
 
-Choice choose_by_name(const Region& region, std::string_view name, std::string_view config) {
-  if (name.empty() && config.empty()) return select_kernel(region);
-  const std::string wanted = name.empty() ? select_kernel(region).kernel->name : std::string(name);
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options,
+                      std::string_view given_as) {
+  if (name.empty() && config.empty()) return select_kernel(region, options);
+  const std::string wanted = name.empty() ? select_kernel(region, options).kernel->name : std::string(name);
   const std::span<const Kernel* const> kernels = kernels_for(region);
   const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return kernel->name == wanted; });
   if (found == kernels.end()) {
     std::vector<std::string_view> names;
     for (const Kernel* kernel : kernels) names.push_back(kernel->name);
-    fail(Status::invalid_argument, "--kernel: expected one of {}, found {}", fmt::join(names, ", "), quote(wanted));
+    fail(Status::invalid_argument, "{}kernel: expected one of {}, found {}", given_as, fmt::join(names, ", "), quote(wanted));
   }
   const Kernel& kernel = **found;
   if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
-  const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()));
+  const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()), options.threads);
   const double margin = config_margin(kernel, region.target());
-  if (!config.empty()) return {kernel, wanted_config(kernel, costs, margin, config, "--config")};
-  if (const auto text = forced_configs().find(wanted)) return {kernel, wanted_config(kernel, costs, margin, *text, forced_configs().source())};
+  if (!config.empty()) return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, config, fmt::format("{}config", given_as))};
+  if (const auto text = forced_configs().find(wanted))
+    return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, *text, forced_configs().source())};
   return {kernel, cheapest(costs, margin).config};
 }
 

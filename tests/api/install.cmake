@@ -20,8 +20,10 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
-if(NOT headers STREQUAL "cermet/batch.h;cermet/cermet.h;cermet/cermet.hpp;cermet/cpu_kernel.h;cermet/kernels.h;cermet/onnx.h;cermet/onnx.hpp")
-  message(FATAL_ERROR "expected batch.h, cermet.h, cermet.hpp, cpu_kernel.h, kernels.h, onnx.h and onnx.hpp as the only headers, found ${headers}")
+set(expected batch.h cermet.h cermet.hpp cpu_kernel.h get_op.h get_op.hpp kernels.h onnx.h onnx.hpp ops.hpp short_form.hpp)
+list(TRANSFORM expected PREPEND cermet/)
+if(NOT headers STREQUAL expected)
+  message(FATAL_ERROR "expected ${expected} as the only headers, found ${headers}")
 endif()
 
 set(flags)

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/pinned_threads.hpp"
+
 namespace cermet {
 namespace {
 
@@ -124,6 +126,55 @@ TEST(ThreadPool, TheCallerDoesWhatWorkersHaveNotBegun) {
     EXPECT_GT(by_caller, 50) << "more than its own";
   })
       .join();
+}
+
+TEST(ThreadPool, SomeThreadsOfAPoolAreAPool) {
+  for (const int threads : {1, 4, 40}) {  // more than 33 have workers that every region calls
+    ThreadPool whole(threads);
+    for (const int wanted : {1, 3, 50}) {
+      ThreadPool few(whole, wanted);
+      const int expected = std::min(wanted, threads);
+      EXPECT_EQ(few.size(), expected);
+      EXPECT_EQ(ThreadPool(few, 2).size(), std::min(2, expected));
+      std::vector<std::atomic<int>> calls(static_cast<std::size_t>(threads)), all(static_cast<std::size_t>(threads));
+      for (int region = 0; region < 20; ++region) {
+        few.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+        whole.run([&](int thread) { ++all[static_cast<std::size_t>(thread)]; });
+      }
+      for (int thread = 0; thread < threads; ++thread) {
+        EXPECT_EQ(calls[static_cast<std::size_t>(thread)], thread < expected ? 20 : 0);
+        EXPECT_EQ(all[static_cast<std::size_t>(thread)], 20);
+      }
+      std::atomic<std::int64_t> sum{0};
+      few.parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) sum += i;
+      });
+      few.dynamic_for(1000, [&](std::int64_t i) { sum += i; });
+      EXPECT_EQ(sum, 999000);
+      EXPECT_THROW(few.run([](int) { throw std::runtime_error("all"); }), std::runtime_error);
+    }
+  }
+}
+
+TEST(ThreadPool, PinnedThreadsStayOnCoresOfTheirOwnAndAreLetGo) {
+  ThreadPool pool(0);
+  const auto cores_of_threads = [&] {
+    std::vector<int> counts(static_cast<std::size_t>(pool.size()));
+    std::atomic<int> begun{0};
+    pool.run([&](int thread) {
+      ++begun;
+      while (thread == 0 && begun < pool.size()) std::this_thread::yield();  // so that the caller takes no other call
+      cpu_set_t set;
+      if (sched_getaffinity(0, sizeof set, &set) == 0) counts[static_cast<std::size_t>(thread)] = CPU_COUNT(&set);
+    });
+    return counts;
+  };
+  const std::vector<int> before = cores_of_threads();
+  {
+    const PinnedThreads pinned(pool);
+    for (const int count : cores_of_threads()) EXPECT_EQ(count, 1);
+  }
+  EXPECT_EQ(cores_of_threads(), before);
 }
 
 TEST(ThreadPool, CallersFromSeveralThreadsTakeTurns) {

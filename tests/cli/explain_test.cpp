@@ -47,7 +47,7 @@ struct Chain : testing::Test {
   std::string file = scratch.file("chain.onnx", chain_file({"Sigmoid", "Neg"}, {"x", "a", "y"})).string();
 };
 
-const std::string model = "models/demo_onnx/classifier.onnx --dim batch=2";
+const std::string classifier = "models/demo_onnx/classifier.onnx --dim batch=2";
 
 std::int64_t launches_in(const nlohmann::json& run) {
   std::int64_t launches = 0;
@@ -104,7 +104,7 @@ TEST_F(Chain, IsExplainedAsARunLaunchesIt) {
 
 TEST(Explain, ThePageNamesNoAddress) {
   const ScratchFolder scratch;
-  ASSERT_EQ(run_cermet("explain " + model + " -o " + (scratch / "page.html").string()).code, 0);
+  ASSERT_EQ(run_cermet("explain " + classifier + " -o " + (scratch / "page.html").string()).code, 0);
   const std::string page = content_of(scratch / "page.html");
   for (const char* word : {"http:", "https:", "//cdn", "src=", "@import", "url(h", "fetch(", "XMLHttpRequest", "<link"})
     EXPECT_EQ(page.find(word), std::string::npos) << word;
@@ -122,15 +122,15 @@ TEST(Explain, HostileNamesStayText) {
 }
 
 TEST(Explain, PrintsTextAndRefusesWhatItCannotDo) {
-  const CommandResult text = run_cermet("explain " + model + " --text --mode pattern");
+  const CommandResult text = run_cermet("explain " + classifier + " --text --mode pattern");
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"mode none", "mode pattern", "blocks", "intermediate bytes", "why they are not inside one"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
-  const CommandResult nothing = run_cermet("explain " + model);
+  const CommandResult nothing = run_cermet("explain " + classifier);
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("expected -o FILE.html, --text or --json"), std::string::npos) << nothing.err;
-  expect_mistake("explain " + model + " --text --mode all", {"--mode", "none, pattern, published, full"});
-  expect_mistake("explain " + model + " --text --compare all", {"--compare", "none, pattern, published, full"});
+  expect_mistake("explain " + classifier + " --text --mode all", {"--mode", "none, pattern, published, full"});
+  expect_mistake("explain " + classifier + " --text --compare all", {"--compare", "none, pattern, published, full"});
   expect_mistake("explain " + tiny + " --text --measure", {"--measure", "expected an ONNX model"});
 }
 
@@ -184,8 +184,8 @@ TEST_F(Chain, BisectSaysThatNothingIsWrong) {
   EXPECT_EQ(result.json()["changes"], 1);
   const CommandResult text = run_cermet("bisect " + file);
   EXPECT_NE(text.out.find("none: every result is within 0.001"), std::string::npos) << text.out;
-  expect_mistake("bisect " + model + " --tolerance -1", {"--tolerance", "expected a number from 0"});
-  expect_mistake("bisect " + model + " --device null", {"--device", "expected one that computes"});
+  expect_mistake("bisect " + classifier + " --tolerance -1", {"--tolerance", "expected a number from 0"});
+  expect_mistake("bisect " + classifier + " --device null", {"--device", "expected one that computes"});
 }
 
 TEST_F(Chain, AllModesGiveTheSameResults) {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <set>
 
-#include "tests/kernel_cuda/device_case.hpp"
+#include "tests/kernel_cuda/compiled_cases.hpp"
 #include "tests/kernel_cuda/poisoned.hpp"
 
 namespace cermet {
@@ -117,26 +117,16 @@ TEST_P(DeclaredOnDevice, FirstItemsDoWhatTheySay) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const OpDefinition& op = *GetParam();
-  std::vector<CaseData> cases;
-  std::vector<cuda::Program> programs;
-  const std::vector<Case> recipes = op.cases();
-  for (const Case& recipe : recipes) {
-    CaseData& data = cases.emplace_back(make_case_data(op, recipe));
-    data.problem.target = gpu.device->target();
-    for (const Kernel* kernel : enabled_kernels_of(op.kind))
-      if (!kernel->declines(data.problem))
-        for (cuda::Program& program : kernel->programs(data.problem)) programs.push_back(std::move(program));
-  }
-  gpu.programs->prepare(programs);  // in parallel
-  for (std::size_t c = 0; c < cases.size(); ++c)
+  const CompiledCases cases(op, gpu);
+  for (std::size_t c = 0; c < cases.data.size(); ++c)
     for (const Kernel* kernel : enabled_kernels_of(op.kind)) {
-      if (kernel->declines(cases[c].problem)) continue;
-      PlannedLaunchOf launch(cases[c], *kernel, gpu.queue(), gpu.pool);
+      if (kernel->declines(cases.data[c].problem)) continue;
+      PlannedLaunchOf launch(cases.data[c], *kernel, gpu.queue(), gpu.pool);
       if (!launch.says() || launch.items() == 0) continue;
       const auto whole = launch.run(launch.items(), false);
       const std::int64_t clusters = launch.items() / launch.cluster();
       for (const std::int64_t count : std::set<std::int64_t>{1, std::max<std::int64_t>(1, clusters / 2), clusters})
-        EXPECT_EQ(launch.fault_of(count * launch.cluster(), whole), "") << op.name << " case " << recipes[c].name << ", kernel " << kernel->name;
+        EXPECT_EQ(launch.fault_of(count * launch.cluster(), whole), "") << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name;
     }
 }
 

@@ -4,10 +4,14 @@
 
 #include <spdlog/sinks/ostream_sink.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/log.hpp"
+#include "op/type_text.hpp"
 #include "runtime/explain.hpp"
+#include "select/select.hpp"
+#include "tests/model/scratch.hpp"
 #include "tests/runtime/graph_harness.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -52,6 +56,38 @@ TEST(Compile, TwoMaximaShareOneWeightStore) {
   const Executable one = compile(test_graph("dense"), *device, weights, pool, options);
   EXPECT_EQ(weights.bytes(), bytes) << "kernels for one token and for many agree on layouts";
   EXPECT_LT(one.arena_bytes(), many.arena_bytes());
+}
+
+TEST(Compile, TakesWhatWasMeasuredForEachRange) {
+  const test::ScratchFolder scratch;
+  ThreadPool pool(2);
+  WeightStore weights(load_by_name, pool);
+  const auto device = make_cpu_device();
+  constexpr std::string_view text =
+      "graph g {\n input %x : f32[tokens, 64]\n constant %w : f32[32, 64]\n %y = linear(%x, %w) : f32[tokens, 32]\n output y = %y\n}";
+  Tuning tuning = Tuning::open((scratch / "tuning.db").string(), {}, nullptr);
+  CompileOptions options;
+  options.tuning = &tuning;
+  const auto selected = [&](std::int64_t most) {
+    options.maximum.set(Symbol("tokens"), most);
+    std::vector<CompileStep> report;
+    compile(parse_graph(text), *device, weights, pool, options, &report);
+    const auto step = std::ranges::find(report, "select-kernels", &CompileStep::name);
+    return step == report.end() ? "no such step" : step->note;
+  };
+  for (const std::int64_t most : {1, 32, 500}) {  // as a call with a symbol of any name is stored
+    EXPECT_EQ(selected(most), "1 launches of 1 kernels");
+    const OperatorCall call = parse_call("linear(f32[T, 64], f32[32, 64])");
+    Problem problem = make_problem(*find_operator("linear"), call.inputs, call.attributes);
+    problem.constant_inputs = 1u << 1;
+    problem.maximum.set(Symbol("T"), most);
+    const TuningKey key = tuning_key(problem, device_identity(nullptr, 2));
+    tuning.database().put({key, select_kernel(problem).kernel->name, "default", 1e-6, 0, "2026-03-01 14:05:09", {}});
+    EXPECT_EQ(selected(most), "1 launches of 1 kernels, 1 as measured") << most;
+    EXPECT_EQ(selected(most + most), "1 launches of 1 kernels") << "another bucket";
+    tuning.database().put({key, "gemm.forgotten", "default", 1e-6, 0, "2026-03-01 14:05:09", {}});
+    EXPECT_EQ(selected(most), "1 launches of 1 kernels; 1 measured choice ignored: expected a kernel of this operator, found \"gemm.forgotten\" (1)");
+  }
 }
 
 TEST(Compile, RefusesWhatCannotRun) {

@@ -1,5 +1,4 @@
 // The host as a device: ordinary process memory.
-#include <fstream>
 #include <thread>
 
 #include "base/buffer.hpp"
@@ -7,25 +6,14 @@
 #include "device/device.hpp"
 
 namespace cermet {
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "";
-}
-
 namespace {
 
 class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string name() const override {
-    const std::string processor = processor_name();
     const unsigned cores = std::thread::hardware_concurrency();
-    return processor.empty() ? fmt::format("cpu ({} cores)", cores) : fmt::format("cpu ({}, {} cores)", processor, cores);
+    return processor().name.empty() ? fmt::format("cpu ({} cores)", cores) : fmt::format("cpu ({}, {} cores)", processor().name, cores);
   }
   DeviceBuffer allocate(std::int64_t bytes) override {
     auto owner = std::make_shared<AlignedBuffer>(bytes);

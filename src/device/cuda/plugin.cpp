@@ -68,6 +68,11 @@ std::string unavailable_reason() {
 
 TensorMap window_map(const Device& device, const WindowMapShape& shape) { return device.computes() ? plugin().window_map(device, shape) : TensorMap{}; }
 
+const std::string& driver_version() {
+  static const std::string version = unavailable_reason().empty() ? plugin().driver_version() : "";
+  return version;
+}
+
 const std::string& blas_problem() {
   static const std::string problem = unavailable_reason().empty() ? plugin().blas_problem() : "";
   return problem;

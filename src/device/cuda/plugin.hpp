@@ -24,6 +24,8 @@ struct PluginInterface {
   /// Why cuBLASLt cannot be called; empty where it can. Opens it.
   std::string (*blas_problem)();
   TensorMap (*window_map)(const Device& device, const WindowMapShape& shape);
+  /// "13.0"; throws as make_device does where there is no usable driver.
+  std::string (*driver_version)();
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.
@@ -32,6 +34,8 @@ const PluginInterface& plugin();
 std::string unavailable_reason();
 /// Why products of a device's stream (Stream::multiply) would fail on this machine's GPUs; empty where they would not, and where there is no GPU. Asked once.
 const std::string& blas_problem();
+/// "13.0": the version of the driver that all GPUs of this machine share; empty where there is none. Asked once.
+const std::string& driver_version();
 /// Identifies one build of program and plugin.
 const char* build_id();
 

@@ -6,6 +6,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/reduce/reduce.hpp"
+#include "op/moved_view.hpp"
 
 namespace cermet::cuda::collectives_file {
 namespace {

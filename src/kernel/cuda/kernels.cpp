@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "op/operator.hpp"
+#include "kernel/kernel_table.hpp"
 
 namespace cermet::cuda {
 
@@ -23,11 +23,7 @@ std::span<const Kernel* const> all_kernels() {
 }
 
 std::span<const Kernel* const> kernels_of(OpKind op) {
-  static const std::vector<std::vector<const Kernel*>> by_op = [] {
-    std::vector<std::vector<const Kernel*>> lists(all_operators().size());
-    for (const Kernel* kernel : all_kernels()) lists[static_cast<std::size_t>(kernel->op)].push_back(kernel);
-    return lists;
-  }();
+  static const std::vector<std::vector<const Kernel*>> by_op = kernels_by_operator(all_kernels());
   return by_op[static_cast<std::size_t>(op)];
 }
 

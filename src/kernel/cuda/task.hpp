@@ -50,7 +50,7 @@ struct Program {
   std::optional<ForeignCode> foreign = {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing
 
   friend bool operator==(const Program&, const Program&) = default;
-  friend auto operator<=>(const Program&, const Program&) = default;
+  friend auto operator<=>(const Program&, const Program&) = default;  // NOLINT(modernize-use-nullptr): the 0 that the compiler compares with
 };
 
 /// A compiled and loaded program.

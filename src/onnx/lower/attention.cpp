@@ -112,7 +112,7 @@ Operand flash(Lowering& l, const AttentionCall& c) {
     operands[5] = l.ints(queries);
     operands[6] = l.ints(keys);
   }
-  const Operand y = l.op(OpKind::flash_attention, std::move(operands),
+  const Operand y = l.op(OpKind::flash_attention, operands,
                          {{"scale", c.scale}, {"causal", c.causal}, {"softcap", c.softcap}, {"window", c.left >= 0 ? c.left + 1 : std::int64_t{0}}});
   const Dims d = l.dims(c.q);
   return l.transpose(l.reshape(y, {d[0], d[2], d[1], l.dim(c.v, 3)}), {0, 2, 1, 3});

@@ -124,7 +124,7 @@ void lower_causal_conv_with_state(Lowering& l) {
   std::vector<Operand> operands{padded, weight};
   if (l.has(2)) operands.push_back(l.in(2));
   if (l.wants(0))
-    l.set(0, l.op(OpKind::conv, std::move(operands), {{"group", l.size(weight, 0)}, {"activation", std::string(activation == "none" ? "identity" : "silu")}}));
+    l.set(0, l.op(OpKind::conv, operands, {{"group", l.size(weight, 0)}, {"activation", std::string(activation == "none" ? "identity" : "silu")}}));
   const std::int64_t length = l.size(padded, 2);
   l.set(1, l.slice(padded, 2, length - kept, length));
 }

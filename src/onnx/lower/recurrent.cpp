@@ -22,7 +22,7 @@ void set_recurrent(Lowering& l, OpKind kind, Attributes attributes, std::size_t 
   attributes.set("activation_alpha", l.numbers("activation_alpha"));
   attributes.set("activation_beta", l.numbers("activation_beta"));
   attributes.set("clip", l.number("clip", 0));
-  std::vector<Operand> results = l.ops(kind, std::move(operands), attributes);
+  std::vector<Operand> results = l.ops(kind, operands, attributes);
   if (l.wants(0)) l.set(0, batch_first ? l.transpose(results[0], {2, 0, 1, 3}) : results[0]);
   for (std::size_t o = 1; o < results.size(); ++o)
     if (l.wants(o)) l.set(o, batch_first ? l.transpose(results[o], {1, 0, 2}) : results[o]);

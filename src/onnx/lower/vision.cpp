@@ -91,7 +91,7 @@ void lower_max_unpool(Lowering& l) {
 
 void lower_deform_conv(Lowering& l) {
   std::vector<Operand> operands{l.in(0), l.in(1), l.in(2), l.in_or_none(3), l.in_or_none(4)};
-  l.set(0, l.op(OpKind::deform_conv, std::move(operands),
+  l.set(0, l.op(OpKind::deform_conv, operands,
                 {{"strides", l.integers("strides")},
                  {"pads", l.integers("pads")},
                  {"dilations", l.integers("dilations")},

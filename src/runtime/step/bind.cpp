@@ -72,7 +72,7 @@ void Binder::bind_step(std::size_t step) {
   const Region& region = c_.region_of(step);
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
-  s_.steps.push_back({choice.kernel->bind(region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
+  s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
   std::vector<std::string> names;
   if (choice.kernel->programs) {
     ExecutableStep& bound = s_.steps.back();

@@ -1,16 +1,37 @@
+#include <map>
 #include <set>
 
 #include "runtime/step/compilation.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
+namespace {
+
+/// ", 9 as measured; 2 measured choices ignored: gemv.linear declines: ... (2)"; empty where none was found.
+std::string measured_text(std::int64_t taken, const std::map<std::string, std::int64_t>& ignored) {
+  std::string text = taken > 0 ? fmt::format(", {} as measured", taken) : "";
+  std::int64_t count = 0;
+  std::string reasons;
+  for (const auto& [reason, times] : ignored) {
+    count += times;
+    reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : "; ", reason, times);
+  }
+  return count > 0 ? fmt::format("{}; {} measured choice{} ignored: {}", text, count, count == 1 ? "" : "s", reasons) : text;
+}
+
+}  // namespace
 
 std::string step::select_kernels(Compilation& c) {
   std::set<std::string_view> names;
+  std::int64_t measured = 0;
+  std::map<std::string, std::int64_t> ignored;  // by reason
   for (std::size_t step = 0; step < c.groups.size(); ++step) {
     const Node& node = c.node_of(step);
     try {
-      c.choices.push_back(select_kernel(c.region_of(step)));
+      Selection selection = select_taken(c.region_of(step), {.threads = c.pool.size(), .tuning = c.options.tuning});
+      measured += selection.tuned ? 1 : 0;
+      for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
+      c.choices.push_back(std::move(selection.choice));
       if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
       names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {
@@ -18,7 +39,7 @@ std::string step::select_kernels(Compilation& c) {
       throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
     }
   }
-  return fmt::format("{} launches of {} kernels", c.choices.size(), names.size());
+  return fmt::format("{} launches of {} kernels{}", c.choices.size(), names.size(), measured_text(measured, ignored));
 }
 
 }  // namespace cermet

@@ -1,11 +1,12 @@
 #include <cermet/cermet.h>
 #include <stdio.h>
 
-/* rms_norm of one row and then of two by one operator, with a weight that operators could share. */
+/* rms_norm of one row and then of two by one operator, with a weight that operators could share; then by name. */
 int main(void) {
   cermet_handle* handle = NULL;
   cermet_weight* weight = NULL;
   cermet_op* op = NULL;
+  cermet_callable* callable = NULL;
   int64_t shape[2] = {1, 4}, open_shape[2] = {CERMET_DIM('M'), 4};
   float x[8] = {2, 2, 2, 2, 4, 4, 4, 4}, w[4] = {1, 1, 1, 1}, y[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   cermet_descriptor operands[2] = {{"f32", 2, NULL, NULL, 0}, {"f32", 1, NULL, NULL, 1}};
@@ -32,6 +33,12 @@ int main(void) {
       return 1;
     }
   }
+  inputs[1] = &scale;
+  if (cermet_get_op(handle, "rms_norm", inputs, 2, NULL, 0, NULL, &callable) != CERMET_OK || cermet_call(callable, inputs, 2, outputs, 1, NULL) != CERMET_OK) {
+    fprintf(stderr, "%s\n", cermet_last_error_message());
+    return 1;
+  }
+  cermet_callable_destroy(callable);
   cermet_op_destroy(op);
   cermet_weight_destroy(weight);
   cermet_destroy(handle);

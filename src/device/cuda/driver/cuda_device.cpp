@@ -60,11 +60,7 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   bool computes() const override { return true; }
   const Target* target() const override { return &target_; }
-  std::string driver_version() const override {
-    int version = 0;  // 1000 * major + 10 * minor
-    driver().check(driver().driver_get_version(&version), "driver version");
-    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-  }
+  std::string driver_version() const override { return version_of_driver(); }
   void set_measured(const std::shared_ptr<const DeviceLimits>& limits) override { target_.measured = limits; }
   std::unique_ptr<Stream> make_stream() override { return make_cuda_stream(context_); }
 
@@ -183,6 +179,12 @@ int Context::attribute(CUdevice_attribute which) const {
 std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
   CERMET_ASSERT(device.kind() == DeviceKind::cuda);
   return wrap_cuda_stream(static_cast<CudaDevice&>(device).context(), static_cast<CUstream>(stream));
+}
+
+std::string version_of_driver() {
+  int version = 0;  // 1000 * major + 10 * minor
+  driver().check(driver().driver_get_version(&version), "driver version");
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }

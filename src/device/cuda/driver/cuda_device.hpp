@@ -30,6 +30,7 @@ std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context);
 std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream);
 std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream);
 std::unique_ptr<Device> make_cuda_device(int index);
+std::string version_of_driver();  ///< "13.0"
 /// Unlike other maps, this one is encoded for the current context.
 TensorMap encode_windows(const Device& device, const WindowMapShape& shape);
 

@@ -1,5 +1,7 @@
 #include "kernel/cpu/gemm/binding.hpp"
 
+#include "op/products.hpp"
+
 namespace cermet::cpu {
 namespace {
 
@@ -22,8 +24,20 @@ AnchorOperands::AnchorOperands(const Region& region) {
   for (std::size_t i = 0; i < region.problem().inputs.size(); ++i) places_.push_back(region.operand_of(i).value_or(none));
 }
 
-ProductBinding::ProductBinding(const Region& region)
-    : operands(region), prologue(region), epilogue(bind_epilogue(without_norm(region))), norm(region), result(epilogue.first_result()) {}
+ProductCut::ProductCut(const Config& config)
+    : panel_bytes(config.find("panels_kib").value_or(usual_panel_bytes >> 10) << 10), row_shares(config.find("row_shares").value_or(1) != 0) {}
+
+ConfigSpace ProductCut::space(const Region& region, bool shares) {
+  constexpr std::int64_t few_rows = 56;  // which take every panel together
+  ConfigSpace space;
+  if (max_rows(region.problem(), 0) <= few_rows) return space;
+  space.add(ConfigField::powers("panels_kib", 32, 2048).with_usual(usual_panel_bytes >> 10));
+  if (shares) space.add(ConfigField::set("row_shares", {0, 1}).with_usual(1));
+  return space;
+}
+
+ProductBinding::ProductBinding(const Region& region, const Config& config)
+    : operands(region), prologue(region), epilogue(bind_epilogue(without_norm(region))), norm(region), result(epilogue.first_result()), cut(config) {}
 
 Decline ProductBinding::declines(const Region& region) {
   if (NormAfter::ends(region)) return fmt::format("{} comes after the product", region.nodes.back().problem.op->name);

@@ -23,14 +23,29 @@ class AnchorOperands {
 /// What the loops of products give their epilogues: the scale of a row that is quantized before the product.
 inline constexpr ProductLoops product_loops{.row_scale = true};
 
+/// How the loops of a product cut its work where it has more than a few rows.
+struct ProductCut {
+  std::int64_t panel_bytes = usual_panel_bytes;  ///< of panels that several blocks of rows use in turn
+  bool row_shares = true;                        ///< whether threads take shares of the rows where there are enough
+
+  static constexpr std::int64_t usual_panel_bytes = 256 << 10;  ///< which stay in the second-level cache
+
+  ProductCut() = default;
+  /// "panels_kib=512 row_shares=0"; what is not named is as usual.
+  explicit ProductCut(const Config& config);
+  /// The configurations of a product; `shares`: of one whose rows may be shared out.
+  static ConfigSpace space(const Region& region, bool shares);
+};
+
 struct ProductBinding {
   AnchorOperands operands;
   Prologue prologue;
   BoundTileProgram epilogue;
   NormAfter norm;
   std::size_t result;  ///< one that the product stores; all of them have its dimensions
+  ProductCut cut;
 
-  explicit ProductBinding(const Region& region);
+  explicit ProductBinding(const Region& region, const Config& config = {});
   /// Why the nodes after a product do not run in its store.
   static Decline declines(const Region& region);
   /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.

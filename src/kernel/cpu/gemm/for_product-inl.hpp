@@ -60,7 +60,7 @@ void for_product(const LaunchArgs& args, const ProductBinding& binding, const Te
     }
     const PackedProduct product = make_product(w, pairs, args.workspace, first);
     pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape.back(), product, pairs);
-    for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool,
+    for_tiles(blocks, panel_count(w.shape[0]), panel_bytes(w.dtype, w.shape[1]) * weights, *args.pool, binding.cut,
               [&](const BlockGroup& group, std::int64_t panel) { body(product, group, panel); });
   }
 }

@@ -50,7 +50,7 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product, pairs);
-  for_groups(groups, panels, panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+  for_groups(groups, panels, panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     alignas(64) Tile tiles[group_blocks];
     multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
     for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[1], tiles[i], nullptr, e);
@@ -98,19 +98,21 @@ std::int64_t workspace(const Region& region, int) {
 }
 
 template <bool pairs>
-Launcher bind_linear(const Region& region) {
-  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, pairs); };
+Launcher bind_linear(const Region& region, const Config& config) {
+  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, pairs); };
 }
 
 template <bool pairs>
-Launcher bind_dual_linear(const Region& region) {
-  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, pairs); };
+Launcher bind_dual_linear(const Region& region, const Config& config) {
+  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, pairs); };
 }
 
 template <bool pairs>
-Launcher bind_grouped_linear(const Region& region) {
-  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, pairs); };
+Launcher bind_grouped_linear(const Region& region, const Config& config) {
+  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, pairs); };
 }
+
+ConfigSpace space(const Region& region) { return ProductCut::space(region, region.problem().op->kind != OpKind::grouped_linear); }
 
 double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
 /// Never dearer than float32: where they are slower, they run because CERMET_BF16_PRODUCTS asks for them.
@@ -129,6 +131,7 @@ extern const Kernel gemm_linear_bf16{
     .bind = bind_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .space = space,
     .cost = pairs_cost,
 };
 
@@ -141,6 +144,7 @@ extern const Kernel gemm_linear_packed{
     .bind = bind_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .space = space,
     .cost = cost,
 };
 
@@ -153,6 +157,7 @@ extern const Kernel gemm_dual_linear_bf16{
     .bind = bind_dual_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .space = space,
     .cost = pairs_cost,
 };
 
@@ -165,6 +170,7 @@ extern const Kernel gemm_dual_linear_packed{
     .bind = bind_dual_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .space = space,
     .cost = cost,
 };
 
@@ -177,6 +183,7 @@ extern const Kernel gemm_grouped_linear_bf16{
     .bind = bind_grouped_linear<true>,
     .weight_layout = weight_layout,
     .workspace = workspace<true>,
+    .space = space,
     .cost = pairs_cost,
 };
 
@@ -189,6 +196,7 @@ extern const Kernel gemm_grouped_linear_packed{
     .bind = bind_grouped_linear<false>,
     .weight_layout = weight_layout,
     .workspace = workspace<false>,
+    .space = space,
     .cost = cost,
 };
 

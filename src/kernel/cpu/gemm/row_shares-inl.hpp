@@ -44,10 +44,11 @@ class RowShares {
 
 /// Whether each thread has rows enough to hide the time that panels take to come from memory.
 inline bool goes_by_row_shares(const ProductBinding& binding, const RowBlocks& rows, int threads) {
-  return threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * block_rows && !binding.prologue.makes_all();
+  return binding.cut.row_shares && threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * block_rows &&
+         !binding.prologue.makes_all();
 }
 
-/// Calls body(product, group, panel) for all blocks of rows and panels [first, last), which take panel_target_bytes or are one.
+/// Calls body(product, group, panel) for all blocks of rows and panels [first, last), which take the bytes of the product's cut or are one.
 template <class GroupBody>
 void for_panels(const PackedProduct& product, const RowBlocks& blocks, std::int64_t first, std::int64_t last, const GroupBody& body) {
   NextPanels next{0, last - first, 0, blocks.count() * (last - first)};
@@ -65,7 +66,7 @@ void for_panels(const PackedProduct& product, const RowBlocks& blocks, std::int6
 template <class GroupBody>
 void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, bool pairs, const RowBlocks& all, const GroupBody& body) {
   const std::int64_t length = w.shape.back(), panels = panel_count(w.shape[0]), all_rows = all.last - all.first;
-  const std::int64_t item_panels = std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
+  const std::int64_t item_panels = std::max<std::int64_t>(1, binding.cut.panel_bytes / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
   const PackedProduct product = make_product(w, pairs, args.workspace, all.first);
   const TensorView made =
       binding.prologue ? binding.prologue.rows(all_rows, length, product.packed_rows + round_up(all_rows * product.row_bytes, 64)) : TensorView();

@@ -45,7 +45,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
     const RowBlocks blocks{p.first_row, std::min(rows, p.first_row + packed_row_limit)};
     if (plan.binding.prologue) pack_made_rows(args, plan, blocks, blocks.last - blocks.first, p);
     else pack_rows(a, blocks, p, *args.pool);
-    for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool,
+    for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool, plan.binding.cut,
               [&](const BlockGroup& group, std::int64_t panel) { compute_tiles(plan, p, w, epilogue, group, panel, 0); });
   }
 }
@@ -73,7 +73,7 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
     else pack_rows(x, blocks, p, *args.pool);
   }
   const TensorView scales = plan.binding.operands(args, plan.right_scale);
-  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, plan.binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     const ScaledWeight weight{matrices + e * matrix_step, ColumnScales(slice_of(scales, e), plan.right)};
     compute_tiles(plan, p, weight, epilogue, group, panel, e);
   });
@@ -94,9 +94,9 @@ bool byte_products(const Problem& p) { return p.input(1).dtype == DType::i8 && a
 const WeightLayout* repacked_layout(const Problem& p) { return p.is_constant(1) ? nullptr : panel_layout(p.input(1).dtype); }
 
 /// `left` and `right` number the operands that are scales.
-ScaledPlan plan_of(const Region& region, std::size_t left, std::size_t right) {
+ScaledPlan plan_of(const Region& region, const Config& config, std::size_t left, std::size_t right) {
   const Problem& p = region.problem();
-  ScaledPlan plan{ProductBinding(region), left, right, {}, {}, byte_products(p), repacked_layout(p)};
+  ScaledPlan plan{ProductBinding(region, config), left, right, {}, {}, byte_products(p), repacked_layout(p)};
   plan.makes_scales = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[left].is_inside();
   plan.scale_input = product_epilogue(region, product_loops).program.inputs.size() - 1;
   const Dims &rows = p.input(0).dims, &weight = p.input(1).dims;
@@ -136,11 +136,12 @@ extern const Kernel gemm_scaled_mm_packed{
     .summary = "int8 by byte dot products or exact float32, fp8 as bf16, over packed panels; a weight that is not constant is packed in every run",
     .fuses = true,
     .declines = ProductBinding::declines_around,
-    .bind = [](const Region& region) -> Launcher {
-      return [plan = plan_of(region, 2, 3)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(scaled_mm_packed)(args, plan); };
+    .bind = [](const Region& region, const Config& config) -> Launcher {
+      return [plan = plan_of(region, config, 2, 3)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(scaled_mm_packed)(args, plan); };
     },
     .weight_layout = weight_layout,
     .workspace = [](const Region& region, int) { return workspace_of(region, std::min(packed_row_limit, max_rows(region.problem(), 0))); },
+    .space = [](const Region& region) { return ProductCut::space(region, false); },
 };
 
 extern const Kernel gemm_grouped_linear_scaled{
@@ -152,8 +153,8 @@ extern const Kernel gemm_grouped_linear_scaled{
       if (dtypes::real.contains(region.problem().input(0).dtype)) return "x is not quantized";
       return ProductBinding::declines_around(region);
     },
-    .bind = [](const Region& region) -> Launcher {
-      return [plan = plan_of(region, 4, 5)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_scaled)(args, plan); };
+    .bind = [](const Region& region, const Config& config) -> Launcher {
+      return [plan = plan_of(region, config, 4, 5)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_scaled)(args, plan); };
     },
     .weight_layout = weight_layout,
     .workspace =
@@ -161,6 +162,7 @@ extern const Kernel gemm_grouped_linear_scaled{
           const Problem& p = region.problem();
           return group_workspace_bytes(p.size(1, 0)) + workspace_of(region, max_rows(p, 0));
         },
+    .space = [](const Region& region) { return ProductCut::space(region, false); },
 };
 
 }  // namespace cermet::cpu

@@ -119,14 +119,11 @@ struct Items {
   std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
 };
 
-/// Panels that several blocks of rows use in turn: they stay in the second-level cache.
-inline constexpr std::int64_t panel_target_bytes = 256 << 10;
-
-/// Items whose panels take panel_target_bytes;
+/// Items whose panels take `target` bytes, which stay in the second-level cache;
 /// smaller where there would be fewer than four for each thread.
-inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads) {
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads, std::int64_t target = ProductCut::usual_panel_bytes) {
   const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
-  Items items{panels, blocks, std::max<std::int64_t>(1, panel_target_bytes / std::max<std::int64_t>(1, panel_step)), blocks};
+  Items items{panels, blocks, std::max<std::int64_t>(1, target / std::max<std::int64_t>(1, panel_step)), blocks};
   items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
   if (blocks > 0 && items.count() < wanted)
     items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
@@ -235,10 +232,10 @@ void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body
 
 /// Calls body(group, panel) over a whole result, on all threads.
 template <class GroupBody>
-void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
   if (blocks.count() <= group_blocks)
     return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
-  const Items items = cut(panels, blocks.count(), panel_step, pool.size());
+  const Items items = cut(panels, blocks.count(), panel_step, pool.size(), by.panel_bytes);
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
 
@@ -276,9 +273,9 @@ struct Groups {
 
 /// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.
 template <class GroupBody>
-void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, GroupBody&& body) {
+void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
   const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
-  const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(panel_target_bytes, std::max<std::int64_t>(1, panel_step));
+  const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
   guided_for(pool, all, longest, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
       const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);

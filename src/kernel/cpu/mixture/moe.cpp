@@ -8,7 +8,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
-#include "kernel/forced.hpp"
+#include "kernel/mixture_parts.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -38,37 +38,16 @@ struct Part {
   PartChoice choice = {};
 };
 
-Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
-  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
-  problem.constant_inputs = constant_weight ? 2 : 0;
-  problem.maximum = whole.maximum;
-  Part part{std::move(problem)};
-  part.choice = choose_part(kernels_of(kind), part.region);
-  return part;
-}
-
-enum PartIndex : std::size_t { router, gating, permute, gate_up, down, unpermute, part_count };
-using Parts = std::array<Part, part_count>;
+using Parts = std::array<Part, mixture_part_count>;
 
 Parts parts_of(const Problem& p) {
-  const TensorType x{p.input(mixture_x).dtype, {product(p.input(mixture_x).dims).divided_by(dim_of(p, mixture_x, -1).constant()), dim_of(p, mixture_x, -1)}};
-  const Dim tokens = x.dims[0], hidden = x.dims[1], experts = dim_of(p, mixture_router, 0), rows = dim_of(p, mixture_gate_up, 1);
-  const std::int64_t k = p.attributes.integer("k");
-  const TensorType pairs{DType::i32, {tokens, k}}, weights{DType::f32, {tokens, k}}, offsets{DType::i32, {experts + 1}};
-  const auto f32 = [](Dims dims) { return TensorType{DType::f32, std::move(dims)}; };
-  const Attributes to_f32{{"out_dtype", "f32"}};
-  std::optional<TensorType> residual = p.inputs[mixture_residual];
-  if (residual) residual->dims = x.dims;
   Parts parts;
-  parts[router] = make_part(OpKind::linear, p, {x, p.input(mixture_router)}, to_f32, p.is_constant(mixture_router));
-  parts[gating] = make_part(OpKind::topk_gating, p, {f32({tokens, experts}), p.inputs[mixture_bias]}, gating_attributes_of(p), false);
-  parts[permute] = make_part(OpKind::moe_permute, p, {x, pairs}, {{"experts", experts.constant()}}, false);
-  const TensorType sorted{x.dtype, {tokens * k, hidden}};
-  parts[gate_up] = make_part(OpKind::grouped_linear, p, {sorted, p.input(mixture_gate_up), offsets}, to_f32, p.is_constant(mixture_gate_up));
-  parts[down] =
-      make_part(OpKind::grouped_linear, p, {f32({tokens * k, rows.divided_by(2)}), p.input(mixture_down), offsets}, to_f32, p.is_constant(mixture_down));
-  parts[unpermute] = make_part(OpKind::moe_unpermute, p, {f32({tokens * k, hidden}), pairs, weights, residual},
-                               {{"out_dtype", std::string(name_of(p.outputs[0].dtype))}}, false);
+  std::size_t i = 0;
+  for (Problem& problem : mixture_parts(p)) {
+    Part& part = parts[i++];
+    part.region = Region(std::move(problem));
+    part.choice = choose_part(kernels_of(part.region.problem().op->kind), part.region);
+  }
   return parts;
 }
 
@@ -100,7 +79,7 @@ struct Layout {
 };
 
 struct Mixture {
-  std::array<Launcher, part_count> launch;
+  std::array<Launcher, mixture_part_count> launch;
   Activation activation;
   std::int64_t k;
 };
@@ -108,19 +87,19 @@ struct Mixture {
 Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
   const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up];
   const Layout l(Rows(x).count(), x.shape.back(), first.shape[1] / 2, first.shape[0], m.k, x.dtype, args.workspace);
-  const auto run = [&](PartIndex part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
     m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool});
   };
   const auto optional = [&](std::size_t operand) { return args.has(operand) ? args.inputs[operand] : TensorView(); };
-  run(router, {x, args.inputs[mixture_router], TensorView()}, {l.logits});
-  run(gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
-  run(permute, {x, l.ids}, {l.sorted, l.offsets, l.row_of});
-  run(gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
+  run(part_router, {x, args.inputs[mixture_router], TensorView()}, {l.logits});
+  run(part_gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
+  run(part_permute, {x, l.ids}, {l.sorted, l.offsets, l.row_of});
+  run(part_gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
   args.pool->parallel_for(l.tokens * l.k, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(gate_row)(l.gated.as<float>() + r * 2 * l.features, l.features, m.activation);
   });
-  run(down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
-  run(unpermute, {l.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
+  run(part_down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
+  run(part_unpermute, {l.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
   const auto* offsets = l.offsets.as<const std::int32_t>();
   for (std::int64_t e = 0; e < l.experts; ++e) args.outputs[1].as<std::int32_t>()[e] = offsets[e + 1] - offsets[e];
   return l;
@@ -144,13 +123,16 @@ Decline declines(const Problem& p) {
 Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
   const Parts parts = parts_of(p);
-  for (std::size_t i = 0; i < part_count; ++i) m.launch[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
+  for (std::size_t i = 0; i < mixture_part_count; ++i) m.launch[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
   return m;
 }
 
 const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t part = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
-  if (part == part_count) return nullptr;
+  const std::size_t part = operand == mixture_router    ? part_router
+                           : operand == mixture_gate_up ? part_gate_up
+                           : operand == mixture_down    ? part_down
+                                                        : mixture_part_count;
+  if (part == mixture_part_count) return nullptr;
   const Parts parts = parts_of(p);
   return parts[part].choice.kernel->weight_layout(parts[part].region, 1);
 }

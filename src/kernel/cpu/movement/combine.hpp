@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "kernel/cpu/by_any_dtype.hpp"
 #include "op/scatter_updates.hpp"
 
 namespace cermet::cpu {
@@ -27,19 +28,9 @@ T combined(Reduction kind, T a, T b) {
 /// Calls body(T{}) with the type of elements that accumulate as they are stored: all that reductions take but bf16 and f16.
 template <class Body>
 void by_accumulating_dtype(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::f32: return body(float{});
-    case DType::f64: return body(double{});
-    case DType::boolean:
-    case DType::u8: return body(std::uint8_t{});
-    case DType::i8: return body(std::int8_t{});
-    case DType::u16: return body(std::uint16_t{});
-    case DType::i16: return body(std::int16_t{});
-    case DType::u32: return body(std::uint32_t{});
-    case DType::i32: return body(std::int32_t{});
-    case DType::u64: return body(std::uint64_t{});
-    default: return body(std::int64_t{});
-  }
+  by_number_dtype(dtype, [&](auto zero) {
+    if constexpr (std::is_arithmetic_v<decltype(zero)>) body(zero);
+  });
 }
 
 /// The attribute of both operators; nothing where updates replace. Booleans are combined as bytes of 0 and 1.

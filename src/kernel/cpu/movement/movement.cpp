@@ -6,50 +6,28 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/movement/piece_map.hpp"
 #include "op/axes.hpp"
-#include "op/slice_range.hpp"
+#include "op/moved_view.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-/// Address of the element at `offset` in a view.
-void* at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }
-
-using Permutation = PerAxis<int>;
-
-Permutation permutation_of(const Problem& p) {
-  const Ints& given = p.attributes.integers("permutation");
-  const int rank = p.input(0).rank();
-  Permutation permutation{};
-  for (int a = 0; a < rank; ++a) permutation[static_cast<std::size_t>(a)] = given.empty() ? rank - 1 - a : static_cast<int>(given[static_cast<std::size_t>(a)]);
-  return permutation;
+void copy_view(const LaunchArgs& args, const TensorView& from) {
+  const TensorView& y = args.outputs[0];
+  strided_copy(y.shape, from.data, from.strides, y.data, y.strides, size_of(y.dtype), *args.pool);
 }
 
-void transpose(const LaunchArgs& args, const Permutation& permutation) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  Shape from = y.shape;
-  for (int a = 0; a < from.rank(); ++a) from[a] = x.strides[permutation[static_cast<std::size_t>(a)]];
-  strided_copy(y.shape, x.data, from, y.data, y.strides, size_of(x.dtype), *args.pool);
-}
+void transpose(const LaunchArgs& args, const Permutation& permutation) { copy_view(args, transposed(args.inputs[0], permutation, args.outputs[0].shape)); }
 
 void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const PerAxis<SliceRange> ranges = slice_ranges(bounds, x.shape, y.shape);
-  if (y.elements() == 0) return;
-  Shape from = y.shape;
-  std::int64_t first = 0;
-  for (int a = 0; a < from.rank(); ++a) {
-    const SliceRange& range = ranges[static_cast<std::size_t>(a)];
-    from[a] = range.count > 1 ? x.strides[a] * range.step : 0;  // a step beyond the axis is taken once
-    first += range.first * x.strides[a];
-  }
-  strided_copy(y.shape, at(x, first), from, y.data, y.strides, size_of(x.dtype), *args.pool);
+  const TensorView from = sliced(args.inputs[0], bounds, args.outputs[0].shape);
+  if (from.elements() > 0) copy_view(args, from);
 }
 
 void concat(const LaunchArgs& args, int axis) {
   const TensorView& y = args.outputs[0];
   std::int64_t offset = 0;
   for (const TensorView& x : args.inputs) {
-    strided_copy(x.shape, x.data, x.strides, at(y, offset * y.strides[axis]), y.strides, size_of(y.dtype), *args.pool);
+    strided_copy(x.shape, x.data, x.strides, element_at(y, offset * y.strides[axis]), y.strides, size_of(y.dtype), *args.pool);
     offset += x.shape[axis];
   }
 }
@@ -58,18 +36,12 @@ void split(const LaunchArgs& args, int axis) {
   const TensorView& x = args.inputs[0];
   std::int64_t offset = 0;
   for (const TensorView& y : args.outputs) {
-    strided_copy(y.shape, at(x, offset * x.strides[axis]), x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
+    strided_copy(y.shape, element_at(x, offset * x.strides[axis]), x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
     offset += y.shape[axis];
   }
 }
 
-void expand(const LaunchArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int lead = y.shape.rank() - x.shape.rank();
-  Shape from = y.shape;
-  for (int a = 0; a < from.rank(); ++a) from[a] = a < lead || x.shape[a - lead] == 1 ? 0 : x.strides[a - lead];
-  strided_copy(y.shape, x.data, from, y.data, y.strides, size_of(x.dtype), *args.pool);
-}
+void expand(const LaunchArgs& args) { copy_view(args, expanded(args.inputs[0], args.outputs[0].shape)); }
 
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
 

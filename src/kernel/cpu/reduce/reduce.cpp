@@ -14,6 +14,7 @@
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
+#include "op/moved_view.hpp"
 
 #ifndef CERMET_REDUCE_ONCE
 #define CERMET_REDUCE_ONCE
@@ -197,17 +198,7 @@ Launcher bind(const Problem& p) {
   for (const int axis : wrap_axes(p.attributes.integers("axes"), rank)) reduced |= 1u << axis;
   return [reduced, keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
-    TensorView without = y;
-    without.shape = without.strides = Shape();
-    for (int a = 0, from = 0; a < x.shape.rank(); ++a) {
-      const bool dropped = reduced >> a & 1u;
-      if (dropped && !keepdims) continue;
-      if (!dropped) {
-        without.shape.push_back(y.shape[from]);
-        without.strides.push_back(y.strides[from]);
-      }
-      ++from;
-    }
+    const TensorView without = without_axes(y, reduced, keepdims, x.shape.rank());
     reduce_axes(kind, x, reduced, without, *args.pool);
   };
 }

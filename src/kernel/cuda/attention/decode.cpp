@@ -13,7 +13,7 @@ enum Programs : std::size_t { decode, cluster };
 constexpr std::int32_t most_few = 8;
 /// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this
 /// all SMs are needed.
-constexpr int cluster_blocks = 8;
+constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8;
 constexpr std::int64_t most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
@@ -21,8 +21,13 @@ struct DecodeShape {
   AttentionProblem a;
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
+  int cluster_blocks, cluster_warps;                         ///< of clusters, where there are any
 
-  explicit DecodeShape(const Problem& p, const Config& config = {}) : a(p), rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))) {
+  explicit DecodeShape(const Problem& p, const Config& config = {})
+      : a(p),
+        rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
+        cluster_blocks(static_cast<int>(config.find("ranks").value_or(usual_cluster_blocks))),
+        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -48,7 +53,7 @@ struct DecodeShape {
     DecodeShape c = *this;
     c.ranks = cluster_blocks;
     c.blocks_each = 1;
-    c.warps = 8;
+    c.warps = cluster_warps;
     c.stages = 2;
     return c;
   }
@@ -93,6 +98,22 @@ std::vector<Config> configs(const Problem& p) {
   return list;
 }
 
+/// Beside those, how many blocks a cluster has, and warps in each.
+ConfigSpace space(const Problem& p) {
+  const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
+  ConfigSpace space;
+  space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
+  space.add(ConfigField::powers("ranks", 2, 8).with_usual(usual_cluster_blocks)).add(ConfigField::set("cluster_warps", {4, 8}).with_usual(usual_cluster_warps));
+  space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
+                  [p](const Config& c) { return DecodeShape(p, c).fits(); });
+  space.constrain(
+      fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
+      [p, enabled](const Config& c) { return !enabled(c) || has_clusters(p, c); });
+  space.constrain("without clusters there are no ranks",
+                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == usual_cluster_blocks && c.at("cluster_warps") == usual_cluster_warps); });
+  return space;
+}
+
 /// Where sequences may have many queries the launch for those decides, and the one for the others finds nothing to do. Otherwise keys and values are read once:
 /// an SM with a cluster's block alone reads 20.5 bytes a cycle, and all blocks reach 0.93 of the memory's bandwidth, but have to agree on who adds up what.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
@@ -100,7 +121,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
   const std::int64_t tiles = div_up(div_up(s.a.tokens, s.a.sequences) * s.a.group(), s.rows) * s.a.sequences;
-  const std::int64_t in_clusters = tiles * s.a.kv_heads * cluster_blocks;
+  const std::int64_t in_clusters = tiles * s.a.kv_heads * s.cluster_blocks;
   if (has_clusters(p, config) && in_clusters <= p.target->multiprocessors)
     return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(in_clusters) * 20.5 * limits.clock_hz);
   const double again = static_cast<double>(tiles) / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
@@ -120,7 +141,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
                     .shared_bytes = c.cluster_bytes(),
-                    .cluster = cluster_blocks});
+                    .cluster = c.ranks});
   }
   for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));
@@ -131,16 +152,16 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t items) {
   args.queue->run(cluster, items, p);
   if (items == 0 || !args.queue->wants_ranges()) return;
-  const std::int64_t heads = s.a.kv_heads, tiles = items / heads / cluster_blocks;
+  const std::int64_t heads = s.a.kv_heads, tiles = items / heads / s.cluster_blocks;
   const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
-  attributes.declare(args, item_grid(1, tiles, heads, cluster_blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
+  attributes.declare(args, item_grid(1, tiles, heads, s.cluster_blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
 }
 
 /// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as touching everything.
 void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
-  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * cluster_blocks;
+  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * s.cluster_blocks;
   if (clusters && in_clusters <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, in_clusters);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
@@ -187,6 +208,7 @@ const Kernel attention_decode{
     },
     .programs = programs,
     .configs = configs,
+    .space = space,
     .cost = cost};
 
 }  // namespace cermet::cuda::attention_decode_file

@@ -10,14 +10,16 @@ namespace {
 
 /// What is compiled for a problem.
 struct PrefillShape {
-  static constexpr int stages = 2;
+  static constexpr int usual_stages = 2;
   AttentionProblem a;
   int warp_rows = 0, keys = 0;  ///< 0 where nothing fits
+  int stages = usual_stages;
 
   explicit PrefillShape(const Problem& p, const Config& config = {}) : a(p) {
     if (!config.empty()) {
       warp_rows = static_cast<int>(config.at("warp_rows"));
       keys = static_cast<int>(config.at("keys"));
+      stages = static_cast<int>(config.find("stages").value_or(usual_stages));
       return;
     }
     // Large tiles reuse keys best; two thread blocks per SM hide each other's waits.
@@ -77,6 +79,19 @@ std::vector<Config> tile_configs(const Problem& p) {
         list.push_back({{"warp_rows", rows}, {"keys", keys}});
   return list;
 }
+ConfigSpace tile_space(const Problem& p) {
+  const PrefillShape own(p);
+  ConfigSpace space;
+  space.add(ConfigField::set("warp_rows", {16, 32})).add(ConfigField::set("keys", {32, 64}));
+  space.add(ConfigField::range("stages", 2, 4).with_usual(PrefillShape::usual_stages));
+  space.constrain("registers hold the results of warp_rows rows",
+                  [own](const Config& c) { return c.at("warp_rows") == 16 || std::max(own.a.head_size, own.a.value_size) <= 64; });
+  space.constrain("the stages fit shared memory", [p](const Config& c) {
+    const PrefillShape shape(p, c);
+    return shape.bytes(shape.warp_rows, shape.keys) <= p.target->shared_bytes;
+  });
+  return space;
+}
 std::vector<Config> hopper_configs(const Problem& p) {
   const AttentionProblem a(p);
   std::vector<Config> list(1);
@@ -86,6 +101,8 @@ std::vector<Config> hopper_configs(const Problem& p) {
       list.push_back({{"warpgroups", warpgroups}});
   return list;
 }
+
+ConfigSpace hopper_space(const Problem& p) { return ConfigSpace::listing(hopper_configs(p)); }
 
 /// 0.38 cycles of an SM for a score were measured on an H200, whatever the head size; for mma.sync a cycle is assumed.
 double tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) { return attention_seconds(p, PrefillShape(p, config).rows(), 1, limits); }
@@ -100,7 +117,7 @@ Program tile_program(const Problem& p, const Config& config) {
           .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
                               ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
                               a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
-                              s.warp_rows, s.keys, PrefillShape::stages),
+                              s.warp_rows, s.keys, s.stages),
           .threads = 32 * attention::prefill_warps,
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }
@@ -152,7 +169,7 @@ std::vector<Program> hopper_programs(const Problem& p, const Config& config) { r
   extern const Kernel variable;                                                                                                                \
   const Kernel variable {                                                                                                                      \
     .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs, \
-    .configs = prefix##_configs, .cost = prefix##_cost                                                                                         \
+    .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost                                                                \
   }
 constexpr const char* const tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
 constexpr const char* const hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";

@@ -54,6 +54,7 @@ class HopperConv {
         programs_(product_.tile_programs().size()) {}
   std::vector<Program> programs() const;
   std::vector<Config> configs() const { return product_.configs(); }
+  ConfigSpace space() const { return product_.space(); }
   double seconds(const DeviceLimits& limits) const { return product_.seconds(limits); }
   void launch(const LaunchArgs& args) const;
 
@@ -148,6 +149,7 @@ const Kernel conv_hopper{
     .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
     .programs = [](const Region& r, const Config& config) { return HopperConv(r, config).programs(); },
     .configs = [](const Region& r) { return HopperConv(r, {}).configs(); },
+    .space = [](const Region& r) { return HopperConv(r, {}).space(); },
     .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return HopperConv(r, config).seconds(limits); }};
 
 }  // namespace cermet::cuda::conv_hopper_file

@@ -76,6 +76,7 @@ Kernel pointwise(const char* name, const char* summary, const Kernel& linear) {
           .workspace = [&linear](const Region& r, const Config& config, int n) { return linear.workspace(conv_as_linear(r), config, n); },
           .programs = [&linear](const Region& r, const Config& config) { return programs(linear, r, config); },
           .configs = [&linear](const Region& r) { return linear.configs(conv_as_linear(r)); },
+          .space = [&linear](const Region& r) { return space_of(linear, conv_as_linear(r)); },
           .cost = [&linear](const Region& r, const Config& config, const DeviceLimits& limits) { return linear.cost(conv_as_linear(r), config, limits); }};
 }
 
@@ -135,6 +136,7 @@ class GatedConv {
     return list;
   }
   std::vector<Config> configs() const { return product_.configs(); }
+  ConfigSpace space() const { return product_.space(); }
   double seconds(const DeviceLimits& limits) const { return product_.seconds(limits); }
   void launch(const LaunchArgs& args) const;
 
@@ -179,6 +181,7 @@ const Kernel conv_gated_hopper{
     .bind = [](const Region& r, const Config& config) -> Launcher { return [conv = GatedConv(r, config)](const LaunchArgs& args) { conv.launch(args); }; },
     .programs = [](const Region& r, const Config& config) { return GatedConv(r, config).programs(); },
     .configs = [](const Region& r) { return GatedConv(r, {}).configs(); },
+    .space = [](const Region& r) { return GatedConv(r, {}).space(); },
     .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return GatedConv(r, config).seconds(limits); }};
 
 extern const Kernel conv_pointwise_gemv, conv_pointwise_hopper, conv_pointwise_tensor, conv_pointwise_general;

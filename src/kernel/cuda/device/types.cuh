@@ -17,6 +17,28 @@ enum class DType : uint8_t {
 #undef X
 };
 
+/// Unsigned integers of so many bytes.
+template <int Bytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = uint64_t;
+};
+template <int Bytes>
+using Unsigned = typename UnsignedOf<Bytes>::type;
+
 struct bf16 {
   uint16_t bits;
 };

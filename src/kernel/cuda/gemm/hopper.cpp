@@ -104,7 +104,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   }
   work_.ungrouped = !grouped_ && !batches_;
   most_rows_ = rows;
-  if (!config.empty()) tiles_ = {{static_cast<int>(config.at("tile_m")), static_cast<int>(config.at("tile_n")), static_cast<int>(config.at("stages"))}};
+  if (!config.empty()) tiles_ = {tile_of(config)};
   else if (product_.blocked) tiles_ = {{128, 128}};
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
@@ -119,7 +119,9 @@ Program HopperProduct::program(const HopperTile& tile) const {
   config +=
       fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}", work_.a_parts, device_name(dual_),
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
-  config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}, .constant_b = {}", grouping, device_name(offsets_), device_name(constant_b_));
+  config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}", grouping, device_name(offsets_));
+  if (tile.raster != gemm::hopper_raster) config += fmt::format(", .raster = {}", tile.raster);
+  config += fmt::format(", .constant_b = {}", device_name(constant_b_));
   if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   const GeneratedType epilogue = product_.epilogue();

@@ -39,6 +39,8 @@ class HopperProduct {
   explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {}, HopperTiles tiles = HopperTiles::few);
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
+  /// Those and more: tiles of other widths, every number of stages, and how many tiles of rows share a sweep over the columns.
+  ConfigSpace space() const;
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
   /// Those of the tiles; the one that splits a float32 operand, where there is one; those of the general GEMM.
@@ -65,6 +67,7 @@ class HopperProduct {
   /// Says what the items of the last launch touch.
   void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;
   void declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const;
+  static HopperTile tile_of(const Config& config);
   static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;
   const TensorView& x(const LaunchArgs& args) const { return *product_.given(args, product_.at.x); }

@@ -19,6 +19,7 @@ Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few)
           .workspace = [product](const Region& region, int) { return product(region, {}).workspace(); },
           .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
           .configs = [product](const Region& region) { return product(region, {}).configs(); },
+          .space = [product](const Region& region) { return product(region, {}).space(); },
           .cost = [product](const Region& region, const Config& config, const DeviceLimits& limits) { return product(region, config).seconds(limits); }};
 }
 

@@ -198,7 +198,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
     tiles.grid = item_grid(1, 1, div_up(view.m, tile.block_m) + tiles.groups, across);  // offsets say which rows
   } else {
     tiles.rows = tiles_along(grid_rows, tile.block_m);
-    tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, gemm::hopper_raster);
+    tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, tile.raster);
   }
   ProductItems items(product_, args, tiles);
   const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, grouped_ ? 0 : view.w_batch};

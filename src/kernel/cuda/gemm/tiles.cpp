@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/checked.hpp"
-#include "kernel/cuda/device/gemm/hopper.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -53,7 +52,9 @@ bool suits(const HopperWork& work, const HopperTile& tile) {
 
 }  // namespace
 
-int hopper_stages(const HopperWork& work, const HopperTile& tile) { return tile.stages > 0 ? tile.stages : std::min(16, shape_of(work, tile).most_stages()); }
+int most_hopper_stages(const HopperWork& work, const HopperTile& tile) { return shape_of(work, tile).most_stages(); }
+
+int hopper_stages(const HopperWork& work, const HopperTile& tile) { return tile.stages > 0 ? tile.stages : std::min(16, most_hopper_stages(work, tile)); }
 
 void HopperWork::set_limits(const DeviceLimits& limits) {
   cycle = 1 / limits.clock_hz;

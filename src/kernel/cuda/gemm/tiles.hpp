@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "base/device_limits.hpp"
+#include "kernel/cuda/device/gemm/hopper.hpp"
 
 namespace cermet::cuda {
 
 struct HopperTile {
   int block_m = 128, block_n = 256;
-  int stages = 0;  ///< of the ring in shared memory; 0: as many as fit
+  int stages = 0;                    ///< of the ring in shared memory; 0: as many as fit
+  int raster = gemm::hopper_raster;  ///< tiles of rows that share a sweep over the columns
   friend bool operator==(const HopperTile&, const HopperTile&) = default;
 };
 
@@ -38,6 +40,8 @@ double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64
 double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
+/// Stages that shared memory holds.
+int most_hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
 /// The best of them for one number of rows.

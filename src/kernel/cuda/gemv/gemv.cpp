@@ -1,7 +1,6 @@
 #include "kernel/cuda/gemv/gemv.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/roofline.hpp"
@@ -75,7 +74,9 @@ FewRows::FewRows(const Region& region, const Config& config)
       row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
-      stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0) {
+      stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
+      ring_bytes_(static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10)),
+      warps_(static_cast<int>(config.find("warps").value_or(0))) {
   const Problem& p = region.problem();
   const Front front(region);
   if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));
@@ -96,19 +97,14 @@ FewRows::FewRows(const Region& region, const Config& config)
     row_of_ = result_of(region, front.permute_node, 2);
   }
   if (product_.at.offsets >= 0) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
-  const DType w = p.input(1).dtype;
-  const bool integer = w == DType::i8;
-  const int element = static_cast<int>(size_of(w)), k = static_cast<int>(p.size(1, -1));
-  const int sums = (product_.at.w_up >= 0 || gated_ ? 2 : 1) + (product_.column_sums ? 1 : 0);
-  const gemv::RowShape shape = gemv::row_shape(k, element, stream_, integer && product_.blocked, sums);
-  const int held = shape.held * (integer ? 4 : 16 / element);  // registers of a row
+  const gemv::RowShape shape = this->shape(region);
   aligned_ = front.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
                        .task = row_task(region, aligned_),
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = min_blocks(shape.threads(), held),
+                       .min_blocks = min_blocks(shape.threads(), held(region)),
                        .alternates = stream_});
   if (!aligned_) return;
   Program any = programs_.front();
@@ -117,17 +113,23 @@ FewRows::FewRows(const Region& region, const Config& config)
   programs_.push_back(std::move(any));
 }
 
+gemv::RowShape FewRows::shape(const Region& region) const {
+  const DType w = region.problem().input(1).dtype;
+  const int sums = (product_.at.w_up >= 0 || gated_ ? 2 : 1) + (product_.column_sums ? 1 : 0);
+  return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_, w == DType::i8 && product_.blocked, sums,
+                         ring_bytes_, warps_);
+}
+
+int FewRows::held(const Region& region) const {
+  const DType w = region.problem().input(1).dtype;
+  return shape(region).held * (w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(w)));
+}
+
 int FewRows::min_blocks(int threads, int held) const {
   if (threads > (heads_ ? 288 : 512)) return 1;
   const int most_held = heads_ ? 48 : 56;
   if (held > (normed_ >= 0 ? 24 : most_held)) return 1;
   return !stream_ && !heads_ && held <= 8 ? 3 : 2;
-}
-
-std::vector<Config> FewRows::configs(const Region& region) {
-  std::vector<Config> list{{}, {{"stream", 0}}};
-  if (FewRows(region).stream_) list.push_back({{"stream", 1}});
-  return list;
 }
 
 /// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended.
@@ -140,13 +142,15 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   const Problem& p = region.problem();
   const Front front(region);
   const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
+  std::string sizes = ring_bytes_ == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes_);
+  if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
-      ".stream = {}, .prologue = {{{}}}{}}}, {}>",
+      ".stream = {}{}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
       device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), prologue(region, aligned), rotation, product_.epilogue().name);
+      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
 }
 
 std::string FewRows::prologue(const Region& region, bool aligned) const {

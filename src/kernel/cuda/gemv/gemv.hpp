@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/gemm/product.hpp"
 #include "kernel/cuda/gemv/rotation.hpp"
 #include "kernel/cuda/task.hpp"
@@ -24,6 +25,8 @@ class FewRows {
   /// The same for regions with something before the product.
   static Decline declines_front(const Region& region);
   static std::vector<Config> configs(const Region& region);
+  /// Those, with other numbers of warps and, where weights stream, of bytes in shared memory.
+  static ConfigSpace space(const Region& region);
   /// Modelled seconds at the symbols' maximum.
   double seconds(const Region& region, const DeviceLimits& limits) const;
   const std::vector<Program>& programs() const { return programs_; }
@@ -33,6 +36,9 @@ class FewRows {
   std::string prologue(const Region& region, bool aligned) const;
   /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
   int min_blocks(int threads, int held) const;
+  gemv::RowShape shape(const Region& region) const;
+  /// Registers of a thread that hold its part of a row.
+  int held(const Region& region) const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
@@ -51,7 +57,8 @@ class FewRows {
   std::int64_t row_bytes_;  ///< of a weight
   bool constant_;           ///< whether the weights are known beforehand
   bool stream_;
-  bool aligned_;  ///< whether the first program takes aligned rows only, and the second one others
+  int ring_bytes_, warps_;  ///< as RowShape takes them
+  bool aligned_;            ///< whether the first program takes aligned rows only, and the second one others
   std::vector<Program> programs_;
 };
 

@@ -19,6 +19,7 @@ Kernel plain(const char* name, OpKind op) {
           .bind = bind,
           .programs = programs,
           .configs = FewRows::configs,
+          .space = FewRows::space,
           .cost = cost};
 }
 Kernel with_front(const char* name, OpKind op) {

@@ -5,7 +5,7 @@
 #include "kernel/cuda/device/mixture/moe.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/movement/copy.hpp"
-#include "kernel/forced.hpp"
+#include "kernel/mixture_parts.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -21,63 +21,37 @@ struct Part {
   std::vector<Program> programs() const { return choice.kernel->programs(region, choice.config); }
 };
 
-enum PartIndex : std::size_t { router, gating, permute, gate_up, down, unpermute, part_count };
 /// Programs of the mixture itself; those of its parts follow.
 enum OwnProgram : std::size_t { gate, count, copy, own_programs };
 
 struct Parts {
-  std::array<Part, part_count> part;
-  /// The first part that every kernel declines; part_count where there is none.
-  std::size_t missing = part_count;
+  std::array<Part, mixture_part_count> part;
+  /// The first part that every kernel declines; mixture_part_count where there is none.
+  std::size_t missing = mixture_part_count;
 };
 
-Part make_part(OpKind kind, const Problem& whole, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes, bool constant_weight) {
-  Problem problem = make_problem(definition(kind), std::move(inputs), attributes);
-  problem.constant_inputs = constant_weight ? 2 : 0;
-  problem.maximum = whole.maximum;
-  problem.target = whole.target;
-  Part part{std::move(problem)};
-  part.choice = choose_part(kernels_of(kind), part.region);
-  return part;
-}
-
 Parts parts_of(const Problem& p) {
-  const TensorType x{p.input(mixture_x).dtype, {product(p.input(mixture_x).dims).divided_by(dim_of(p, mixture_x, -1).constant()), dim_of(p, mixture_x, -1)}};
-  const Dim tokens = x.dims[0], hidden = x.dims[1], experts = dim_of(p, mixture_router, 0), rows = dim_of(p, mixture_gate_up, 1);
-  const std::int64_t k = p.attributes.integer("k");
-  const TensorType pairs{DType::i32, {tokens, k}}, weights{DType::f32, {tokens, k}}, offsets{DType::i32, {experts + 1}};
-  const auto f32 = [](Dims dims) { return TensorType{DType::f32, std::move(dims)}; };
-  const Attributes to_f32{{"out_dtype", "f32"}};
-  std::optional<TensorType> residual = p.has(mixture_residual) ? p.inputs[mixture_residual] : std::nullopt;
-  if (residual) residual->dims = x.dims;
-  const std::optional<TensorType> bias = p.has(mixture_bias) ? p.inputs[mixture_bias] : std::nullopt;
-  const TensorType sorted{x.dtype, {tokens * k, hidden}};
   Parts parts;
-  auto& part = parts.part;
-  part[router] = make_part(OpKind::linear, p, {x, p.input(mixture_router)}, to_f32, p.is_constant(mixture_router));
-  part[gating] = make_part(OpKind::topk_gating, p, {f32({tokens, experts}), bias}, gating_attributes_of(p), false);
-  part[permute] = make_part(OpKind::moe_permute, p, {x, pairs}, {{"experts", experts.constant()}}, false);
-  part[gate_up] = make_part(OpKind::grouped_linear, p, {sorted, p.input(mixture_gate_up), offsets}, to_f32, p.is_constant(mixture_gate_up));
-  part[down] =
-      make_part(OpKind::grouped_linear, p, {f32({tokens * k, rows.divided_by(2)}), p.input(mixture_down), offsets}, to_f32, p.is_constant(mixture_down));
-  part[unpermute] = make_part(OpKind::moe_unpermute, p, {f32({tokens * k, hidden}), pairs, weights, residual},
-                              {{"out_dtype", std::string(name_of(p.outputs[0].dtype))}}, false);
-  std::size_t first = own_programs;
-  for (std::size_t i = 0; i < part_count && parts.missing == part_count; ++i) {
-    if (!part[i].choice.kernel) {
+  std::size_t first = own_programs, i = 0;
+  for (Problem& problem : mixture_parts(p)) {
+    Part& part = parts.part[i];
+    part.region = Region(std::move(problem));
+    part.choice = choose_part(kernels_of(part.region.problem().op->kind), part.region);
+    if (!part.choice.kernel) {
       parts.missing = i;
-      continue;
+      break;
     }
-    part[i].first_program = first;
-    part[i].program_count = part[i].programs().size();
-    first += part[i].program_count;
+    part.first_program = first;
+    part.program_count = part.programs().size();
+    first += part.program_count;
+    ++i;
   }
   return parts;
 }
 
 Decline declines(const Problem& p) {
   const Parts parts = parts_of(p);
-  if (parts.missing == part_count) return std::nullopt;
+  if (parts.missing == mixture_part_count) return std::nullopt;
   return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());
 }
 
@@ -132,15 +106,15 @@ StridedCopy copy_between(const TensorView& from, const TensorView& to, const Sha
 }
 
 struct Mixture {
-  std::array<Launcher, part_count> launch;
-  std::array<std::pair<std::size_t, std::size_t>, part_count> programs;
+  std::array<Launcher, mixture_part_count> launch;
+  std::array<std::pair<std::size_t, std::size_t>, mixture_part_count> programs;
   std::int64_t k;
 };
 
 Mixture bind_mixture(const Problem& p) {
   Mixture m{{}, {}, p.attributes.integer("k")};
   const Parts parts = parts_of(p);
-  for (std::size_t i = 0; i < part_count; ++i) {
+  for (std::size_t i = 0; i < mixture_part_count; ++i) {
     m.launch[i] = parts.part[i].choice.kernel->bind(parts.part[i].region, parts.part[i].choice.config);
     m.programs[i] = {parts.part[i].first_program, parts.part[i].program_count};
   }
@@ -151,7 +125,7 @@ void run_mixture(const LaunchArgs& args, const Mixture& m, std::int64_t ranks) {
   const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up], &y = args.outputs[0];
   const bool adds = args.has(mixture_residual);
   const Layout l(x.shape, first.shape[1] / 2, first.shape[0], m.k, x.dtype, adds ? args.inputs[mixture_residual].dtype : x.dtype, y.dtype, args.workspace);
-  const auto run = [&](PartIndex part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
     const TaskQueue queue = args.queue->part(m.programs[part].first, m.programs[part].second);
     m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool, &queue});
   };
@@ -162,14 +136,14 @@ void run_mixture(const LaunchArgs& args, const Mixture& m, std::int64_t ranks) {
   };
   const TensorView tokens = matrix(x, l.x);
   const std::optional<TensorView> even = as_matrix(y, l.tokens);
-  run(router, {tokens, args.inputs[mixture_router], TensorView()}, {l.logits});
-  run(gating, {l.logits, args.has(mixture_bias) ? args.inputs[mixture_bias] : TensorView()}, {l.weights, l.ids});
-  run(permute, {tokens, l.ids}, {l.sorted, l.offsets, l.row_of});
-  run(gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
+  run(part_router, {tokens, args.inputs[mixture_router], TensorView()}, {l.logits});
+  run(part_gating, {l.logits, args.has(mixture_bias) ? args.inputs[mixture_bias] : TensorView()}, {l.weights, l.ids});
+  run(part_permute, {tokens, l.ids}, {l.sorted, l.offsets, l.row_of});
+  run(part_gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
   if (l.features > 0) args.queue->run(gate, l.tokens * l.k, moe::GateParams{l.gated.as<float>(), l.features});
-  run(down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
+  run(part_down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
   const TensorView residual = adds ? matrix(args.inputs[mixture_residual], l.residual) : TensorView();
-  run(unpermute, {l.results, l.row_of, l.weights, residual}, {even ? *even : l.y});
+  run(part_unpermute, {l.results, l.row_of, l.weights, residual}, {even ? *even : l.y});
   if (!even) enqueue_copy(*args.queue, copy, copy_between(l.y, y, y.shape, false));
   const bool dispatches = args.outputs.size() > 2;
   const moe::CountParams params{.offsets = l.offsets.as<const std::int32_t>(),
@@ -197,8 +171,11 @@ std::vector<Program> programs(const Problem& p) {
 }
 
 const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t index = operand == mixture_router ? router : operand == mixture_gate_up ? gate_up : operand == mixture_down ? down : part_count;
-  if (index == part_count) return nullptr;
+  const std::size_t index = operand == mixture_router    ? part_router
+                            : operand == mixture_gate_up ? part_gate_up
+                            : operand == mixture_down    ? part_down
+                                                         : mixture_part_count;
+  if (index == mixture_part_count) return nullptr;
   const Parts parts = parts_of(p);
   return parts.part[index].choice.kernel->weight_layout(parts.part[index].region, 1);
 }

@@ -32,7 +32,4 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes
 /// The same where axes may change places: `transpose` and `interleave` are the indices of transpose_program() and interleave_program().
 void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave, const StridedCopy& block);
 
-/// Address of the element that lies `offset` elements into a view.
-inline void* element_at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }
-
 }  // namespace cermet::cuda

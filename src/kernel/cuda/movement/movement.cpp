@@ -6,45 +6,24 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "op/axes.hpp"
-#include "op/slice_range.hpp"
+#include "op/moved_view.hpp"
 
 namespace cermet::cuda::movement_movement_file {
 namespace {
-
-using Permutation = PerAxis<int>;
-
-Permutation permutation_of(const Problem& p) {
-  const Ints& given = p.attributes.integers("permutation");
-  const int rank = p.input(0).rank();
-  Permutation permutation{};
-  for (int a = 0; a < rank; ++a) permutation[static_cast<std::size_t>(a)] = given.empty() ? rank - 1 - a : static_cast<int>(given[static_cast<std::size_t>(a)]);
-  return permutation;
-}
 
 StridedCopy copy_to(const TensorView& y, const void* from, const Shape& from_strides) {
   return {y.shape, from, from_strides, y.data, y.strides, static_cast<std::int64_t>(size_of(y.dtype))};
 }
 
+void copy_view(const LaunchArgs& args, const TensorView& from) { enqueue_copy(*args.queue, 0, copy_to(args.outputs[0], from.data, from.strides)); }
+
 void transpose(const LaunchArgs& args, const Permutation& permutation) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  Shape from = y.shape;
-  for (int a = 0; a < from.rank(); ++a) from[a] = x.strides[permutation[static_cast<std::size_t>(a)]];
-  enqueue_transpose(*args.queue, 0, 1, 2, copy_to(y, x.data, from));
+  const TensorView& y = args.outputs[0];
+  const TensorView from = transposed(args.inputs[0], permutation, y.shape);
+  enqueue_transpose(*args.queue, 0, 1, 2, copy_to(y, from.data, from.strides));
 }
 
-void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const PerAxis<SliceRange> ranges = slice_ranges(bounds, x.shape, y.shape);
-  if (y.elements() == 0) return;
-  Shape from = y.shape;
-  std::int64_t first = 0;
-  for (int a = 0; a < from.rank(); ++a) {
-    const SliceRange& range = ranges[static_cast<std::size_t>(a)];
-    from[a] = range.count > 1 ? x.strides[a] * range.step : 0;  // a step beyond the axis is taken once
-    first += range.first * x.strides[a];
-  }
-  enqueue_copy(*args.queue, 0, copy_to(y, element_at(x, first), from));
-}
+void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) { copy_view(args, sliced(args.inputs[0], bounds, args.outputs[0].shape)); }
 
 void concat(const LaunchArgs& args, int axis) {
   TensorView y = args.outputs[0];
@@ -67,13 +46,7 @@ void split(const LaunchArgs& args, int axis) {
   }
 }
 
-void expand(const LaunchArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int lead = y.shape.rank() - x.shape.rank();
-  Shape from = y.shape;
-  for (int a = 0; a < from.rank(); ++a) from[a] = a < lead || x.shape[a - lead] == 1 ? 0 : x.strides[a - lead];
-  enqueue_copy(*args.queue, 0, copy_to(y, x.data, from));
-}
+void expand(const LaunchArgs& args) { copy_view(args, expanded(args.inputs[0], args.outputs[0].shape)); }
 
 void reshape(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];

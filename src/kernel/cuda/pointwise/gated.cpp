@@ -57,6 +57,7 @@ Launcher bind(const Problem& p, const Config& config) {
 }
 
 std::vector<Config> configs(const Problem& p) { return tile_configs(own_blocks(p)); }
+ConfigSpace space(const Problem& p) { return tile_space(configs(p)); }
 double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
   return tile_cost(region, TileChoice(config, own_blocks(region.problem())), limits);
 }
@@ -66,11 +67,29 @@ constexpr const char* const summary = "a vector of each half for each thread";
 }  // namespace
 
 extern const Kernel pointwise_silu_and_mul, pointwise_gelu_and_mul, pointwise_swiglu_clamped;
-const Kernel pointwise_silu_and_mul{
-    .name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
-const Kernel pointwise_gelu_and_mul{
-    .name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
-const Kernel pointwise_swiglu_clamped{
-    .name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost};
+const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul",
+                                    .op = OpKind::silu_and_mul,
+                                    .summary = summary,
+                                    .bind = bind,
+                                    .programs = programs,
+                                    .configs = configs,
+                                    .space = space,
+                                    .cost = cost};
+const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul",
+                                    .op = OpKind::gelu_and_mul,
+                                    .summary = summary,
+                                    .bind = bind,
+                                    .programs = programs,
+                                    .configs = configs,
+                                    .space = space,
+                                    .cost = cost};
+const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped",
+                                      .op = OpKind::swiglu_clamped,
+                                      .summary = summary,
+                                      .bind = bind,
+                                      .programs = programs,
+                                      .configs = configs,
+                                      .space = space,
+                                      .cost = cost};
 
 }  // namespace cermet::cuda::pointwise_gated_file

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/device_limits.hpp"
-#include "kernel/config.hpp"
 #include "kernel/cuda/device/pointwise/tile.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
+#include "kernel/space.hpp"
 
 namespace cermet::cuda {
 
@@ -33,6 +33,8 @@ struct TileChoice {
 };
 /// The kernel's own choice, then "vectors=1 blocks=3" and such.
 std::vector<Config> tile_configs(int own_blocks = 3);
+/// All that they may be, where a kernel has such a choice.
+ConfigSpace tile_space(const std::vector<Config>& configs);
 /// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
 double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits);
 

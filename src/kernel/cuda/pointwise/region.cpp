@@ -157,6 +157,7 @@ Kernel with_regions(Kernel kernel) {
     return region.is_single() ? single(region, config) : bind(region, config);
   };
   kernel.configs = [single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : tile_configs(own_blocks(region)); };
+  kernel.space = [configs = kernel.configs](const Region& region) { return tile_space(configs(region)); };
   kernel.cost = [single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
     return region.is_single() ? single(region, config, limits) : tile_cost(region, TileChoice(config, own_blocks(region)), limits);
   };

@@ -122,6 +122,13 @@ std::vector<Config> tile_configs(int own_blocks) {
   return list;
 }
 
+ConfigSpace tile_space(const std::vector<Config>& configs) {
+  constexpr int most_blocks = 8;  // whose threads an SM has
+  ConfigSpace space;
+  if (configs.size() > 1) space.add(ConfigField::range("vectors", 1, tile_vectors)).add(ConfigField::range("blocks", 1, most_blocks));
+  return space;
+}
+
 double tile_cost(const Region& region, const TileChoice& choice, const DeviceLimits& limits) {
   const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
   if (!region.target()) return limits.launch_seconds + least;

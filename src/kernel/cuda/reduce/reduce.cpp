@@ -5,6 +5,7 @@
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "op/axes.hpp"
+#include "op/moved_view.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -199,17 +200,7 @@ template <Reduction kind>
 Launcher bind(const Problem& p, const Config& config) {
   return [plan = plan_of<kind>(p, config), reduced = reduced_axes(p), keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
-    TensorView without = y;
-    without.shape = without.strides = Shape();
-    for (int a = 0, from = 0; a < x.shape.rank(); ++a) {
-      const bool dropped = reduced >> a & 1u;
-      if (dropped && !keepdims) continue;
-      if (!dropped) {
-        without.shape.push_back(y.shape[from]);
-        without.strides.push_back(y.strides[from]);
-      }
-      ++from;
-    }
+    const TensorView without = without_axes(y, reduced, keepdims, x.shape.rank());
     enqueue_reduce(args, 0, plan, x, reduced, without);
   };
 }

@@ -138,6 +138,7 @@ Launcher bind(const Problem& p, const Config& config) {
 }
 
 std::vector<Config> configs(const Problem& p) { return row_configs(needs_of(p)); }
+ConfigSpace space(const Problem& p) { return row_space(needs_of(p)); }
 double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
   return row_cost(region, configured(needs_of(region.problem()), config), limits);
 }
@@ -156,6 +157,7 @@ const Kernel rowwise_dynamic_quant_general{
     .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
     .programs = programs,
     .configs = configs,
+    .space = space,
     .cost = cost};
 
 }  // namespace cermet::cuda::rowwise_quant_dynamic_file

@@ -229,6 +229,7 @@ Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf n
           .bind = [needs_of](const Region& region, const Config& config) -> Launcher { return Bound(region, config, needs_of); },
           .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
           .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
+          .space = [needs_of](const Region& region) { return row_space(RowRegion(region, needs_of).needs); },
           .cost = [needs_of](const Region& region, const Config& config,
                              const DeviceLimits& limits) { return row_cost(region, RowRegion(region, needs_of, config).needs, limits); }};
 }

@@ -36,6 +36,26 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
   return list;
 }
 
+ConfigSpace row_space(const RowNeeds& needs) {
+  if (!has_choice(needs)) return {};
+  const RowTuning own = own_tuning(needs);
+  std::vector<std::int64_t> elements{own.elements}, registers{own.registers}, clusters{1, needs.few_cluster};
+  for (std::int64_t count = 8; count <= 64; count += 8) elements.push_back(count);
+  for (std::int64_t count = 40; count <= 168; count += 16) registers.push_back(count);
+  for (const Config& config : row_configs(needs))
+    if (!config.empty()) registers.push_back(config.at("registers"));
+  if (needs.few_cluster > 1) clusters.insert(clusters.end(), {2, 4, 8});
+  ConfigSpace space;
+  space.add(ConfigField::set("elements", std::move(elements))).add(ConfigField::set("registers", std::move(registers)));
+  space.add(ConfigField::set("cluster", std::move(clusters)));
+  space.constrain(fmt::format("a block of {} threads holds the row of {}, whole vectors of {} each", most_block_threads, needs.columns, needs.width),
+                  [needs, own](const Config& c) {
+                    const std::int64_t each = c.at("elements");
+                    return each == own.elements || (each >= needs.width && each * most_block_threads >= needs.columns);
+                  });
+  return space;
+}
+
 RowNeeds configured(RowNeeds needs, const Config& config) {
   if (config.empty()) return needs;
   needs.short_rows = needs.long_rows = {static_cast<int>(config.at("elements")), static_cast<int>(config.at("registers"))};

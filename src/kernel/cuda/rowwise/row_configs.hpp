@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "base/device_limits.hpp"
-#include "kernel/config.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
+#include "kernel/space.hpp"
 
 namespace cermet::cuda {
 
 /// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a row lies.
 std::vector<Config> row_configs(const RowNeeds& needs);
+/// All that they may be.
+ConfigSpace row_space(const RowNeeds& needs);
 /// The needs with what a configuration says in place of the kernel's own choice.
 RowNeeds configured(RowNeeds needs, const Config& config);
 /// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.

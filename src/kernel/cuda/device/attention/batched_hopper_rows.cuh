@@ -4,7 +4,7 @@
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
 #include "kernel/cuda/device/attention/exact.cuh"
-#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
 namespace cermet::attention {
@@ -28,7 +28,7 @@ struct BatchedHopperRows {
   static_assert(C.resident ? C.stages <= 2 : C.stages >= 2 && C.row_tiles == 1);
   using Q = TileRows<C.head_size, rows>;
   using K = TileRows<C.head_size, keys>;
-  using Scores = float[keys / 2];  ///< of a thread: [4 j + 2 h + i] is row lane / 4 + 8 h of its warp's 16, and key 8 j + 2 (lane % 4) + i
+  using Scores = float[keys / 2];  ///< of a thread: score_fragment.cuh
   using Terms = typename Operands::Pair[2][keys / 8];
   using Weights = uint32_t[2][steps][4];  ///< in two parts, as fragments of the left operand
 
@@ -93,17 +93,12 @@ struct BatchedHopperRows {
       const int row = own.row(h);
       const Visible seen = own.seen(p, row);
       const float slope = !C.plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int key = first + 8 * j + 2 * static_cast<int>(lane_index() % 4) + i;
-          float& score = scores[4 * j + 2 * h + i];
-          if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
-          else if (Operands::changes) score *= p.scale;
-          score = operands.change(score, terms[h][j], i);
-          if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
-        }
+      for_scores(scores, h, first, [&](float& score, int j, int i, int key) {
+        if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
+        else if (Operands::changes) score *= p.scale;
+        score = operands.change(score, terms[h][j], i);
+        if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
+      });
     }
     return factor;
   }
@@ -112,11 +107,7 @@ struct BatchedHopperRows {
   static __device__ __forceinline__ void update(State& state, float factor, Scores& scores) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float top = -infinity();
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j) top = fmaxf(top, fmaxf(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1]));  // NaN comes back with its weight
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      float top = largest_score(scores, h);
       top = top == -infinity() ? top : top * factor;
       float shrink = 1.0f;
       if constexpr (!single) {
@@ -126,15 +117,7 @@ struct BatchedHopperRows {
       }
       const float base = top == -infinity() ? 0.0f : log2_of(top), scale = log2_of(factor);
       state.maximum[h] = top;
-      float added = 0.0f;
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& weight = scores[4 * j + 2 * h + i];
-          weight = exp2_approximate(fmaf(weight, scale, -base));
-          added += weight;
-        }
+      const float added = to_weights(scores, h, scale, base);
       if constexpr (single) {
         state.sum[h] = added;
       } else {

@@ -33,27 +33,6 @@ struct ScoreConfig {
   bool has_bias, has_mask;
 };
 
-/// Unsigned integers of so many bytes.
-template <int Bytes>
-struct UnsignedOf;
-template <>
-struct UnsignedOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct UnsignedOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct UnsignedOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct UnsignedOf<8> {
-  using type = uint64_t;
-};
-template <int Bytes>
-using Unsigned = typename UnsignedOf<Bytes>::type;
 template <int Bytes>
 using Both = Unsigned<2 * Bytes>;  ///< two of them, in a register each where that is possible: as vectors they would be taken apart at once
 

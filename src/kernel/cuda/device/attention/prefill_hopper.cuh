@@ -7,6 +7,7 @@
 #include "kernel/cuda/device/attention/exact.cuh"
 #include "kernel/cuda/device/attention/prefill_copy.cuh"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
+#include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/bulk.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
@@ -87,15 +88,10 @@ struct HopperPrefillTask {
       const int row = own.row(h);
       const Visible seen = own.seen(p, row);
       const float slope = !C.plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int key = first + 8 * j + 2 * static_cast<int>(lane_index() % 4) + i;
-          float& score = scores[4 * j + 2 * h + i];
-          if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * log2_e;
-          if (key < seen.first || key >= seen.last) score = -infinity();
-        }
+      for_scores(scores, h, first, [&](float& score, int, int, int key) {
+        if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * log2_e;
+        if (key < seen.first || key >= seen.last) score = -infinity();
+      });
     }
     return factor;
   }
@@ -105,25 +101,12 @@ struct HopperPrefillTask {
     Vector<float, 2> shrink;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float top = -infinity();
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j) top = fmaxf(top, fmaxf(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1]));  // NaN comes back with its weight
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      float top = largest_score(scores, h);
       top = fmaxf(state.maximum[h], top == -infinity() ? top : top * factor);
       const float base = top == -infinity() ? 0.0f : top;
       shrink[h] = state.maximum[h] == top ? 1.0f : exp2_approximate(state.maximum[h] - base);
       state.maximum[h] = top;
-      float added = 0.0f;
-#pragma unroll
-      for (int j = 0; j < keys / 8; ++j)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& weight = scores[4 * j + 2 * h + i];
-          weight = exp2_approximate(fmaf(weight, factor, -base));
-          added += weight;
-        }
-      state.sum[h] = fmaf(state.sum[h], shrink[h], added);
+      state.sum[h] = fmaf(state.sum[h], shrink[h], to_weights(scores, h, factor, base));
     }
     return shrink;
   }

@@ -35,8 +35,10 @@ struct Config {
   bool grouped = false;
   bool routed = false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
   DType ids = DType::i32;
-  int choices = 0;      ///< experts of a token whose rows are weighted and added: see combine.cuh
-  bool stream = false;  ///< weights come through stages in shared memory (sm_90 on)
+  int choices = 0;                    ///< experts of a token whose rows are weighted and added: see combine.cuh
+  bool stream = false;                ///< weights come through stages in shared memory (sm_90 on)
+  int ring_bytes = usual_ring_bytes;  ///< of those stages, about
+  int warps = 0;                      ///< that multiply; 0: as many as is usual for the length
   Prologue prologue = {};
   Rotation rotation = {};
 };

@@ -130,7 +130,7 @@ struct Pipeline {
 
   /// For rows that are not 16-byte aligned.
   static __device__ __forceinline__ void fill_elements(char* to, const char* from, int64_t stride, int rows, int bytes) {
-    using Unit = typename UnsignedOf<S.element>::type;
+    using Unit = Unsigned<S.element>;
 #pragma unroll 1
     for (int r = 0; r < rows; ++r)
 #pragma unroll 4

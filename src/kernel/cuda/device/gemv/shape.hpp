@@ -41,14 +41,19 @@ struct RowShape {
 /// Largest reduction, in bytes of weight and elements, that a row of x in registers allows.
 inline constexpr int widest_row = 114688, longest_row = 57344;
 
-/// `stream`: through stages in shared memory, about `budget` bytes of them, so that two blocks share an SM.
-/// `ordered_blocks`: block scales whose sums are added in order.
-constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = 98304) {
+/// Bytes of stages with which two blocks share an SM.
+inline constexpr int usual_ring_bytes = 98304;
+/// Warps that multiply.
+constexpr int usual_warps(int k) { return k > 16384 ? 16 : 8; }
+
+/// `stream`: through stages in shared memory, about `budget` bytes of them. `ordered_blocks`: block scales whose sums are added in order. `warps`: that
+/// multiply; 0: as usual.
+constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = usual_ring_bytes, int warps = 0) {
   RowShape s{};
   s.row_bytes = k * element_bytes;
   s.sums = sums;
   s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, piece_bytes);
-  s.warps = k > 16384 ? 16 : 8;
+  s.warps = warps > 0 ? warps : usual_warps(k);
   s.along = power_of_two_below(s.pieces < s.warps ? s.pieces : s.warps);
   s.side = s.warps / s.along;
   s.held = up(s.pieces, s.along);

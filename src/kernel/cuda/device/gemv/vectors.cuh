@@ -7,20 +7,6 @@ namespace cermet::gemv {
 
 using Piece = Vector<uint32_t, 4>;
 
-/// A word of so many bytes.
-template <int Bytes>
-struct UnsignedOf {
-  using type = uint8_t;
-};
-template <>
-struct UnsignedOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct UnsignedOf<4> {
-  using type = uint32_t;
-};
-
 /// Elements of T in a piece of a lane.
 template <DType T>
 inline constexpr int lane_elements = 16 / static_cast<int>(sizeof(Element<T>));
@@ -127,7 +113,7 @@ __device__ __forceinline__ Piece load_piece(const char* row, int offset, int byt
     return piece;
   }
   constexpr int size = static_cast<int>(sizeof(T));
-  using Unit = typename UnsignedOf<size>::type;
+  using Unit = Unsigned<size>;
 #pragma unroll 1
   for (int i = 0; i < min_of(16, bytes - offset); i += size) {
     const uint32_t unit = static_cast<uint32_t>(*reinterpret_cast<const Unit*>(from + i)) << 8 * (i % 4);

@@ -46,28 +46,6 @@ __device__ __forceinline__ void offsets_at(const Axes<N>& axes, int64_t position
 struct alignas(16) Word16 {
   uint32_t part[4];
 };
-template <int Bytes>
-struct WordOf;
-template <>
-struct WordOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct WordOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct WordOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct WordOf<8> {
-  using type = uint64_t;
-};
-template <>
-struct WordOf<16> {
-  using type = Word16;
-};
 
 /// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same branch.
 template <class Body>
@@ -86,6 +64,29 @@ template <class Word>
 __device__ __forceinline__ Word no_word() {
   if constexpr (sizeof(Word) == 16) return Word{{~0u, ~0u, ~0u, ~0u}};
   else return static_cast<Word>(~static_cast<Word>(0));
+}
+
+/// Words of an item of `threads` times up to four positions: what load(offsets) gives for each, stored at the last operand's offset. A thread's loads are
+/// all issued before its stores.
+template <class Word, int threads, int N, class Team, class Load>
+__device__ __forceinline__ void move_words(Team team, const Axes<N>& axes, int per_thread, uint32_t item, Word* to, Load&& load) {
+  constexpr int most = 4;
+  const int64_t first = static_cast<int64_t>(item) * (threads * per_thread) + team.rank();
+  Word word[most];
+  int64_t target[most];
+#pragma unroll
+  for (int i = 0; i < most; ++i) {
+    const int64_t position = first + i * threads;
+    target[i] = -1;
+    if (i >= per_thread || position >= axes.count) continue;
+    int64_t offset[N];
+    offsets_at(axes, position, offset);
+    word[i] = load(offset);
+    target[i] = offset[N - 1];
+  }
+#pragma unroll
+  for (int i = 0; i < most; ++i)
+    if (i < per_thread && first + i * threads < axes.count) to[target[i]] = word[i];
 }
 
 /// Element of an index operand, int32 or int64.

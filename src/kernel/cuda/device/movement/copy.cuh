@@ -12,25 +12,9 @@ struct Task {
 
   template <class Word, class Team>
   static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
-    constexpr int most = 4;  // independent loads of a thread in flight
     const Word* from = static_cast<const Word*>(p.from);
-    Word* to = static_cast<Word*>(p.to);
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
-    Word word[most];
-    int64_t target[most];
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-      const int64_t position = first + i * threads;
-      target[i] = -1;
-      if (i >= p.per_thread || position >= p.axes.count) continue;
-      int64_t offset[2];
-      offsets_at(p.axes, position, offset);
-      word[i] = from ? from[offset[0]] : Word{};
-      target[i] = offset[1];
-    }
-#pragma unroll
-    for (int i = 0; i < most; ++i)
-      if (i < p.per_thread && first + i * threads < p.axes.count) to[target[i]] = word[i];
+    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.to),
+                              [&](const int64_t(&offset)[2]) { return from ? from[offset[0]] : Word{}; });
   }
 
   template <class Team>

@@ -11,26 +11,12 @@ struct Task {
 
   template <class Word, class Team>
   static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
-    constexpr int most = 4;
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
-    Word word[most];
-    int64_t target[most];
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-      const int64_t position = first + i * threads;
-      target[i] = -1;
-      if (i >= p.per_thread || position >= p.axes.count) continue;
-      int64_t offset[3];
-      offsets_at(p.axes, position, offset);
+    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[3]) {
       int64_t index = load_index(p.indices, p.wide_indices, offset[1]);
       if (index < 0) index += p.size;
       const bool legal = index >= 0 && index < p.size;
-      word[i] = legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.slice_stride] : no_word<Word>();
-      target[i] = offset[2];
-    }
-#pragma unroll
-    for (int i = 0; i < most; ++i)
-      if (i < p.per_thread && first + i * threads < p.axes.count) static_cast<Word*>(p.y)[target[i]] = word[i];
+      return legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.slice_stride] : no_word<Word>();
+    });
   }
 
   template <class Team>

@@ -11,24 +11,9 @@ struct Task {
 
   template <class Word, class Team>
   static __device__ __forceinline__ void choose(Team team, const Params& p, uint32_t item) {
-    constexpr int most = 4;
-    const int64_t first = static_cast<int64_t>(item) * (threads * p.per_thread) + team.rank();
-    Word word[most];
-    int64_t target[most];
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-      const int64_t position = first + i * threads;
-      target[i] = -1;
-      if (i >= p.per_thread || position >= p.axes.count) continue;
-      int64_t offset[4];
-      offsets_at(p.axes, position, offset);
-      const bool take = p.condition[offset[0]] != 0;
-      word[i] = take ? static_cast<const Word*>(p.x)[offset[1]] : static_cast<const Word*>(p.other)[offset[2]];
-      target[i] = offset[3];
-    }
-#pragma unroll
-    for (int i = 0; i < most; ++i)
-      if (i < p.per_thread && first + i * threads < p.axes.count) static_cast<Word*>(p.y)[target[i]] = word[i];
+    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[4]) {
+      return p.condition[offset[0]] != 0 ? static_cast<const Word*>(p.x)[offset[1]] : static_cast<const Word*>(p.other)[offset[2]];
+    });
   }
 
   template <class Team>

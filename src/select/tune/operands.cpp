@@ -1,4 +1,4 @@
-#include "cli/bench_operands.hpp"
+#include "select/tune/operands.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "op/kv_cache.hpp"
 #include "op/operator.hpp"
 
-namespace cermet::cli {
+namespace cermet {
 namespace {
 
 std::int64_t cache_tokens(const Problem& p, std::size_t cache) {
@@ -171,4 +171,4 @@ Cost bench_cost(const Region& region, const OperandValues& values) {
   return cost;
 }
 
-}  // namespace cermet::cli
+}  // namespace cermet

@@ -8,7 +8,7 @@
 #include "base/thread_pool.hpp"
 #include "op/region.hpp"
 
-namespace cermet::cli {
+namespace cermet {
 
 /// How a paged cache lies in memory: pages in the order of the tokens, or anywhere; with `uneven`, anywhere and sequences of different lengths, from
 /// few tokens to all that their pages hold.
@@ -53,4 +53,4 @@ OwnedTensor make_bench_operand(const TensorType& type, const BenchFill& values, 
 /// cost_of with the lengths that such operands have.
 Cost bench_cost(const Region& region, const OperandValues& values);
 
-}  // namespace cermet::cli
+}  // namespace cermet

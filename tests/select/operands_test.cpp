@@ -1,10 +1,10 @@
-#include "cli/bench_operands.hpp"
+#include "select/tune/operands.hpp"
 
 #include <gtest/gtest.h>
 
 #include "format/element.hpp"
 
-namespace cermet::cli {
+namespace cermet {
 namespace {
 
 Problem scaled_product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -73,4 +73,4 @@ TEST(BenchOperands, PiecesMakeUpTheWhole) {
 }
 
 }  // namespace
-}  // namespace cermet::cli
+}  // namespace cermet

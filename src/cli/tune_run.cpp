@@ -1,0 +1,181 @@
+#include "cli/tune_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+#include "select/tuning.hpp"
+
+namespace cermet::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using State = TriedCandidate::State;
+
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::string choice_text(const Choice& choice) { return fmt::format("{}, {}", choice.kernel->name, choice.config.to_string()); }
+
+Json choice_json(const Choice& choice) { return {{"kernel", choice.kernel->name}, {"config", choice.config.to_string()}}; }
+
+std::string_view name_of(State state) {
+  return state == State::measured ? "measured" : state == State::given_up ? "given up" : state == State::wrong ? "wrong" : "failed";
+}
+
+std::string_view name_of(TuneReport::End end) {
+  return end == TuneReport::End::exhausted ? "all measured" : end == TuneReport::End::budget ? "budget spent" : "interrupted";
+}
+
+Json tried_json(const TuneReport& report) {
+  Json list = Json::array();
+  for (const TriedCandidate& tried : report.tried) {
+    Json json = choice_json(tried.choice);
+    json["state"] = name_of(tried.state);
+    if (tried.timing.median > 0) json["seconds"] = tried.timing.median, json["spread"] = tried.timing.spread;
+    if (!tried.reason.empty()) json["reason"] = tried.reason;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json job_json(const TuneJob& job, const TuneReport& report) {
+  Json json{{"region", tuning_text(job.region)}, {"launches", job.launches}};
+  json.update(choice_json(report.choice));
+  json["seconds"] = report.timing.median;
+  json["spread"] = report.timing.spread;
+  json["gain"] = report.gain;
+  json["untuned"] = choice_json(report.tried.front().choice);
+  json["untuned"]["seconds"] = report.tried.front().timing.median;
+  json["candidates"] = report.candidates;
+  json["ended"] = name_of(report.end);
+  json["tuning_seconds"] = report.seconds;
+  json["tried"] = tried_json(report);
+  return json;
+}
+
+std::string job_text(const TuneJob& job, const TuneReport& report) {
+  const TriedCandidate& own = report.tried.front();
+  Table table;
+  table.row({"untuned", choice_text(own.choice), seconds_text(own.timing.median)});
+  if (report.choice == own.choice) table.row({"tuned", "the same: nothing is faster beyond noise"});
+  else table.row({"tuned", choice_text(report.choice), seconds_text(report.timing.median), fmt::format("{:.2f} times as fast, measured in turn", report.gain)});
+  const auto count = [&](State state) { return std::ranges::count(report.tried, state, &TriedCandidate::state); };
+  std::string tried = fmt::format("{} of {} candidates in {}", report.tried.size(), report.candidates, seconds_text(report.seconds));
+  if (count(State::given_up) > 0) tried += fmt::format(", {} given up early", count(State::given_up));
+  table.row({"tried", tried, std::string(name_of(report.end))});
+  for (const TriedCandidate& t : report.tried)
+    if (t.state == State::wrong || t.state == State::failed) table.row({std::string(name_of(t.state)), choice_text(t.choice), one_line(t.reason)});
+  return fmt::format("{}\n{}", tuning_text(job.region), table.to_string());
+}
+
+/// Geometric mean of the gains.
+double mean_gain(const std::vector<double>& gains) {
+  double sum = 0;
+  for (const double gain : gains) sum += std::log(gain);
+  return gains.empty() ? 1 : std::exp(sum / static_cast<double>(gains.size()));
+}
+
+/// The programs that jobs measure first, in the order of the jobs, as far as they exist.
+void compile_ahead(CompileAhead& ahead, const std::vector<TuneJob>& jobs, const TunePlace& place, const TuneOptions& options) {
+  for (const TuneJob& job : jobs) {
+    if (interrupted()) return;
+    ahead.want(first_programs(job, place, options));
+  }
+}
+
+}  // namespace
+
+void declare_tune_options(Parser& parser, TuneRunOptions& options) {
+  parser.option("--budget", options.budget, "seconds for everything; the measurement at hand is finished").range(0.1, 1e6).show_default();
+  parser.option("--search", options.search, "bayes (begins with what models find cheapest and learns from times), random or exhaustive").show_default();
+  parser.option("--candidates", options.candidates, "most to measure for each region; 0: as many as the budget allows").range(0, 1 << 20).show_default();
+  parser.option("--seconds", options.seconds, "to measure one candidate").range(0.001, 60.0).show_default();
+  parser.option("--seed", options.seed, "of the search and of the operands' values").show_default();
+  parser.option("--paging", options.paging, "pages of a cache: contiguous, scattered or uneven").show_default();
+  parser.flag("--dry", options.dry, "print what is found and store nothing");
+}
+
+void add_job(std::vector<TuneJob>& jobs, TuneJob job) {
+  const std::string text = tuning_text(job.region);
+  const auto same = std::ranges::find_if(jobs, [&](const TuneJob& other) { return tuning_text(other.region) == text; });
+  if (same == jobs.end()) jobs.push_back(std::move(job));
+  else same->launches += job.launches;
+}
+
+void set_ranges(std::vector<TuneJob>& jobs) {
+  const auto form = [](const TuneJob& job) {  // without the bucket of its symbol
+    const std::string text = tuning_text(job.region);
+    return text.substr(0, text.rfind("; s0 <= "));
+  };
+  for (TuneJob& job : jobs) {
+    const auto symbol = only_symbol(job.region);
+    if (!symbol) continue;
+    const std::int64_t most = job.region.maximum()[*symbol];
+    for (const TuneJob& other : jobs) {
+      const auto own = only_symbol(other.region);
+      if (!own || form(other) != form(job)) continue;
+      if (const std::int64_t below = other.region.maximum()[*own]; below < most) job.least = std::max(job.least, below + 1);
+    }
+  }
+}
+
+void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs, const TuneRunOptions& options) {
+  require(!jobs.empty(), "tune: expected a region to tune, found none");
+  require(context.computes(), "--device: expected one that computes, found {}", context.device_spec());
+  TuneOptions tuning{.search = parse_search(options.search), .seed = options.seed, .most = options.candidates};
+  tuning.stop = [] { return interrupted().load(); };
+  MeterOptions metering{.values = {.seed = options.seed, .paging = parse_paging(options.paging)}, .seconds = options.seconds};
+  TuningDatabase* const database = options.dry ? nullptr : &Tuning::process().database();
+  const DeviceIdentity identity = device_identity(context.target(), context.pool().size());
+  std::optional<CompileAhead> ahead;
+  TunePlace place{context.pool(), context.queue()};
+  if (context.target()) {
+    ahead.emplace(context.target()->architecture());
+    place.ahead = &*ahead;
+    tuning.at_once = std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 2, 8);
+    compile_ahead(*ahead, jobs, place, tuning);
+  }
+  const auto begin = Clock::now();
+  Progress progress("tuning");
+  Json results = Json::array();
+  std::vector<double> gains;
+  std::size_t done = 0;
+  for (; done < jobs.size() && !interrupted(); ++done) {
+    const double left = options.budget - since(begin);
+    if (done > 0 && left <= 0) break;
+    tuning.seconds = std::max(left, 0.0) / static_cast<double>(jobs.size() - done);
+    tuning.on_progress = [&](std::size_t tried, std::size_t all, double best) {
+      const auto budget = static_cast<std::int64_t>(options.budget * 1000);
+      progress.update(std::min(budget, static_cast<std::int64_t>(since(begin) * 1000)), budget,
+                      fmt::format("region {} of {}: {} of {} candidates, {}", done + 1, jobs.size(), tried, all, seconds_text(best)));
+    };
+    const TuneReport report = tune(jobs[done], place, metering, tuning);
+    if (database) database->put(entry_of(report, tuning_key(jobs[done].region, identity)));
+    gains.push_back(report.gain);
+    if (console.json()) results.push_back(job_json(jobs[done], report));
+    else console.write(job_text(jobs[done], report)), console.flush();
+  }
+  const std::string file = database ? database->file().string() : "";
+  if (console.json())
+    console.write_json({{"device", identity.device},
+                        {"versions", identity.versions},
+                        {"search", options.search},
+                        {"seed", options.seed},
+                        {"budget", options.budget},
+                        {"seconds", since(begin)},
+                        {"regions", jobs.size()},
+                        {"tuned", done},
+                        {"mean_gain", mean_gain(gains)},
+                        {"database", file.empty() ? Json() : Json(file)},
+                        {"results", std::move(results)}});
+  else
+    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(since(begin)), mean_gain(gains),
+                  file.empty() ? "nothing is stored" : "stored in " + file);
+  console.flush();
+  if (interrupted()) fail(Status::cancelled, "interrupted: {} of {} regions are tuned{}", done, jobs.size(), database ? " and stored" : "");
+}
+
+}  // namespace cermet::cli

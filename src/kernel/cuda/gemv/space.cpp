@@ -1,0 +1,30 @@
+// Configurations of gemv.hpp.
+#include "kernel/cuda/gemv/gemv.hpp"
+
+namespace cermet::cuda {
+
+std::vector<Config> FewRows::configs(const Region& region) {
+  std::vector<Config> list{{}, {{"stream", 0}}};
+  if (FewRows(region).stream_) list.push_back({{"stream", 1}});
+  return list;
+}
+
+/// A rotation behind the product pairs the rows of a stage, for which the usual sizes are made.
+ConfigSpace FewRows::space(const Region& region) {
+  constexpr int usual_ring = gemv::usual_ring_bytes >> 10, most_held = 128;
+  const FewRows own(region);
+  ConfigSpace space;
+  space.add(ConfigField::set("stream", own.stream_ ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}));
+  if (own.heads_) return space;
+  const int usual = gemv::usual_warps(static_cast<int>(region.problem().size(1, -1)));
+  space.add(ConfigField::powers("warps", 4, 16).with_usual(usual));
+  space.add(ConfigField::set("ring_kib", {48, 64, 128, 192}).with_usual(usual_ring));
+  space.constrain("weights that do not stream have no ring", [](const Config& c) { return c.at("stream") == 1 || c.at("ring_kib") == usual_ring; });
+  space.constrain(fmt::format("a thread's part of a row takes at most {} registers", most_held),
+                  [region](const Config& c) { return FewRows(region, c).held(region) <= most_held; });
+  space.constrain("the stages fit shared memory",
+                  [region](const Config& c) { return FewRows(region, c).shape(region).shared_bytes() <= region.target()->shared_bytes; });
+  return space;
+}
+
+}  // namespace cermet::cuda

@@ -1,0 +1,17 @@
+// The operators that a mixture of experts is made of, for kernels that run those in a row.
+#pragma once
+
+#include <array>
+
+#include "kernel/forced.hpp"
+#include "op/problem.hpp"
+
+namespace cermet {
+
+enum MixturePart : std::size_t { part_router, part_gating, part_permute, part_gate_up, part_down, part_unpermute, mixture_part_count };
+
+/// Each of moe's or ep_moe's parts, tokens of all ranks as one batch: logits [T, E] in float32; weights and ids [T, k]; rows sorted by expert; products with
+/// the gate and up rows, and after the gate, which is no operator, with the down rows, both in float32; the weighted sum.
+std::array<Problem, mixture_part_count> mixture_parts(const Problem& mixture);
+
+}  // namespace cermet

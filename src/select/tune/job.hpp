@@ -1,0 +1,39 @@
+// A region that is to be tuned, at the sizes that its launches have.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "select/tune/compile_ahead.hpp"
+#include "select/tune/tuner.hpp"
+
+namespace cermet {
+
+struct TuneJob {
+  Region region;              ///< for its target; symbols have their maximum
+  std::int64_t least = 1;     ///< value of its symbol, where it has one, down to which its launches go
+  std::int64_t launches = 1;  ///< of a pass that it stands for, for readers
+};
+
+/// The region with constant dimensions: each symbol has this value.
+Region with_sizes(const Region& region, const SymbolValues& values);
+/// The same at the symbols' maxima.
+Region without_symbols(const Region& region);
+/// The symbol of its dimensions, where there is one and no other.
+std::optional<Symbol> only_symbol(const Region& region);
+/// Values of the symbols at which a choice for the region must not be slower than without tuning: the maxima; where there is one symbol also a quarter, a
+/// sixteenth, and the job's least.
+std::vector<SymbolValues> sizes_of(const TuneJob& job);
+
+struct TunePlace {
+  ThreadPool& pool;
+  DeviceQueue queue;              ///< null: the CPU
+  CompileAhead* ahead = nullptr;  ///< of a queue with programs
+};
+
+/// Programs of the candidates that tuning the job would measure first.
+std::vector<cuda::Program> first_programs(const TuneJob& job, const TunePlace& place, const TuneOptions& options);
+/// Measures at the maxima, and what is fastest there also at the other sizes, where it must not be slower than without tuning.
+TuneReport tune(const TuneJob& job, const TunePlace& place, const MeterOptions& metering, const TuneOptions& options);
+
+}  // namespace cermet

@@ -1,0 +1,112 @@
+// Searches over landscapes that are functions: nothing is measured.
+#include "select/tune/search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/select/landscape.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace cermet {
+namespace {
+
+/// Candidates in the order in which a search gives them, each told its time at once.
+std::vector<std::size_t> order_of(const Landscape& landscape, SearchKind kind, std::uint64_t seed, std::size_t at_once = 1) {
+  TuneSearch search(landscape.candidates(), kind, seed);
+  std::vector<std::size_t> order;
+  for (std::vector<std::size_t> batch = search.next(at_once); !batch.empty(); batch = search.next(at_once))
+    for (const std::size_t candidate : batch) {
+      order.push_back(candidate);
+      search.tell(candidate, landscape.seconds(landscape.candidates().list[candidate].choice));
+    }
+  return order;
+}
+
+/// Measurements until a candidate within 2 % of the best was measured.
+std::size_t measurements(const Landscape& landscape, SearchKind kind, std::uint64_t seed) {
+  const double wanted = 1.02 * landscape.best();
+  TuneSearch search(landscape.candidates(), kind, seed);
+  for (std::size_t count = 1;; ++count) {
+    const std::size_t candidate = search.next(1).front();
+    const double seconds = landscape.seconds(landscape.candidates().list[candidate].choice);
+    if (seconds <= wanted) return count;
+    search.tell(candidate, seconds);
+  }
+}
+
+std::size_t median(std::vector<std::size_t> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+TEST(TuneSearch, GivesEveryCandidateOnce) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive})
+    for (const std::size_t at_once : {1u, 5u}) {
+      const std::vector<std::size_t> order = order_of(landscape, kind, 3, at_once);
+      EXPECT_EQ(order.size(), 1025u);
+      EXPECT_EQ(std::set<std::size_t>(order.begin(), order.end()).size(), order.size()) << name_of(kind);
+      EXPECT_EQ(order.front(), 0u) << "the choice without tuning";
+    }
+}
+
+TEST(TuneSearch, FollowsFromItsSeed) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random}) {
+    EXPECT_EQ(order_of(landscape, kind, 7), order_of(landscape, kind, 7));
+    EXPECT_NE(order_of(landscape, kind, 7), order_of(landscape, kind, 8));
+  }
+  EXPECT_EQ(order_of(landscape, SearchKind::exhaustive, 7), order_of(landscape, SearchKind::exhaustive, 8));
+}
+
+TEST(TuneSearch, BayesNeedsFewerMeasurementsThanRandom) {
+  std::vector<std::size_t> bayes, random;
+  const Landscape landscape(bowl_space(), 3, bowl);
+  for (std::uint64_t seed = 0; seed < 21; ++seed) {
+    bayes.push_back(measurements(landscape, SearchKind::bayes, seed));
+    random.push_back(measurements(landscape, SearchKind::random, seed));
+  }
+  EXPECT_LT(3 * median(bayes), median(random)) << median(bayes) << " and " << median(random);
+  EXPECT_LT(*std::ranges::max_element(bayes), 200u);
+}
+
+TEST(TuneSearch, BayesBeginsWithWhatModelsFindCheapest) {
+  const Landscape landscape(bowl_space(), 3, bowl, bowl);
+  const std::vector<std::size_t> order = order_of(landscape, SearchKind::bayes, 1);
+  EXPECT_EQ(landscape.seconds(landscape.candidates().list[order[1]].choice), landscape.best());
+  const std::vector<std::size_t> all = order_of(landscape, SearchKind::exhaustive, 1);
+  for (std::size_t i = 2; i < all.size(); ++i) EXPECT_LE(landscape.candidates().list[all[i - 1]].modelled, landscape.candidates().list[all[i]].modelled) << i;
+}
+
+/// A model that sees one field only gives alike times; the first candidates are then unlike in what it sees.
+TEST(TuneSearch, BayesBeginsWithUnlikeCandidates) {
+  const Landscape landscape(bowl_space(), 3, bowl, [](const Config& c) { return 1.0 + 0.1 * static_cast<double>(c.at("a")); });
+  const std::vector<std::size_t> order = order_of(landscape, SearchKind::bayes, 1);
+  std::set<std::int64_t> values;
+  for (std::size_t i = 1; i < 8; ++i) values.insert(landscape.candidates().list[order[i]].choice.config.at("a"));
+  EXPECT_EQ(values.size(), 7u);
+}
+
+TEST(TuneSearch, BayesLeavesWhatFails) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneSearch search(landscape.candidates(), SearchKind::bayes, 5);
+  std::size_t failing = 0, count = 0;
+  for (; count < 200; ++count) {
+    const std::size_t candidate = search.next(1).front();
+    const Choice& choice = landscape.candidates().list[candidate].choice;
+    const bool fails = !choice.config.empty() && choice.config.at("fast") == 0;
+    failing += count >= 50 && fails ? 1 : 0;
+    search.tell(candidate, fails ? std::nullopt : std::optional(landscape.seconds(choice)));
+  }
+  EXPECT_LT(failing, 45u) << "of 150, half of which would fail by chance";
+}
+
+TEST(TuneSearch, NamesItsKinds) {
+  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) EXPECT_EQ(parse_search(name_of(kind)), kind);
+  EXPECT_EQ(error_text([] { parse_search("grid"); }), "--search: expected bayes, random or exhaustive, found \"grid\"");
+}
+
+}  // namespace
+}  // namespace cermet

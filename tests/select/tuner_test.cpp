@@ -1,0 +1,197 @@
+// What a tuner decides, over times that are functions.
+#include "select/tune/tuner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/select/landscape.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace cermet {
+namespace {
+
+using State = TriedCandidate::State;
+
+const TuneOptions everything{.search = SearchKind::exhaustive, .seconds = 60};
+
+TEST(Tuner, FindsTheFastest) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) {
+    const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = kind, .seconds = 60});
+    EXPECT_EQ(report.choice.config.to_string(), "a=5 b=3 c=6 fast=1") << name_of(kind);
+    EXPECT_DOUBLE_EQ(report.gain, 3);
+    EXPECT_EQ(report.end, TuneReport::End::exhausted);
+    EXPECT_EQ(report.tried.size(), 1025u);
+    EXPECT_EQ(report.candidates, 1025u);
+    EXPECT_TRUE(report.tried.front().choice.config.empty());
+  }
+}
+
+TEST(Tuner, StopsAtItsMostCandidates) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 90});
+  EXPECT_EQ(report.tried.size(), 90u);
+  EXPECT_EQ(report.end, TuneReport::End::budget);
+  EXPECT_LT(landscape.seconds(report.choice), 1.1);
+}
+
+TEST(Tuner, KeepsItsBudgetWithinOneMeasurement) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  bench.time = [&](const Choice& choice, double) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return Timing{landscape.seconds(choice), 0};
+  };
+  const TuneReport report = tune(landscape.candidates(), bench, {.search = SearchKind::random, .seconds = 0.3});
+  EXPECT_EQ(report.end, TuneReport::End::budget);
+  EXPECT_LT(report.tried.size(), 31u);
+  EXPECT_GT(report.tried.size(), 2u);
+}
+
+TEST(Tuner, KeepsWhatItLearnedWhenItIsStopped) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  int asked = 0;
+  TuneOptions options{.search = SearchKind::random, .seconds = 60};
+  options.stop = [&] { return ++asked > 40; };
+  const TuneReport report = tune(landscape.candidates(), landscape.bench(), options);
+  EXPECT_EQ(report.end, TuneReport::End::stopped);
+  EXPECT_LT(report.tried.size(), 50u);
+  double least = 3;
+  for (const TriedCandidate& tried : report.tried) least = std::min(least, tried.timing.median);
+  EXPECT_DOUBLE_EQ(landscape.seconds(report.choice), least);
+  EXPECT_GT(report.gain, 1);
+}
+
+TEST(Tuner, KeepsTheChoiceWithoutTuningUnlessItIsSlowerBeyondNoise) {
+  const Landscape landscape(bowl_space(), 1.005, bowl);  // the best is half a percent faster
+  EXPECT_TRUE(tune(landscape.candidates(), landscape.bench(), everything).choice.config.empty());
+  const Landscape slower(bowl_space(), 1.2, bowl);
+  TuneBench bench = slower.bench();
+  bench.compare = [](const Choice&, const Choice&) { return PairedTiming{{1.2, 0}, {1, 0}, 0.9, 0.2}; };
+  const TuneReport noisy = tune(slower.candidates(), bench, everything);
+  EXPECT_TRUE(noisy.choice.config.empty()) << "0.9 with noise of 0.2 is no gain";
+  EXPECT_EQ(noisy.gain, 1);
+  bench.compare = [](const Choice&, const Choice&) { return PairedTiming{{1.2, 0}, {1, 0}, 1.1, 0}; };
+  EXPECT_TRUE(tune(slower.candidates(), bench, everything).choice.config.empty()) << "what was measured once turns out to be slower";
+}
+
+TEST(Tuner, TriesTheNextWhereTheFastestTurnsOutNotToBe) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  bench.compare = [&](const Choice& first, const Choice& second) {
+    const double ratio = second.config.at("c") == 6 ? 1.5 : landscape.seconds(second) / landscape.seconds(first);
+    return PairedTiming{{}, {landscape.seconds(second), 0}, ratio, 0};
+  };
+  const TuneReport report = tune(landscape.candidates(), bench, everything);
+  EXPECT_NE(report.choice.config.at("c"), 6);
+  EXPECT_GT(report.gain, 2.5);
+}
+
+TEST(Tuner, TakesNothingThatIsSlowerAtAnotherSize) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  std::vector<std::string> asked;
+  bench.elsewhere.push_back([&](const Choice&, const Choice& second) {
+    asked.push_back(second.config.to_string());
+    return PairedTiming{{}, {}, second.config.at("c") == 6 ? 1.2 : 0.9, 0.01};
+  });
+  const TuneReport report = tune(landscape.candidates(), bench, everything);
+  EXPECT_NE(report.choice.config.at("c"), 6);
+  EXPECT_EQ(asked.front(), "a=5 b=3 c=6 fast=1");
+  bench.elsewhere.front() = [](const Choice&, const Choice&) { return PairedTiming{{}, {}, 1.2, 0.01}; };
+  EXPECT_TRUE(tune(landscape.candidates(), bench, everything).choice.config.empty());
+}
+
+TEST(Tuner, TiesGoToTheChoiceWithoutTuningAndThenToTheFirst) {
+  const Landscape flat(bowl_space(), 1, [](const Config&) { return 1.0; });
+  EXPECT_TRUE(tune(flat.candidates(), flat.bench(), everything).choice.config.empty());
+  const Landscape plateau(bowl_space(), 2, [](const Config& c) { return c.at("a") >= 2 ? 1.0 : 1.5; });
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const TuneReport report = tune(plateau.candidates(), plateau.bench(), {.search = SearchKind::random, .seed = seed, .seconds = 60});
+    EXPECT_EQ(report.choice.config.to_string(), "a=2 b=0 c=0 fast=0") << "whatever the order of measuring";
+  }
+}
+
+TEST(Tuner, LeavesOutAndReportsWhatIsWrongOrFails) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  std::vector<std::string> timed;
+  bench.check = [](const Choice& choice) { return choice.config.at("c") == 6 ? std::string("result 0, compared element 0: expected 1, found 2") : ""; };
+  bench.time = [&](const Choice& choice, double) -> Timing {
+    if (!choice.config.empty() && choice.config.at("c") == 5) fail(Status::out_of_memory, "memory: expected more");
+    timed.push_back(choice.config.to_string());
+    return {landscape.seconds(choice), 0};
+  };
+  const TuneReport report = tune(landscape.candidates(), bench, everything);
+  EXPECT_EQ(report.choice.config.to_string(), "a=5 b=3 c=7 fast=1");
+  for (const TriedCandidate& tried : report.tried) {
+    if (tried.choice.config.empty()) continue;
+    const std::int64_t c = tried.choice.config.at("c");
+    EXPECT_EQ(tried.state, c == 6 ? State::wrong : c == 5 ? State::failed : State::measured);
+    EXPECT_EQ(tried.reason, c == 6 ? "result 0, compared element 0: expected 1, found 2" : c == 5 ? "memory: expected more" : "");
+  }
+  for (const std::string& text : timed) EXPECT_EQ(text.find("c=6"), std::string::npos) << "a wrong candidate is not timed";
+}
+
+TEST(Tuner, GivesHopelessCandidatesUp) {
+  const Landscape landscape(bowl_space(), 1.5, bowl);
+  TuneBench bench = landscape.bench();
+  bench.time = [&](const Choice& choice, double hopeless) {
+    Timing timing{landscape.seconds(choice), 0};
+    timing.given_up = hopeless > 0 && timing.median > hopeless;
+    return timing;
+  };
+  const TuneReport report = tune(landscape.candidates(), bench, everything);
+  EXPECT_EQ(report.choice.config.to_string(), "a=5 b=3 c=6 fast=1");
+  int given_up = 0;
+  double least = 1.5;
+  for (const TriedCandidate& tried : report.tried) {
+    if (tried.state == State::given_up) {
+      ++given_up;
+      EXPECT_GT(tried.timing.median, 2 * least);
+    } else {
+      least = std::min(least, tried.timing.median);
+    }
+  }
+  EXPECT_GT(given_up, 0);
+}
+
+TEST(Tuner, PassesOnWhyTheChoiceWithoutTuningCannotRun) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  bench.expect = [](const Choice&) { fail(Status::unsupported, "no device"); };
+  EXPECT_EQ(error_text([&] { tune(landscape.candidates(), bench, everything); }), "no device");
+}
+
+TEST(Tuner, CompilesAheadWhatItMeasuresNext) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  TuneBench bench = landscape.bench();
+  std::vector<std::string> later, prepared;
+  bench.prepare = [&](const std::vector<Choice>& choices) {
+    for (const Choice& choice : choices) prepared.push_back(choice.config.to_string());
+  };
+  bench.prepare_later = [&](const std::vector<Choice>& choices) {
+    for (const Choice& choice : choices) later.push_back(choice.config.to_string());
+  };
+  const TuneReport report = tune(landscape.candidates(), bench, {.search = SearchKind::random, .seconds = 60, .at_once = 3});
+  EXPECT_EQ(prepared.size(), 1025u);
+  ASSERT_EQ(later.size(), 1021u) << "all but the first four";
+  for (std::size_t i = 0; i < later.size(); ++i) EXPECT_EQ(later[i], prepared[i + 4]);
+  EXPECT_EQ(report.tried.size(), 1025u);
+}
+
+TEST(Tuner, MakesAnEntryWithItsRivals) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 40});
+  const TuningEntry entry = entry_of(report, {"region", "device", "versions"});
+  EXPECT_EQ(entry.kernel, "landscape");
+  EXPECT_EQ(entry.config, report.choice.config.to_string());
+  EXPECT_EQ(entry.rivals.size(), 39u);
+  EXPECT_TRUE(std::ranges::is_sorted(entry.rivals, {}, &TunedRival::seconds));
+  EXPECT_EQ(std::ranges::count(entry.rivals, std::string("default"), &TunedRival::config), 1);
+  EXPECT_EQ(entry.key.device, "device");
+}
+
+}  // namespace
+}  // namespace cermet
