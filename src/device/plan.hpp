@@ -36,9 +36,9 @@ struct Launch {
   enum class Kind : std::uint8_t {
     program,  ///< a task's program: the only kind that can be linked with others, see is_linkable()
     fill,
-    function, ///< an ordinary __global__ function that is no task: code from outside
-    product,  ///< a matrix product of the vendor's library
-    call,     ///< a function of the host
+    function,  ///< an ordinary __global__ function that is no task: code from outside
+    product,   ///< a matrix product of the vendor's library
+    call,      ///< a function of the host
   };
   struct Span {
     std::uint32_t first = 0, count = 0;

@@ -163,8 +163,7 @@ bool fuses(OpKind anchor, const Target* target) {
   return std::ranges::any_of(kernels_for(anchor, target), [](const Kernel* kernel) { return kernel->fuses; });
 }
 
-Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options,
-                      std::string_view given_as) {
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options, std::string_view given_as) {
   if (name.empty() && config.empty()) return select_kernel(region, options);
   const std::string wanted = name.empty() ? select_kernel(region, options).kernel->name : std::string(name);
   const std::span<const Kernel* const> kernels = kernels_for(region);

@@ -74,8 +74,8 @@ bool is_taken(const Region& region);
 bool fuses(OpKind anchor, const Target* target);
 
 /// The kernel of this name, or where `kernel` is empty the chosen one, with the first by cost of its configurations that have the fields of this text, or
-/// where that is empty the one that selection would give it. Throws Error that says which there are, or why the kernel declines. `given_as`, before "kernel" and
-/// "config", names in messages where they were given.
+/// where that is empty the one that selection would give it. Throws Error that says which there are, or why the kernel declines. `given_as`, before "kernel"
+/// and "config", names in messages where they were given.
 Choice choose_by_name(const Region& region, std::string_view kernel, std::string_view config, const SelectionOptions& options = {},
                       std::string_view given_as = "--");
 

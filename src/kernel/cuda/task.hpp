@@ -20,9 +20,9 @@ namespace cermet::cuda {
 struct ForeignCode {
   enum class Form : std::uint8_t { source, cubin, ptx };
   Form form = Form::source;
-  std::shared_ptr<const std::string> code;  ///< CUDA C++, machine code, or PTX
-  std::vector<std::string> options = {};    ///< of the compilation of a source
-  std::string entry;                        ///< the function's name in the image
+  std::shared_ptr<const std::string> code;          ///< CUDA C++, machine code, or PTX
+  std::vector<std::string> options = {};            ///< of the compilation of a source
+  std::string entry;                                ///< the function's name in the image
   std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each of its parameters
 
   friend bool operator==(const ForeignCode&, const ForeignCode&) = default;
