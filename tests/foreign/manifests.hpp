@@ -10,7 +10,7 @@
 namespace cermet::test {
 
 /// Two element types, an optional operand, a tile, every kind of expression.
-inline const std::string good_manifest = R"({
+inline const std::string good_manifest = R"json({
   "cermet_kernel": 1,
   "name": "test.rms_norm",
   "operator": "rms_norm",
@@ -33,7 +33,7 @@ inline const std::string good_manifest = R"({
   "block": ["block", "rows"],
   "shared_bytes": "N * size(T)",
   "workspace_bytes": "M * 4"
-})";
+})json";
 
 inline const std::string small_ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
 

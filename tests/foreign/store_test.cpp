@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/device.hpp"
 #include "foreign/check_record.hpp"
 #include "foreign/registry.hpp"
 #include "tests/foreign/manifests.hpp"

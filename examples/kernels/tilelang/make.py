@@ -45,7 +45,9 @@ def main():
     parser.add_argument("--arch", type=int, default=90, help="compute capability: 80, 90")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    artifact = tilelang.lower(rms_norm(HIDDEN), target=f"cuda -arch=sm_{options.arch}")
+    target = tilelang.tvm.target.Target({"kind": "cuda", "arch": f"sm_{options.arch}"})
+    with target:
+        artifact = tilelang.lower(rms_norm(HIDDEN), target=target)
     source = options.folder / "rms_norm.cu"
     source.write_text(artifact.kernel_source)
     home = pathlib.Path(tilelang.__file__).parent
