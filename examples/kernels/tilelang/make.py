@@ -5,6 +5,9 @@
   pip install tilelang
   python3 examples/kernels/tilelang/make.py FOLDER [--arch 90]
   cermet kernel add FOLDER/rms_norm.json
+
+The manifest has the generated function's parameters in the order in which TileLang 0.1.15 writes them (rms_norm.cu in the folder), and the shared memory of its
+reduction over 256 threads.
 """
 import argparse
 import os
