@@ -1,4 +1,4 @@
-// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B, from one row to a prompt of 512.
+// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B and of BERT, from one row to a prompt of 512.
 // Weights of a single-row product come from memory: copies are used in turn, a gigabyte of them, so that no cache holds the next one.
 //   build/bin/bench_cpu_linear [seconds for each row of the table] [threads]
 #include <algorithm>
@@ -28,8 +28,12 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// The limit is disturbed as the product is: measured before and after, the better counts.
 cpu::Limits best(const cpu::Limits& a, const cpu::Limits& b) {
-  return {std::max(a.read_bytes_per_second, b.read_bytes_per_second), std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops),
-          std::max(a.int8_ops, b.int8_ops)};
+  return {std::max(a.read_bytes_per_second, b.read_bytes_per_second),
+          std::max(a.f32_flops, b.f32_flops),
+          std::max(a.bf16_flops, b.bf16_flops),
+          std::max(a.int8_ops, b.int8_ops),
+          std::max(a.amx_bf16_flops, b.amx_bf16_flops),
+          std::max(a.amx_int8_ops, b.amx_int8_ops)};
 }
 
 OwnedTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed) {
@@ -86,23 +90,28 @@ double measure(const Row& row, double seconds, ThreadPool& pool, std::string_vie
 
 std::vector<Row> table() {
   constexpr DType f32 = DType::f32, bf16 = DType::bf16;
-  constexpr std::int64_t shapes[][2] = {{2048, 2048}, {512, 2048}, {8192, 2048}, {2048, 8192}, {128256, 2048}};
+  constexpr std::int64_t shapes[][2] = {{2048, 2048}, {512, 2048}, {8192, 2048}, {2048, 8192}, {128256, 2048}},
+                         bert[][2] = {{768, 768}, {3072, 768}, {768, 3072}};
   std::vector<Row> rows;
-  for (const std::int64_t m : {1, 4, 8, 64, 512})
+  for (const std::int64_t m : {1, 4, 16, 64, 512})
     for (const auto& [n, k] : shapes)
       if (m == 1 || n < 100000) rows.push_back({"linear", bf16, bf16, m, n, k});
+  for (const std::int64_t m : {128, 512})
+    for (const auto& [n, k] : bert)
+      for (const DType type : {bf16, DType::i8}) rows.push_back({type == bf16 ? "linear" : "scaled_mm", type, type, m, n, k});
   for (const std::int64_t m : {1, 512}) {
     rows.push_back({"dual_linear", bf16, bf16, m, 8192, 2048});
     rows.push_back({"linear", f32, bf16, m, 2048, 8192});
     rows.push_back({"linear", f32, f32, m, 2048, 8192});
-    rows.push_back({"scaled_mm", DType::i8, DType::i8, m, 2048, 8192});
+    for (const auto& [n, k] : {std::pair{2048, 2048}, std::pair{8192, 2048}, std::pair{2048, 8192}})
+      rows.push_back({"scaled_mm", DType::i8, DType::i8, m, n, k});
   }
   return rows;
 }
 
 void print(const Row& row, double time, std::string_view kernel, const cpu::Limits& limits) {
   const double elements = static_cast<double>(row.weights() * row.n * row.k), bytes = elements * static_cast<double>(size_of(row.w));
-  const double operations = 2 * elements * static_cast<double>(row.m), peak = row.w == DType::i8 ? limits.int8_ops : limits.bf16_products();
+  const double operations = 2 * elements * static_cast<double>(row.m), peak = row.w == DType::i8 ? limits.int8_products() : limits.bf16_products();
   const double memory_time = bytes / limits.read_bytes_per_second, compute_time = operations / peak, floor = std::max(memory_time, compute_time);
   const auto rate = [&](double t) {
     return memory_time > compute_time ? fmt::format("{:.1f} GB/s", bytes / t / 1e9) : fmt::format("{:.0f} Gop/s", operations / t / 1e9);
@@ -120,7 +129,7 @@ void run(double seconds, int threads) {
   for (std::size_t i = 0; i < rows.size(); ++i) times.push_back(measure(rows[i], seconds, pool, kernels[i]));
   limits = best(limits, cpu::measure_limits(pool, seconds));
   fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n", pool.size(), name_of(cpu::active_isa()),
-             limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_flops / 1e9, limits.int8_ops / 1e9);
+             limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_products() / 1e9, limits.int8_products() / 1e9);
   fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>10} {:>12} {:>12} {:>9}  {}\n", "operator", "types", "M", "N", "K", "time", "this", "limit", "fraction",
              "kernel");
   for (std::size_t i = 0; i < rows.size(); ++i) print(rows[i], times[i], kernels[i], limits);

@@ -9,9 +9,9 @@
  * constants may also come from the host there. DLPack 0.6 has no type codes for fp8 and bool: such tensors are passed as kDLUInt with 8 bits (the
  * type codes of DLPack 1.x are accepted too), and the descriptor given at creation says what the bytes are.
  *
- * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_range, cermet_tokens and cermet_generation do not change
- * within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members
- * are added at their end, so a program keeps working with a newer library, and an older library rejects members that it does not know. */
+ * Compatibility. Functions and the layout of cermet_descriptor, cermet_attribute, cermet_range, cermet_call_result, cermet_tokens and cermet_generation do not
+ * change within a minor version. Structs of options begin with their size as the caller compiled it, which the functions that fill in defaults set; members are
+ * added at their end, so a program keeps working with a newer library, and an older library rejects members that it does not know. */
 #ifndef CERMET_CERMET_H_
 #define CERMET_CERMET_H_
 

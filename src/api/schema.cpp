@@ -10,6 +10,7 @@
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "op/operator.hpp"
+#include "op/problem.hpp"
 
 namespace cermet::api {
 namespace {
@@ -24,9 +25,21 @@ Json dtypes_json(DTypeSet set) {
 }
 
 Json operand_json(const OperandSpec& spec, bool is_input) {
-  Json json{{"name", spec.name}, {"dtypes", dtypes_json(spec.dtypes)}, {"shape", spec.shape}, {"doc", spec.doc}};
-  if (is_input) json.update({{"mapping", name_of(spec.mapping)}, {"optional", spec.optional}, {"variadic", spec.variadic}});
+  Json json{{"name", spec.name}, {"dtypes", dtypes_json(spec.dtypes)}, {"shape", spec.shape},
+            {"doc", spec.doc},   {"optional", spec.optional},          {"variadic", spec.variadic}};
+  if (is_input) json["mapping"] = name_of(spec.mapping);
   return json;
+}
+
+/// Results that every call has; those behind them depend on operands and attributes, which the cases show.
+std::size_t least_results(const OpDefinition& op) {
+  std::size_t least = op.outputs.size();
+  for (const Case& recipe : op.cases()) {
+    std::vector<std::optional<TensorType>> types;
+    for (const std::optional<CaseOperand>& operand : recipe.inputs) types.push_back(operand ? std::optional(operand->type) : std::nullopt);
+    least = std::min(least, make_problem(op, std::move(types), recipe.attributes).outputs.size());
+  }
+  return least;
 }
 
 /// Tensors and graphs, which JSON has no values for, are their texts.
@@ -71,8 +84,10 @@ Json schema_json(const OpDefinition& op) {
   Json json{{"name", op.name}, {"category", op.category}, {"summary", op.summary}, {"semantics", op.semantics}};
   for (const char* list : {"attributes", "outputs", "inputs"}) json[list] = Json::array();
   for (const OperandSpec& spec : op.inputs) json["inputs"].push_back(operand_json(spec, true));
+  const std::size_t least = least_results(op);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     json["outputs"].push_back(operand_json(op.outputs[i], false));
+    if (i >= least && !op.outputs[i].variadic) json["outputs"].back()["optional"] = true;
     if (i < op.aliases.size() && op.aliases[i] >= 0) json["outputs"].back()["shares_memory_of"] = op.inputs[static_cast<std::size_t>(op.aliases[i])].name;
   }
   for (const AttributeSpec& spec : op.attributes) json["attributes"].push_back(attribute_json(spec));

@@ -45,6 +45,8 @@ void keep_best(cpu::Limits& best, const cpu::Limits& found) {
   best.f32_flops = std::max(best.f32_flops, found.f32_flops);
   best.bf16_flops = std::max(best.bf16_flops, found.bf16_flops);
   best.int8_ops = std::max(best.int8_ops, found.int8_ops);
+  best.amx_bf16_flops = std::max(best.amx_bf16_flops, found.amx_bf16_flops);
+  best.amx_int8_ops = std::max(best.amx_int8_ops, found.amx_int8_ops);
 }
 
 cpu::Limits limits_of(Context& gpu) {
@@ -105,17 +107,29 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
   return bytes / static_cast<double>(batch);
 }
 
-/// Floating-point operations of the GEMMs in a prefill of one sequence, with logits for its last token only.
-double prefill_operations(const Engine& engine, std::int64_t tokens) {
-  double operations = 0;
+/// Operations of the GEMMs in a prefill of one sequence, with logits for its last token only: all, and those of int8 with int8.
+struct PrefillOperations {
+  double all = 0, int8 = 0;
+};
+
+PrefillOperations prefill_operations(const Engine& engine, std::int64_t tokens) {
+  PrefillOperations operations;
   for (const StepInfo& step : engine.steps(true)) {
     if (!is_product(step.region.problem())) continue;
     Problem problem = step.region.problem();
     problem.maximum.set(Symbol("T"), tokens);
     problem.maximum.set(Symbol("R"), 1);
-    operations += cost_of(problem).operations;
+    const double of_step = cost_of(problem).operations;
+    operations.all += of_step;
+    if (problem.input(0).dtype == DType::i8) operations.int8 += of_step;
   }
   return operations;
+}
+
+/// Seconds that they take at the machine's peaks: int8 at its own, the others at that of the model's type.
+double seconds_at_peak(const PrefillOperations& operations, DType dtype, const cpu::Limits& limits) {
+  const double real = dtype == DType::bf16 ? limits.bf16_products() : limits.f32_flops, int8 = limits.int8_products() > 0 ? limits.int8_products() : real;
+  return (operations.all - operations.int8) / real + operations.int8 / int8;
 }
 
 Json to_json(const Engine& engine, const Options& options, const Figures& figures) {
@@ -132,15 +146,15 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"decode_tokens_per_second_per_sequence", figures.decode / static_cast<double>(options.batch)},
             {"decode_seconds_per_token", figures.decode > 0 ? 1 / figures.decode : 0},
             {"decode_weight_bytes_per_token", decode_weight_bytes(engine, options.batch)},
-            {"prefill_operations", prefill_operations(engine, options.prompt_tokens)},
+            {"prefill_operations", prefill_operations(engine, options.prompt_tokens).all},
             {"fallbacks", engine.fallbacks()},
             {"peak_memory_bytes", peak_memory_bytes()}};
   if (!options.limits) return json;
   const cpu::Limits& limits = figures.limits;
   json["limits"] = limits_json(limits);
-  const double peak = engine.dtype() == DType::bf16 ? limits.bf16_products() : limits.f32_flops;
   json["decode_fraction_of_bandwidth"] = decode_weight_bytes(engine, options.batch) * figures.decode / limits.read_bytes_per_second;
-  json["prefill_fraction_of_peak"] = prefill_operations(engine, options.prompt_tokens) / static_cast<double>(options.prompt_tokens) * figures.prefill / peak;
+  json["prefill_fraction_of_peak"] =
+      seconds_at_peak(prefill_operations(engine, options.prompt_tokens), engine.dtype(), limits) / static_cast<double>(options.prompt_tokens) * figures.prefill;
   return json;
 }
 
@@ -158,11 +172,15 @@ void print_text(Console& console, const Json& json) {
     table.row({"read bandwidth",
                fmt::format("{}B/s measured in the same run; decode reads weights at {:.1f} % of it",
                            count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
-    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s; prefill GEMMs run at {:.1f} % of the {} peak",
-                                   count_text(json["limits"]["f32_operations_per_second"].get<double>()),
-                                   count_text(json["limits"]["bf16_operations_per_second"].get<double>()),
-                                   count_text(json["limits"]["int8_operations_per_second"].get<double>()), 100 * json["prefill_fraction_of_peak"].get<double>(),
-                                   json["dtype"].get<std::string>())});
+    const Json& limits = json["limits"];
+    const auto rate = [&](const char* key) { return count_text(limits[key].get<double>()); };
+    const bool tiles = limits.contains("amx_bf16_operations_per_second") && limits["amx_bf16_operations_per_second"].get<double>() > 0;
+    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s{}; prefill GEMMs run at {:.1f} % of the peak of their types",
+                                   rate("f32_operations_per_second"), rate("bf16_operations_per_second"), rate("int8_operations_per_second"),
+                                   tiles ? fmt::format(", of AMX tiles bf16 {}FLOP/s, int8 {}OP/s", rate("amx_bf16_operations_per_second"),
+                                                       rate("amx_int8_operations_per_second"))
+                                         : "",
+                                   100 * json["prefill_fraction_of_peak"].get<double>())});
   }
   table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(json["first_token_seconds"].get<double>()),
                                   seconds_text(json["compile_seconds"].get<double>()), seconds_text(json["weights_seconds"].get<double>()))});

@@ -28,10 +28,9 @@ Json limits_json(const cuda::Limits& limits, const Device& device) {
 }
 
 Json limits_json(const cpu::Limits& limits) {
-  return {{"read_bytes_per_second", limits.read_bytes_per_second},
-          {"f32_operations_per_second", limits.f32_flops},
-          {"bf16_operations_per_second", limits.bf16_flops},
-          {"int8_operations_per_second", limits.int8_ops}};
+  return {{"read_bytes_per_second", limits.read_bytes_per_second},   {"f32_operations_per_second", limits.f32_flops},
+          {"bf16_operations_per_second", limits.bf16_flops},         {"int8_operations_per_second", limits.int8_ops},
+          {"amx_bf16_operations_per_second", limits.amx_bf16_flops}, {"amx_int8_operations_per_second", limits.amx_int8_ops}};
 }
 
 std::string limits_table(const cuda::Limits& limits) {

@@ -31,6 +31,8 @@ void measure_cpu(Console& console, const Options& options) {
   table.row({"f32 peak", rate_text(limits.f32_flops, "GFLOP/s")});
   table.row({"bf16 peak", rate_text(limits.bf16_flops, "GFLOP/s")});
   table.row({"int8 peak", rate_text(limits.int8_ops, "GOP/s")});
+  table.row({"bf16 peak of AMX", rate_text(limits.amx_bf16_flops, "GFLOP/s")});
+  table.row({"int8 peak of AMX", rate_text(limits.amx_int8_ops, "GOP/s")});
   console.print("limits of {} threads with {}, measured now\n{}", pool.size(), isa, table.to_string());
 }
 

@@ -154,8 +154,11 @@ void selection_text(Console& console, const Region& region, const Selection& sel
   if (const auto names = constant_names(region); !names.empty()) facts.row({"constants", fmt::format("{}", fmt::join(names, ", "))});
   facts.row({"machine",
              region.target() ? region.target()->name : fmt::format("{} threads, {}", json["threads"].get<int>(), json["instruction_set"].get<std::string>())});
-  if (!region.target() && cpu::active_isa() == cpu::Isa::avx512_bf16)
+  if (!region.target() && cpu::active_isa() >= cpu::Isa::avx512_bf16)
     facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
+  if (!region.target() && cpu::active_isa() >= cpu::Isa::amx)
+    facts.row({"AMX", fmt::format("bf16 tiles run at {:.2f} times float32, int8 tiles at {:.2f} times dot products, measured now", cpu::amx_bf16_ratio(),
+                                  cpu::amx_int8_ratio())});
   facts.row({"limits", limits_text(selection, json)});
   if (selection.tuned) facts.row({selection.tuned->shipped ? "tuned, shipped" : "tuned", entry_text(selection.tuned->entry)});
   for (const IgnoredTuning& ignored : selection.ignored) facts.row({"tuning ignored", fmt::format("{}: {}", ignored.reason, entry_text(ignored.found.entry))});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <thread>
 
 #include "base/text.hpp"
 #include "cli/interrupt.hpp"
@@ -15,11 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = TriedCandidate::State;
 
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double tuning_seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-std::string choice_text(const Choice& choice) { return fmt::format("{}, {}", choice.kernel->name, choice.config.to_string()); }
+std::string tuned_choice_text(const Choice& choice) { return fmt::format("{}, {}", choice.kernel->name, choice.config.to_string()); }
 
-Json choice_json(const Choice& choice) { return {{"kernel", choice.kernel->name}, {"config", choice.config.to_string()}}; }
+Json tuned_choice_json(const Choice& choice) { return {{"kernel", choice.kernel->name}, {"config", choice.config.to_string()}}; }
 
 std::string_view name_of(State state) {
   return state == State::measured ? "measured" : state == State::given_up ? "given up" : state == State::wrong ? "wrong" : "failed";
@@ -32,7 +34,7 @@ std::string_view name_of(TuneReport::End end) {
 Json tried_json(const TuneReport& report) {
   Json list = Json::array();
   for (const TriedCandidate& tried : report.tried) {
-    Json json = choice_json(tried.choice);
+    Json json = tuned_choice_json(tried.choice);
     json["state"] = name_of(tried.state);
     if (tried.timing.median > 0) json["seconds"] = tried.timing.median, json["spread"] = tried.timing.spread;
     if (!tried.reason.empty()) json["reason"] = tried.reason;
@@ -41,13 +43,14 @@ Json tried_json(const TuneReport& report) {
   return list;
 }
 
-Json job_json(const TuneJob& job, const TuneReport& report) {
-  Json json{{"region", tuning_text(job.region)}, {"launches", job.launches}};
-  json.update(choice_json(report.choice));
+Json job_json(const TuneJob& job, std::size_t index, const TuneReport& report) {
+  Json json{{"region", tuning_text(job.region)}, {"problem", job.region.to_string()}, {"launches", job.launches}};
+  json.update(tuned_choice_json(report.choice));
   json["seconds"] = report.timing.median;
   json["spread"] = report.timing.spread;
   json["gain"] = report.gain;
-  json["untuned"] = choice_json(report.tried.front().choice);
+  json["job"] = index;
+  json["untuned"] = tuned_choice_json(report.tried.front().choice);
   json["untuned"]["seconds"] = report.tried.front().timing.median;
   json["candidates"] = report.candidates;
   json["ended"] = name_of(report.end);
@@ -59,15 +62,17 @@ Json job_json(const TuneJob& job, const TuneReport& report) {
 std::string job_text(const TuneJob& job, const TuneReport& report) {
   const TriedCandidate& own = report.tried.front();
   Table table;
-  table.row({"untuned", choice_text(own.choice), seconds_text(own.timing.median)});
+  table.row({"untuned", tuned_choice_text(own.choice), seconds_text(own.timing.median)});
   if (report.choice == own.choice) table.row({"tuned", "the same: nothing is faster beyond noise"});
-  else table.row({"tuned", choice_text(report.choice), seconds_text(report.timing.median), fmt::format("{:.2f} times as fast, measured in turn", report.gain)});
+  else
+    table.row(
+        {"tuned", tuned_choice_text(report.choice), seconds_text(report.timing.median), fmt::format("{:.2f} times as fast, measured in turn", report.gain)});
   const auto count = [&](State state) { return std::ranges::count(report.tried, state, &TriedCandidate::state); };
   std::string tried = fmt::format("{} of {} candidates in {}", report.tried.size(), report.candidates, seconds_text(report.seconds));
   if (count(State::given_up) > 0) tried += fmt::format(", {} given up early", count(State::given_up));
   table.row({"tried", tried, std::string(name_of(report.end))});
   for (const TriedCandidate& t : report.tried)
-    if (t.state == State::wrong || t.state == State::failed) table.row({std::string(name_of(t.state)), choice_text(t.choice), one_line(t.reason)});
+    if (t.state == State::wrong || t.state == State::failed) table.row({std::string(name_of(t.state)), tuned_choice_text(t.choice), one_line(t.reason)});
   return fmt::format("{}\n{}", tuning_text(job.region), table.to_string());
 }
 
@@ -78,12 +83,44 @@ double mean_gain(const std::vector<double>& gains) {
   return gains.empty() ? 1 : std::exp(sum / static_cast<double>(gains.size()));
 }
 
-/// The programs that jobs measure first, in the order of the jobs, as far as they exist.
-void compile_ahead(CompileAhead& ahead, const std::vector<TuneJob>& jobs, const TunePlace& place, const TuneOptions& options) {
-  for (const TuneJob& job : jobs) {
-    if (interrupted()) return;
-    ahead.want(first_programs(job, place, options));
+/// Jobs that wait for their turn. On a GPU the first whose programs have been compiled ahead is next, so that nothing is waited for while others are ready.
+class JobQueue {
+ public:
+  JobQueue(const std::vector<TuneJob>& jobs, const TunePlace& place, const TuneOptions& options) : ahead_(place.ahead), waiting_(jobs.size()) {
+    std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
+    for (const TuneJob& job : jobs) {
+      programs_.push_back(ahead_ && ahead_->works() && !interrupted() ? first_programs(job, place, options) : std::vector<cuda::Program>());
+      if (ahead_) ahead_->want(programs_.back());
+    }
   }
+  /// Nothing where none is left, or none is ready before the time is over.
+  std::optional<std::size_t> next(Clock::time_point end) {
+    while (!waiting_.empty() && !interrupted()) {
+      const auto ready = std::ranges::find_if(waiting_, [&](std::size_t job) { return programs_[job].empty() || ahead_->is_done(programs_[job]); });
+      if (ready != waiting_.end()) {
+        const std::size_t job = *ready;
+        waiting_.erase(ready);
+        return job;
+      }
+      if (Clock::now() > end) return std::nullopt;
+      ahead_->wait_for_progress(0.05);
+    }
+    return std::nullopt;
+  }
+  std::size_t left() const { return waiting_.size(); }
+
+ private:
+  CompileAhead* ahead_;
+  std::vector<std::size_t> waiting_;
+  std::vector<std::vector<cuda::Program>> programs_;  ///< by job; none where nothing is compiled ahead
+};
+
+/// How many candidates to compile together for each of so many jobs: what a compiler on every core gets done in the budget, if a program takes it a few
+/// seconds and the untuned choices want about as many.
+std::size_t compiled_together(double budget, std::size_t jobs) {
+  constexpr double program_seconds = 6;
+  const double each = budget / static_cast<double>(jobs) * std::thread::hardware_concurrency() / program_seconds;
+  return static_cast<std::size_t>(std::clamp(each, 2.0, 8.0));
 }
 
 }  // namespace
@@ -135,45 +172,50 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   if (context.target()) {
     ahead.emplace(context.target()->architecture());
     place.ahead = &*ahead;
-    tuning.at_once = std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 2, 8);
-    compile_ahead(*ahead, jobs, place, tuning);
+    tuning.at_once = compiled_together(options.budget, jobs.size());
   }
   const auto begin = Clock::now();
+  const auto end = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.budget));
   Progress progress("tuning");
-  Json results = Json::array();
+  std::vector<std::pair<std::size_t, Json>> results;
   std::vector<double> gains;
-  std::size_t done = 0;
-  for (; done < jobs.size() && !interrupted(); ++done) {
-    const double left = options.budget - since(begin);
-    if (done > 0 && left <= 0) break;
-    tuning.seconds = std::max(left, 0.0) / static_cast<double>(jobs.size() - done);
+  JobQueue queue(jobs, place, tuning);
+  while (const std::optional<std::size_t> job = gains.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
+    const double left = options.budget - tuning_seconds_since(begin);
+    if (!gains.empty() && left <= 0) break;
+    tuning.seconds = std::max(left, 0.0) / static_cast<double>(1 + queue.left());
     tuning.on_progress = [&](std::size_t tried, std::size_t all, double best) {
       const auto budget = static_cast<std::int64_t>(options.budget * 1000);
-      progress.update(std::min(budget, static_cast<std::int64_t>(since(begin) * 1000)), budget,
-                      fmt::format("region {} of {}: {} of {} candidates, {}", done + 1, jobs.size(), tried, all, seconds_text(best)));
+      progress.update(std::min(budget, static_cast<std::int64_t>(tuning_seconds_since(begin) * 1000)), budget,
+                      fmt::format("region {} of {}: {} of {} candidates, {}", gains.size() + 1, jobs.size(), tried, all, seconds_text(best)));
     };
-    const TuneReport report = tune(jobs[done], place, metering, tuning);
-    if (database) database->put(entry_of(report, tuning_key(jobs[done].region, identity)));
+    const TuneReport report = tune(jobs[*job], place, metering, tuning);
+    tuning.prepare_seconds = std::max(tuning.prepare_seconds, report.prepare_seconds);
+    if (database) database->put(entry_of(report, tuning_key(jobs[*job].region, identity)));
     gains.push_back(report.gain);
-    if (console.json()) results.push_back(job_json(jobs[done], report));
-    else console.write(job_text(jobs[done], report)), console.flush();
+    if (console.json()) results.emplace_back(*job, job_json(jobs[*job], *job, report));
+    else console.write(job_text(jobs[*job], report)), console.flush();
   }
+  const std::size_t done = gains.size();
   const std::string file = database ? database->file().string() : "";
+  Json list = Json::array();
+  std::ranges::sort(results, {}, [](const auto& result) { return result.first; });
+  for (auto& [job, json] : results) list.push_back(std::move(json));
   if (console.json())
     console.write_json({{"device", identity.device},
                         {"versions", identity.versions},
                         {"search", options.search},
                         {"seed", options.seed},
                         {"budget", options.budget},
-                        {"seconds", since(begin)},
+                        {"seconds", tuning_seconds_since(begin)},
                         {"regions", jobs.size()},
                         {"tuned", done},
                         {"mean_gain", mean_gain(gains)},
                         {"database", file.empty() ? Json() : Json(file)},
-                        {"results", std::move(results)}});
+                        {"results", std::move(list)}});
   else
-    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(since(begin)), mean_gain(gains),
-                  file.empty() ? "nothing is stored" : "stored in " + file);
+    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(tuning_seconds_since(begin)),
+                  mean_gain(gains), file.empty() ? "nothing is stored" : "stored in " + file);
   console.flush();
   if (interrupted()) fail(Status::cancelled, "interrupted: {} of {} regions are tuned{}", done, jobs.size(), database ? " and stored" : "");
 }

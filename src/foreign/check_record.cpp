@@ -51,8 +51,7 @@ void for_files(const std::string& digest, Body body) {
 
 std::string device_key(const Target* target) {
   if (target) return fmt::format("{}, {} SMs", target->name, target->multiprocessors);
-  static const std::string name = processor().name.empty() ? "an unnamed processor" : processor().name;
-  return name;
+  return processor().name.empty() ? "an unnamed processor" : processor().name;
 }
 
 std::string library_version() { return CERMET_VERSION; }

@@ -84,6 +84,12 @@ std::vector<Case> cases() {
                         {CaseOperand{{DType::f32, a}, normal(), 3}, CaseOperand{{DType::bf16, b}, normal(), 5}},
                         {{"transpose_a", ta}, {"transpose_b", tb}, {"out_dtype", "f32"}}});
       }
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      list.push_back({fmt::format("bf16_transpose_{}{}", ta ? "a" : "", tb ? "b" : ""),
+                      {CaseOperand{{DType::bf16, ta ? Dims{2, 67, 50} : Dims{2, 50, 67}}, normal(), 3},
+                       CaseOperand{{DType::bf16, tb ? Dims{2, 41, 67} : Dims{2, 67, 41}}, normal(), 5}},
+                      {{"transpose_a", ta}, {"transpose_b", tb}, {"out_dtype", "f32"}}});
   for (const DType t : {DType::f64, DType::i32, DType::u32, DType::i64, DType::u64}) {
     const Fill fill = t == DType::f64 ? normal() : t == DType::u64 || t == DType::u32 ? integers(0, 4000000000) : integers(-2000000000, 2000000000);
     const auto add = [&](std::string name, Dims a, Dims b, Attributes attributes = {}, std::int64_t padding = 0) {

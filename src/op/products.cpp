@@ -4,13 +4,14 @@ namespace cermet {
 
 DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type, std::int64_t length, std::int64_t a_step, std::int64_t b_step) {
   constexpr double normal = 0x1p-126, unit = 0x1p24;  // smallest normal float32 and bf16; what a bound divides magnitudes by
+  constexpr double below_normal = normal * 17 / 16;   // a sum for each term, and two for each 32 terms, which tiles of processors sum by themselves
   DotProduct dot;
-  double flushed = 0;  // what bf16 dot products of processors take as zero: terms of subnormal elements, and subnormal sums
+  double flushed = 0;  // what bf16 products of processors take as zero: terms of subnormal elements, and subnormal sums
   for (std::int64_t k = 0; k < length; ++k) {
     const double x = format::load_element(a, a_type, k * a_step), y = format::load_element(b, b_type, k * b_step), term = x * y;
     dot.sum += term;
     dot.magnitude += std::abs(term);
-    flushed += std::abs(x) < normal || std::abs(y) < normal ? std::abs(term) + normal : normal;
+    flushed += std::abs(x) < normal || std::abs(y) < normal ? std::abs(term) + below_normal : below_normal;
   }
   // A bound multiplies by `length` or more, so this adds `flushed` to it.
   if (a_type == DType::bf16 && b_type == DType::bf16 && length > 0) dot.magnitude += flushed * unit / static_cast<double>(length);

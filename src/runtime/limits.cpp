@@ -11,7 +11,7 @@ DeviceLimits device_limits(const cpu::Limits& l) {
           .f16_operations_per_second = l.f32_flops,
           .bf16_operations_per_second = l.bf16_products(),
           .f8_operations_per_second = l.f32_flops,
-          .i8_operations_per_second = l.int8_ops};
+          .i8_operations_per_second = l.int8_products()};
 }
 
 DeviceLimits device_limits(const cuda::Limits& l) {

@@ -43,6 +43,7 @@ Tuning Tuning::open(const std::string& place, const std::filesystem::path& cache
 std::vector<FoundTuning> Tuning::find(const Region& region, int threads) const {
   std::vector<FoundTuning> found;
   if (is_off_ || (!region.target() && threads == 0)) return found;
+  if ((!database_ || database_->empty()) && text_.empty() && (!shipped_ || shipped_->empty())) return found;
   TuningKey key{{}, device_text(region.target(), threads), {}};
   const bool own = database_ ? database_->has_device(key.device) : text_.has_device(key.device);
   const bool shipped = shipped_ && shipped_->has_device(key.device);

@@ -110,6 +110,34 @@ TEST_F(GpuAbi, RunsOnTheHandlesStreamAndOnTheCallers) {
   cermet_op_destroy(op);
 }
 
+TEST_F(GpuAbi, CallsByNameOnTheCallersStreamAsTheCpuDoes) {
+  constexpr std::int64_t n = 64, k = 256;
+  const cermet::handle gpu("cuda", 1), cpu("cpu", 2);
+  const std::vector<std::uint16_t> w = small_integers(n * k, 2);
+  const auto host = [](const std::vector<std::uint16_t>& memory, std::int64_t rows, std::int64_t columns) {
+    return cermet::tensor::view(const_cast<std::uint16_t*>(memory.data()), {rows, columns}, cermet::dtype::bf16);
+  };
+  const cermet::tensor device_w = on_gpu(w, {n, k}, cermet::dtype::bf16);
+  const cermet::descriptor sample(cermet::dtype::bf16, {1, k});
+  auto expected = cpu.get_op("linear", sample, cermet::weight(host(w, n, k)));
+  auto constant = gpu.get_op("linear", sample, cermet::weight(device_w)), given = gpu.get_op("linear", sample, device_w);
+  void* native = nullptr;
+  ASSERT_EQ(driver.make_stream(&native), 0);
+  for (const std::int64_t m : {1, 2, 7, 8, 33, 200, 7, 1}) {
+    const std::vector<std::uint16_t> x = small_integers(m * k, 3);
+    const cermet::tensor rows = on_gpu(x, {m, k}, cermet::dtype::bf16), first = on_gpu(std::vector<std::uint16_t>(m * n), {m, n}, cermet::dtype::bf16),
+                         second = on_gpu(std::vector<std::uint16_t>(m * n), {m, n}, cermet::dtype::bf16);
+    const cermet::tensor on_cpu = expected(host(x, m, k));
+    constant(rows, cermet::out(first), cermet::stream(native));
+    given(rows, device_w, cermet::out(second));
+    ASSERT_EQ(driver.finish(native), 0);
+    const std::vector<std::uint16_t> found(on_cpu.data<std::uint16_t>(), on_cpu.data<std::uint16_t>() + m * n);
+    EXPECT_EQ(elements_of<std::uint16_t>(first), found) << m << " rows by " << constant.kernel();
+    EXPECT_EQ(elements_of<std::uint16_t>(second), found) << m << " rows by " << given.kernel();
+  }
+  EXPECT_LE(cermet_callable_bound_count(given.get()), 6u) << "nothing is bound for rows that came before";
+}
+
 TEST_F(GpuAbi, OneOperatorTakesEveryRowCountAsTheCpuDoes) {
   constexpr std::int64_t n = 256, k = 512, most = 600;
   const cermet::handle gpu("cuda", 1), cpu("cpu", 2);

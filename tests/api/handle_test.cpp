@@ -1,6 +1,8 @@
 // Handles, statuses and schemas through the C interface.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <cstring>
 #include <string>
 #include <thread>
@@ -52,6 +54,18 @@ TEST(Schema, IsListedAndIsJson) {
   EXPECT_EQ(cermet_op_schema("no such"), nullptr);
   EXPECT_NE(std::string(cermet_last_error_message()).find("no such"), std::string::npos);
   EXPECT_EQ(cermet_op_schema(nullptr), nullptr);
+}
+
+/// Of results, as bindings declare functions by it: in "max_pool", `indices` is one that only some calls have; `split` has any number of `y`.
+TEST(Schema, SaysWhichResultsDependOnTheCall) {
+  const auto outputs = [](const char* name) { return nlohmann::json::parse(cermet_op_schema(name))["outputs"]; };
+  EXPECT_EQ(outputs("max_pool")[0]["optional"], false);
+  EXPECT_EQ(outputs("max_pool")[1]["optional"], true);
+  EXPECT_EQ(outputs("topk")[1]["optional"], false);
+  EXPECT_EQ(outputs("kv_cache_write")[2]["optional"], true);
+  EXPECT_EQ(outputs("split")[0]["optional"], false);
+  EXPECT_EQ(outputs("split")[0]["variadic"], true);
+  EXPECT_EQ(outputs("topk")[1]["variadic"], false);
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(Tune, KeepsWhatItLearnedAfterCtrlC) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_NE(content_of(out / "err").find("interrupted: 1 of 2 regions are tuned and stored"), std::string::npos) << content_of(out / "err");
-  const auto json = nlohmann::json::parse(content_of(out / "out"));
+  const std::string printed = content_of(out / "out");
+  const auto json = nlohmann::json::parse(printed.substr(0, printed.find('\n')));  // the error is a value of its own
   ASSERT_EQ(json["results"].size(), 1u);
   EXPECT_EQ(json["results"][0]["ended"], "interrupted");
   EXPECT_GT(json["results"][0]["tried"].size(), 1u);

@@ -7,36 +7,49 @@
 namespace cermet {
 namespace {
 
-struct Sampled {
+struct SampledCall {
   OpKind op;
   std::vector<std::optional<TensorType>> types;
   Attributes attributes;
   const char* kernel;
 };
 
-TensorType of(DType dtype, std::initializer_list<Dim> dims) { return {dtype, dims}; }
+TensorType sampled_type(DType dtype, std::initializer_list<Dim> dims) { return {dtype, dims}; }
 
 TEST(KernelSpaces, PointsCompile) {
   if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
   using enum DType;
-  const TensorType cache = of(bf16, {1024, 8, 16, 128});
-  const Sampled list[] = {
-      {OpKind::linear, {of(bf16, {512, 1024}), of(bf16, {1536, 1024})}, {}, "gemm.linear.hopper"},
-      {OpKind::scaled_mm, {of(i8, {512, 1024}), of(i8, {1024, 1024}), of(f32, {512}), of(f32, {1024})}, {{"out_dtype", "bf16"}}, "gemm.scaled_mm.hopper"},
-      {OpKind::grouped_linear, {of(bf16, {256, 1024}), of(bf16, {16, 768, 1024}), of(i32, {17})}, {}, "gemm.grouped_linear.hopper"},
-      {OpKind::linear, {of(bf16, {1, 4096}), of(bf16, {6144, 4096})}, {}, "gemv.linear"},
-      {OpKind::scaled_mm, {of(i8, {1, 4096}), of(i8, {4096, 4096}), of(f32, {1}), of(f32, {4096})}, {{"out_dtype", "bf16"}}, "gemv.scaled_mm"},
-      {OpKind::rms_norm, {of(bf16, {512, 4096}), of(bf16, {4096})}, {}, "rowwise.rms_norm"},
-      {OpKind::incre_flash_attention, {of(bf16, {4, 32, 128}), cache, cache, of(i32, {4, 256}), of(i32, {4})}, {}, "attention.decode"},
+  const TensorType cache = sampled_type(bf16, {1024, 8, 16, 128});
+  const SampledCall list[] = {
+      {OpKind::linear, {sampled_type(bf16, {512, 1024}), sampled_type(bf16, {1536, 1024})}, {}, "gemm.linear.hopper"},
+      {OpKind::scaled_mm,
+       {sampled_type(i8, {512, 1024}), sampled_type(i8, {1024, 1024}), sampled_type(f32, {512}), sampled_type(f32, {1024})},
+       {{"out_dtype", "bf16"}},
+       "gemm.scaled_mm.hopper"},
+      {OpKind::grouped_linear,
+       {sampled_type(bf16, {256, 1024}), sampled_type(bf16, {16, 768, 1024}), sampled_type(i32, {17})},
+       {},
+       "gemm.grouped_linear.hopper"},
+      {OpKind::linear, {sampled_type(bf16, {1, 4096}), sampled_type(bf16, {6144, 4096})}, {}, "gemv.linear"},
+      {OpKind::scaled_mm,
+       {sampled_type(i8, {1, 4096}), sampled_type(i8, {4096, 4096}), sampled_type(f32, {1}), sampled_type(f32, {4096})},
+       {{"out_dtype", "bf16"}},
+       "gemv.scaled_mm"},
+      {OpKind::rms_norm, {sampled_type(bf16, {512, 4096}), sampled_type(bf16, {4096})}, {}, "rowwise.rms_norm"},
       {OpKind::incre_flash_attention,
-       {of(bf16, {512, 32, 64}), of(bf16, {1024, 8, 16, 64}), of(bf16, {1024, 8, 16, 64}), of(i32, {1, 256}), of(i32, {1}), of(i32, {2})},
+       {sampled_type(bf16, {4, 32, 128}), cache, cache, sampled_type(i32, {4, 256}), sampled_type(i32, {4})},
+       {},
+       "attention.decode"},
+      {OpKind::incre_flash_attention,
+       {sampled_type(bf16, {512, 32, 64}), sampled_type(bf16, {1024, 8, 16, 64}), sampled_type(bf16, {1024, 8, 16, 64}), sampled_type(i32, {1, 256}),
+        sampled_type(i32, {1}), sampled_type(i32, {2})},
        {},
        "attention.prefill_paged"},
   };
   const std::unique_ptr<Device> device = make_null_device(90);
   std::mt19937_64 random(20260302);
   std::vector<CaseProgram> programs;
-  for (const Sampled& sampled : list) {
+  for (const SampledCall& sampled : list) {
     Problem problem = make_problem(definition(sampled.op), sampled.types, sampled.attributes);
     problem.target = device->target();
     bool found = false;

@@ -34,7 +34,7 @@ const Kernel& kernel_named(std::string_view name) {
 TEST(Bf16ProductsDeathTest, TheEnvironmentForcesThem) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(ask_with("sometimes"), testing::ExitedWithCode(0), "CERMET_BF16_PRODUCTS: expected auto, on or off, found 'sometimes'");
-  if (cpu::supported_isas().back() != cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
+  if (cpu::supported_isas().back() < cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
   EXPECT_EXIT(ask_with("on"), testing::ExitedWithCode(0), "taken");
   EXPECT_EXIT(ask_with("off"), testing::ExitedWithCode(0), "switched off by CERMET_BF16_PRODUCTS");
 }
@@ -50,12 +50,12 @@ TEST(Bf16Products, OtherInstructionSetsAndTypesDecline) {
   EXPECT_EQ(kernel.declines(problem(DType::bf16, DType::f16, true)), "w is f16, not bf16");
   EXPECT_EQ(kernel.declines(problem(DType::bf16, DType::bf16, false)), "weight is not constant, so it cannot be prepacked");
   cpu::force_isa(cpu::supported_isas().front());
-  EXPECT_EQ(kernel.declines(problem(DType::bf16, DType::bf16, true)), "baseline has no bf16 dot product");
+  EXPECT_EQ(kernel.declines(problem(DType::bf16, DType::bf16, true)), fmt::format("{} has no bf16 dot product", name_of(cpu::active_isa())));
   cpu::force_isa(cpu::supported_isas().back());
 }
 
 TEST(Bf16Products, TheRatioIsMeasuredOnce) {
-  if (cpu::supported_isas().back() != cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
+  if (cpu::supported_isas().back() < cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
   cpu::force_isa(cpu::Isa::avx512_bf16);
   const double first = cpu::bf16_ratio();
   EXPECT_GT(first, 0);  // how large, a sanitizer changes
@@ -64,7 +64,7 @@ TEST(Bf16Products, TheRatioIsMeasuredOnce) {
 }
 
 TEST(Bf16Products, SumInTheOrderOfFloat32Products) {
-  if (cpu::supported_isas().back() != cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
+  if (cpu::supported_isas().back() < cpu::Isa::avx512_bf16) GTEST_SKIP() << "this machine has no bf16 dot product";
   cpu::force_isa(cpu::Isa::avx512_bf16);
   ThreadPool pool(2);
   for (const std::int64_t m : {1, 14, 33})

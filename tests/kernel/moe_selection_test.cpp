@@ -33,7 +33,8 @@ std::string reason_to_decline(const Problem& problem) {
 TEST(MoeSelectionDeathTest, PartsPassOverDisabledKernels) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(look_without("", layout_of_experts), testing::ExitedWithCode(0), "layout: panels.bf16");
-  EXPECT_EXIT(look_without("gemm.grouped_linear.bf16,gemm.grouped_linear.packed", layout_of_experts), testing::ExitedWithCode(0), "layout: none");
+  EXPECT_EXIT(look_without("gemm.grouped_linear.amx,gemm.grouped_linear.bf16,gemm.grouped_linear.packed", layout_of_experts), testing::ExitedWithCode(0),
+              "layout: none");
   EXPECT_EXIT(look_without("moe.topk_gating", reason_to_decline), testing::ExitedWithCode(0), "no kernel takes its part topk_gating");
 }
 

@@ -12,14 +12,14 @@ namespace cermet {
 namespace {
 
 /// 2 * 5 * 4 combinations, of which the constraint leaves some; "raster" is left out where it is 4.
-ConfigSpace tiles() {
+ConfigSpace tile_stage_space() {
   ConfigSpace space;
   space.add(ConfigField::set("tile", {128, 64})).add(ConfigField::range("stages", 2, 6)).add(ConfigField::powers("raster", 1, 8).with_usual(4));
   return space.constrain("tile * stages is at most 400", [](const Config& c) { return c.at("tile") * c.at("stages") <= 400; });
 }
 
 TEST(ConfigSpace, EnumeratesWhatTheConstraintsLeave) {
-  const ConfigSpace space = tiles();
+  const ConfigSpace space = tile_stage_space();
   EXPECT_EQ(space.combinations(), 2 * 5 * 4);
   std::vector<std::string> expected;
   for (const int tile : {64, 128})
@@ -37,7 +37,7 @@ TEST(ConfigSpace, EnumeratesWhatTheConstraintsLeave) {
 }
 
 TEST(ConfigSpace, SaysWhyAConfigurationIsOutside) {
-  const ConfigSpace space = tiles();
+  const ConfigSpace space = tile_stage_space();
   const auto fault = [&](const char* text) { return space.fault_of(parse_config(text)).value_or(""); };
   EXPECT_EQ(fault("default"), "");
   EXPECT_EQ(fault("tile=64 stages=6"), "");
@@ -74,7 +74,7 @@ TEST(ConfigSpace, AListHoldsItsConfigurationsAndNoOthers) {
 }
 
 TEST(ConfigSpace, NothingIsLeftOfConstraintsThatNeverHold) {
-  ConfigSpace space = tiles();
+  ConfigSpace space = tile_stage_space();
   space.constrain("never", [](const Config&) { return false; });
   std::mt19937_64 random(1);
   EXPECT_TRUE(space.points().empty());
@@ -83,33 +83,33 @@ TEST(ConfigSpace, NothingIsLeftOfConstraintsThatNeverHold) {
 }
 
 /// The chi-square statistic of draws that should be even; its mean is the degrees of freedom, its deviation the root of twice that.
-double chi_square(const std::map<std::string, int>& counts, std::size_t points, int draws) {
+double chi_square_of(const std::map<std::string, int>& counts, std::size_t points, int draws) {
   const double expected = static_cast<double>(draws) / static_cast<double>(points);
   double sum = expected * static_cast<double>(points - counts.size());
   for (const auto& [name, count] : counts) sum += (count - expected) * (count - expected) / expected;
   return sum;
 }
 
-void expect_even(const ConfigSpace& space, int draws) {
+void expect_even_draws(const ConfigSpace& space, int draws) {
   std::mt19937_64 random(20260301);
   std::map<std::string, int> counts;
   for (int i = 0; i < draws; ++i) ++counts[space.sample(random)->to_string()];
   const std::size_t points = space.points().size();
   const double freedom = static_cast<double>(points - 1);
-  const double statistic = chi_square(counts, points, draws);
+  const double statistic = chi_square_of(counts, points, draws);
   EXPECT_LT(statistic, freedom + 4 * std::sqrt(2 * freedom)) << points << " points";
   EXPECT_GT(statistic, freedom - 4 * std::sqrt(2 * freedom)) << "too even to be random";
 }
 
 TEST(ConfigSpace, EveryPointIsDrawnAsOften) {
-  expect_even(tiles(), 20000);
+  expect_even_draws(tile_stage_space(), 20000);
   // Rare points, which rejection alone seldom finds: 3 of 3,600 combinations.
   ConfigSpace rare;
   rare.add(ConfigField::range("a", 1, 60)).add(ConfigField::range("b", 1, 60));
   rare.constrain("a + b is below 4", [](const Config& c) { return c.at("a") + c.at("b") < 4; });
   EXPECT_EQ(rare.points().size(), 3u);
-  expect_even(rare, 300);
-  expect_even(ConfigSpace::listing({{{"tile", 1}}, {{"tile", 2}}, {{"tile", 3}}}), 9000);
+  expect_even_draws(rare, 300);
+  expect_even_draws(ConfigSpace::listing({{{"tile", 1}}, {{"tile", 2}}, {{"tile", 3}}}), 9000);
 }
 
 }  // namespace

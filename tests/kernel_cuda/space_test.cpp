@@ -29,40 +29,46 @@ TEST(KernelSpaces, HoldTheKernelsOwnCandidatesForEveryCase) {
   }
 }
 
-struct Shape {
+struct SpaceCall {
   OpKind op;
   std::vector<std::optional<TensorType>> types;
   Attributes attributes;
   const char* kernel;  ///< whose space must have more than its own candidates
 };
 
-TensorType of(DType dtype, std::initializer_list<Dim> dims) { return {dtype, dims}; }
+TensorType space_type(DType dtype, std::initializer_list<Dim> dims) { return {dtype, dims}; }
 
 /// A shape of each family, as models have them.
-std::vector<Shape> shapes() {
+std::vector<SpaceCall> space_calls() {
   using enum DType;
-  const TensorType cache = of(bf16, {1024, 8, 16, 128});
+  const TensorType cache = space_type(bf16, {1024, 8, 16, 128});
   return {
-      {OpKind::linear, {of(bf16, {512, 4096}), of(bf16, {6144, 4096})}, {}, "gemm.linear.hopper"},
-      {OpKind::scaled_mm, {of(i8, {512, 4096}), of(i8, {4096, 4096}), of(f32, {512}), of(f32, {4096})}, {{"out_dtype", "bf16"}}, "gemm.scaled_mm.hopper"},
+      {OpKind::linear, {space_type(bf16, {512, 4096}), space_type(bf16, {6144, 4096})}, {}, "gemm.linear.hopper"},
       {OpKind::scaled_mm,
-       {of(f8_e4m3, {512, 4096}), of(f8_e4m3, {4096, 4096}), of(f32, {512}), of(f32, {4096})},
+       {space_type(i8, {512, 4096}), space_type(i8, {4096, 4096}), space_type(f32, {512}), space_type(f32, {4096})},
        {{"out_dtype", "bf16"}},
        "gemm.scaled_mm.hopper"},
-      {OpKind::grouped_linear, {of(bf16, {256, 2048}), of(bf16, {16, 768, 2048}), of(i32, {17})}, {}, "gemm.grouped_linear.hopper"},
-      {OpKind::grouped_linear, {of(bf16, {8, 2048}), of(bf16, {16, 768, 2048}), of(i32, {17})}, {}, "gemv.grouped_linear"},
-      {OpKind::linear, {of(bf16, {1, 4096}), of(bf16, {6144, 4096})}, {}, "gemv.linear"},
-      {OpKind::rms_norm, {of(bf16, {512, 4096}), of(bf16, {4096})}, {}, "rowwise.rms_norm"},
-      {OpKind::softmax, {of(f32, {512, 8192})}, {}, "rowwise.softmax"},
-      {OpKind::silu, {of(bf16, {512, 4096})}, {}, "pointwise.silu"},
-      {OpKind::incre_flash_attention, {of(bf16, {4, 32, 128}), cache, cache, of(i32, {4, 256}), of(i32, {4})}, {}, "attention.decode"},
-      {OpKind::incre_flash_attention, {of(bf16, {512, 32, 128}), cache, cache, of(i32, {1, 256}), of(i32, {1}), of(i32, {2})}, {}, "attention.prefill_paged"},
+      {OpKind::scaled_mm,
+       {space_type(f8_e4m3, {512, 4096}), space_type(f8_e4m3, {4096, 4096}), space_type(f32, {512}), space_type(f32, {4096})},
+       {{"out_dtype", "bf16"}},
+       "gemm.scaled_mm.hopper"},
+      {OpKind::grouped_linear, {space_type(bf16, {256, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})}, {}, "gemm.grouped_linear.hopper"},
+      {OpKind::grouped_linear, {space_type(bf16, {8, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})}, {}, "gemv.grouped_linear"},
+      {OpKind::linear, {space_type(bf16, {1, 4096}), space_type(bf16, {6144, 4096})}, {}, "gemv.linear"},
+      {OpKind::rms_norm, {space_type(bf16, {512, 4096}), space_type(bf16, {4096})}, {}, "rowwise.rms_norm"},
+      {OpKind::softmax, {space_type(f32, {512, 8192})}, {}, "rowwise.softmax"},
+      {OpKind::silu, {space_type(bf16, {512, 4096})}, {}, "pointwise.silu"},
+      {OpKind::incre_flash_attention, {space_type(bf16, {4, 32, 128}), cache, cache, space_type(i32, {4, 256}), space_type(i32, {4})}, {}, "attention.decode"},
+      {OpKind::incre_flash_attention,
+       {space_type(bf16, {512, 32, 128}), cache, cache, space_type(i32, {1, 256}), space_type(i32, {1}), space_type(i32, {2})},
+       {},
+       "attention.prefill_paged"},
   };
 }
 
 TEST(KernelSpaces, EveryPointIsBoundAndLaunched) {
   const auto device = make_null_device(90);
-  for (const Shape& shape : shapes()) {
+  for (const SpaceCall& shape : space_calls()) {
     Problem problem = make_problem(definition(shape.op), shape.types, shape.attributes);
     problem.target = device->target();
     if (shape.types.size() > 1 && shape.types[1]) problem.constant_inputs = 2;
@@ -96,14 +102,14 @@ TEST(KernelSpaces, EveryPointIsBoundAndLaunched) {
 /// Fields reach the program: another value is another program, but for those that a launch reads.
 TEST(KernelSpaces, FieldsReachTheProgram) {
   const auto device = make_null_device(90);
-  Problem problem = make_problem(definition(OpKind::linear), {of(DType::bf16, {512, 4096}), of(DType::bf16, {6144, 4096})}, {});
+  Problem problem = make_problem(definition(OpKind::linear), {space_type(DType::bf16, {512, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
   problem.target = device->target();
   const Kernel& kernel = *choose_by_name(problem, "gemm.linear.hopper", "").kernel;
   const auto task = [&](const char* config) { return kernel.programs(problem, parse_config(config)).front().task; };
   EXPECT_EQ(task("tile_m=128 tile_n=128 stages=4").find("raster"), std::string::npos);
   EXPECT_NE(task("tile_m=128 tile_n=128 stages=4 raster=2").find(".raster = 2"), std::string::npos);
   EXPECT_NE(task("tile_m=64 tile_n=96 stages=5").find(".block_m = 64, .block_n = 96, .stages = 5"), std::string::npos);
-  Problem row = make_problem(definition(OpKind::linear), {of(DType::bf16, {1, 4096}), of(DType::bf16, {6144, 4096})}, {});
+  Problem row = make_problem(definition(OpKind::linear), {space_type(DType::bf16, {1, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
   row.target = device->target();
   const Kernel& gemv = *choose_by_name(row, "gemv.linear", "").kernel;
   const auto program = [&](const char* config) { return gemv.programs(row, parse_config(config)).front(); };

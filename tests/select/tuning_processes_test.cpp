@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/log.hpp"
 #include "select/tuning_database.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/select/tuning_entries.hpp"
@@ -106,6 +107,29 @@ void expect_nothing_lost(int processes, double seconds) {
 
 TEST(TuningProcesses, FourWriteAndReadAtATime) { expect_nothing_lost(4, 2); }
 TEST(LongTuningProcesses, ThirtyTwoWriteAndReadAtATime) { expect_nothing_lost(32, 60); }
+
+TEST(TuningProcesses, ManyMeetADamagedFile) {
+  const ScratchFolder scratch;
+  const fs::path file = scratch / "tuning.db";
+  for (int round = 0; round < 5; ++round) {
+    scratch.file("tuning.db", std::string(4096, 'x'));
+    std::vector<pid_t> children;
+    for (int p = 0; p < 6; ++p)
+      children.push_back(start([&] {
+        log().set_level(spdlog::level::err);
+        TuningDatabase::open(file).put(made_entry(region_of(p, 0), p));
+        return 0;
+      }));
+    for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0);
+    const TuningDatabase database = TuningDatabase::open(file);
+    for (int p = 0; p < 6; ++p) {
+      const auto found = database.find(made_entry(region_of(p, 0), 0).key);
+      ASSERT_TRUE(found.has_value()) << "round " << round << ", process " << p;
+      EXPECT_EQ(number_of(*found), p);
+    }
+    EXPECT_EQ(scratch.entries(), round + 2) << "one file is moved aside, once";
+  }
+}
 
 /// Kills a process that puts entries, again and again; what it was told to be stored must be there.
 void expect_kills_are_harmless(int rounds, int seed) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernel/forced.hpp"
+#include "select/select.hpp"
 #include "select/shipped_tables.hpp"
 #include "select/tuning_import.hpp"
 #include "tests/model/scratch.hpp"
@@ -71,6 +73,7 @@ TEST(ShippedTables, AreOfThisRelease) {
   for (const ShippedTable& table : shipped_tables())
     for (const TuningEntry& entry : parse_tuning_table(table.text, table.name)) {
       EXPECT_EQ(entry.key.versions, shipped_versions()) << table.name << ": measure again for this release, or leave it out: " << entry.key.region;
+      EXPECT_NO_THROW(require_known_kernels(ForcedConfigs(entry.kernel + ": default", table.name))) << entry.key.region;
       ++entries;
     }
   EXPECT_EQ(shipped_tuning().size(), entries);

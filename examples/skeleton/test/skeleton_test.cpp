@@ -7,6 +7,7 @@
 #include "graph/verify.hpp"
 #include "kernel/tile_program.hpp"
 #include "op/operator.hpp"
+#include "op/reference.hpp"
 #include "tests/jit/architectures.hpp"
 #include "tests/kernel/conformance.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"

@@ -9,11 +9,12 @@
 
 #include "base/env.hpp"
 #include "base/error.hpp"
+#include "kernel/cpu/amx.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-constexpr std::array<std::string_view, 5> names{"baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
+constexpr std::array<std::string_view, 6> names{"baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 #if defined(CERMET_CPU_LEVEL)
 /// What a build for one instruction set (CERMET_CPU_TARGETS=native) can run: that one, and what is found at run time above it.
@@ -33,6 +34,7 @@ std::vector<Isa> detect() {
          "configure with CERMET_CPU_TARGETS=all for builds that move between machines",
          name_of(found.front()));
   if (found.back() == Isa::avx512_vnni && __builtin_cpu_supports("avx512bf16")) found.push_back(Isa::avx512_bf16);
+  if (found.back() == Isa::avx512_bf16 && !amx_missing()) found.push_back(Isa::amx);
   return found;
 }
 #else
@@ -44,6 +46,7 @@ std::vector<Isa> detect() {
   if (targets & HWY_AVX3) found.push_back(Isa::avx512);
   if ((targets & HWY_AVX3) && __builtin_cpu_supports("avx512vnni")) found.push_back(Isa::avx512_vnni);
   if (found.back() == Isa::avx512_vnni && __builtin_cpu_supports("avx512bf16")) found.push_back(Isa::avx512_bf16);
+  if (found.back() == Isa::avx512_bf16 && !amx_missing()) found.push_back(Isa::amx);
 #endif
   return found;
 }

@@ -6,7 +6,7 @@
 
 namespace cermet::cpu {
 
-enum class Isa { baseline, avx2, avx512, avx512_vnni, avx512_bf16 };
+enum class Isa { baseline, avx2, avx512, avx512_vnni, avx512_bf16, amx };
 
 std::string_view name_of(Isa isa);
 /// What this machine can run, lowest first.

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
 #include "base/buffer.hpp"
+#include "kernel/cpu/amx.hpp"
+#include "kernel/cpu/amx_instructions.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #if defined(__x86_64__)
@@ -89,6 +92,39 @@ __attribute__((target("avx512f,avx512vnni"))) float int8_chains(std::int64_t ste
   for (const __m512i& sum : sums) all = _mm512_add_epi32(all, sum);
   return static_cast<float>(_mm512_reduce_add_epi32(all));
 }
+
+/// Operands of two by two tiles. Tiles use more power the more bits change: zeros run a third faster than numbers do, so these have every sign and mantissa, as
+/// bf16 between 1 and 2 in size and as int8.
+struct AmxOperands {
+  alignas(64) std::array<std::uint16_t, 4 * amx_rows * amx_row_bytes / 2> values;
+  AmxOperands() {
+    std::uint32_t state = 1;
+    for (std::uint16_t& value : values) {
+      state = state * 1664525 + 1013904223;
+      value = static_cast<std::uint16_t>(0x3f80 | (state >> 16 & 0x807f));
+    }
+  }
+};
+
+/// Four chains of products of tiles, as many as products of two by two tiles have.
+template <class Products>
+float amx_chains(std::int64_t steps) {
+  static const AmxOperands operands;
+  const auto* const at = reinterpret_cast<const char*>(operands.values.data());
+  constexpr int tile = amx_rows * amx_row_bytes;
+  const AmxTiles tiles;
+  zero_tile<0>(), zero_tile<1>(), zero_tile<2>(), zero_tile<3>();
+  load_tile<4>(at, amx_row_bytes), load_tile<5>(at + tile, amx_row_bytes);
+  load_tile<6>(at + 2 * tile, amx_row_bytes), load_tile<7>(at + 3 * tile, amx_row_bytes);
+  for (std::int64_t s = 0; s < steps; ++s) {
+    Products::template multiply<0, 4, 6>(), Products::template multiply<1, 4, 7>();
+    Products::template multiply<2, 5, 6>(), Products::template multiply<3, 5, 7>();
+  }
+  return 0;
+}
+
+/// Operations of one step of amx_chains, by bytes of an element.
+constexpr double amx_step(int bytes) { return 4.0 * 2.0 * amx_rows * amx_rows * amx_row_bytes / bytes; }
 #endif
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -132,31 +168,69 @@ Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes)
 #if defined(__x86_64__)
   if (isa >= Isa::avx512_vnni) limits.int8_ops = best_rate(pool, seconds, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
   if (isa >= Isa::avx512_bf16) limits.bf16_flops = best_rate(pool, seconds, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
+  if (isa >= Isa::amx) {
+    constexpr std::int64_t tile_steps = steps / 20;
+    limits.amx_bf16_flops = best_rate(pool, seconds, threads * tile_steps * amx_step(2), [](int) { return amx_chains<AmxBf16>(tile_steps); });
+    limits.amx_int8_ops = best_rate(pool, seconds, threads * tile_steps * amx_step(1), [](int) { return amx_chains<AmxInt8>(tile_steps); });
+  }
 #endif
   limits.read_bytes_per_second = read_rate(pool, seconds, most_bytes);
   return limits;
 }
 
-double bf16_ratio() {
 #if defined(__x86_64__)
-  static const double ratio = [] {
-    constexpr std::int64_t steps = 2000;  // some microseconds, which few interruptions hit
-    double f32 = 1, bf16 = 1;             // seconds, the least of many runs in turn
-    for (int run = 0; run < 10; ++run) {
-      const double begin = seconds_now();
-      consume(HWY_DYNAMIC_DISPATCH(f32_chains)(steps));
-      const double middle = seconds_now();
-      consume(bf16_chains(steps));
-      f32 = std::min(f32, middle - begin);
-      bf16 = std::min(bf16, seconds_now() - middle);
-    }
-    return 64 * 12 / bf16 / (HWY_DYNAMIC_DISPATCH(f32_step)() / f32);
-  }();
-  return ratio;
-#else
-  return 0;
-#endif
+namespace {
+
+/// A chain of operations that some instruction does, and how many a step of it has.
+struct Chain {
+  float (*run)(std::int64_t steps);
+  double operations;
+};
+
+/// The rate of one chain over that of another on this thread: of the least times of many runs in turn, some microseconds each, which few interruptions hit.
+double ratio_of(const Chain& fast, const Chain& slow) {
+  constexpr double operations = 4e6;
+  const auto steps = [](const Chain& chain) { return static_cast<std::int64_t>(operations / chain.operations); };
+  double fast_seconds = 1, slow_seconds = 1;
+  for (int run = 0; run < 10; ++run) {
+    const double begin = seconds_now();
+    consume(slow.run(steps(slow)));
+    const double middle = seconds_now();
+    consume(fast.run(steps(fast)));
+    slow_seconds = std::min(slow_seconds, middle - begin);
+    fast_seconds = std::min(fast_seconds, seconds_now() - middle);
+  }
+  return slow_seconds / fast_seconds;
 }
+
+Chain f32_chain() {
+  return {[](std::int64_t steps) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); }, HWY_DYNAMIC_DISPATCH(f32_step)()};
+}
+
+}  // namespace
+
+double bf16_ratio() {
+  static const double ratio = ratio_of({bf16_chains, 64 * 12}, f32_chain());
+  return ratio;
+}
+
+double amx_bf16_ratio() {
+  static const double ratio = ratio_of({amx_chains<AmxBf16>, amx_step(2)}, f32_chain());
+  return ratio;
+}
+
+double amx_int8_ratio() {
+  static const double ratio = ratio_of({amx_chains<AmxInt8>, amx_step(1)}, {int8_chains, 128 * 12});
+  return ratio;
+}
+
+#else
+
+double bf16_ratio() { return 0; }
+double amx_bf16_ratio() { return 0; }
+double amx_int8_ratio() { return 0; }
+
+#endif
 
 }  // namespace cermet::cpu
 #endif

@@ -1,6 +1,7 @@
 // What this machine can do at most: the numbers that kernels are compared with. `cermet limits` prints them, benchmarks divide by them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/thread_pool.hpp"
@@ -13,9 +14,13 @@ struct Limits {
   double f32_flops = 0;              ///< fused multiply-add on float32 in registers
   double bf16_flops = 0;             ///< bf16 dot product instruction; 0 where there is none
   double int8_ops = 0;               ///< int8 dot product instruction; 0 where there is none
+  double amx_bf16_flops = 0;         ///< bf16 products of AMX tiles; 0 where there are none
+  double amx_int8_ops = 0;           ///< int8 products of AMX tiles; 0 where there are none
 
-  /// The faster of the two ways to multiply bf16: its own instruction, or float32 once widened.
-  double bf16_products() const { return bf16_flops > f32_flops ? bf16_flops : f32_flops; }
+  /// The fastest of the ways to multiply bf16: tiles, its dot products, or float32 once widened.
+  double bf16_products() const { return std::max({amx_bf16_flops, bf16_flops, f32_flops}); }
+  /// The faster of the ways to multiply int8; 0 where it has no instruction of its own.
+  double int8_products() const { return std::max(amx_int8_ops, int8_ops); }
 };
 
 /// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs matter little.
@@ -23,7 +28,10 @@ struct Limits {
 Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes = std::int64_t{1} << 30);
 
 /// How many times the float32 rate of a thread the bf16 dot products of this machine run at; 0 where it has none. Measured by the first call, in about 0.2 ms;
-/// active_isa() must be avx512_bf16 then.
+/// active_isa() must be avx512_bf16 or above then.
 double bf16_ratio();
+/// The same of bf16 products of AMX tiles, and how many times the rate of int8 dot products those of int8 tiles run at; active_isa() must be amx.
+double amx_bf16_ratio();
+double amx_int8_ratio();
 
 }  // namespace cermet::cpu

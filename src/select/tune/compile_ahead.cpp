@@ -1,6 +1,7 @@
 #include "select/tune/compile_ahead.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.hpp"
 #include "jit/jit.hpp"
@@ -37,9 +38,21 @@ void CompileAhead::leave(std::span<const cuda::Program> programs) {
   std::unique_lock lock(mutex_);
   for (const cuda::Program& program : programs) {
     known_.insert(program);
+    done_.insert(program);
     if (const auto found = std::ranges::find(queue_, program); found != queue_.end()) queue_.erase(found);
   }
   changed_.wait(lock, [&] { return std::ranges::none_of(programs, [&](const cuda::Program& program) { return compiling_.contains(program); }); });
+}
+
+bool CompileAhead::is_done(std::span<const cuda::Program> programs) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(programs, [&](const cuda::Program& program) { return done_.contains(program); });
+}
+
+void CompileAhead::wait_for_progress(double seconds) {
+  std::unique_lock lock(mutex_);
+  const std::size_t before = done_.size();
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done_.size() > before; });
 }
 
 void CompileAhead::work() {
@@ -57,6 +70,7 @@ void CompileAhead::work() {
     }
     lock.lock();
     compiling_.erase(program);
+    done_.insert(program);
     changed_.notify_all();
   }
 }

@@ -27,6 +27,13 @@ class CompileAhead {
   /// Waits until none of these is being compiled, and takes those that have not begun out of the queue: the caller compiles them.
   void leave(std::span<const cuda::Program> programs);
 
+  /// Whether anything is compiled ahead: there is a cache.
+  bool works() const { return !workers_.empty(); }
+  /// Whether all of these were tried, or left to a caller.
+  bool is_done(std::span<const cuda::Program> programs);
+  /// Waits until another program is done, or some seconds have passed.
+  void wait_for_progress(double seconds);
+
  private:
   void work();
 
@@ -34,7 +41,7 @@ class CompileAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<cuda::Program> queue_;
-  std::set<cuda::Program> known_, compiling_;
+  std::set<cuda::Program> known_, compiling_, done_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };

@@ -30,9 +30,9 @@ std::int64_t last_cache_bytes() {
   return bytes > 0 ? bytes : std::int64_t{32} << 20;
 }
 
-/// Sets of operands that together exceed the last cache, so that none is there when it is used again.
+/// Sets of operands that together exceed the last cache, so that none is there when it is used again; on a CPU up to as much as is drawn in a moment.
 std::int64_t sets_in_rotation(const DeviceQueue& queue, std::int64_t set_bytes) {
-  constexpr std::int64_t most_sets = 1024, most_host_bytes = std::int64_t{512} << 20;
+  constexpr std::int64_t most_sets = 1024, most_host_bytes = std::int64_t{128} << 20;
   const std::int64_t wanted = queue.device ? 4 * queue.device->target()->l2_bytes : std::min(most_host_bytes, 2 * last_cache_bytes());
   return std::clamp<std::int64_t>(div_up(wanted, set_bytes) + 1, 1, most_sets);
 }
@@ -89,7 +89,8 @@ Meter::Ready& Meter::ready(const Choice& choice) {
   std::unique_ptr<OperandSets>& sets = sets_[layouts_of(sized_, *choice.kernel)];
   if (!sets) {
     sets = std::make_unique<OperandSets>(sized_, *choice.kernel, queue_, pool_, options_.values);
-    sets->make(sets_in_rotation(queue_, sets->set_bytes()));
+    constexpr std::int64_t most_drawn = std::int64_t{128} << 20;
+    sets->make(sets_in_rotation(queue_, sets->set_bytes()), most_drawn);
   }
   ready_ = std::make_unique<Ready>(Ready{choice, *sets, BoundOp(region_, choice, pool_, queue_)});
   return *ready_;

@@ -25,8 +25,7 @@ OperandSets::OperandSets(const Region& region, const Kernel& kernel, const Devic
 
 std::int64_t OperandSets::set_bytes() const { return std::max(set_bytes_, alignment); }
 
-void OperandSets::make(std::int64_t sets) {
-  constexpr std::int64_t most_drawn = std::int64_t{1} << 30;
+void OperandSets::make(std::int64_t sets, std::int64_t most_drawn) {
   if (queue_.device) {
     device_memory_ = queue_.device->allocate(sets * set_bytes());
     base_ = device_memory_.data();

@@ -19,8 +19,8 @@ class OperandSets {
 
   std::int64_t set_bytes() const;
   std::int64_t count() const { return static_cast<std::int64_t>(views_.size()); }
-  /// Makes `sets` of them. Where they are many, the values of the first ones are copied for the others.
-  void make(std::int64_t sets);
+  /// Makes `sets` of them. Values are drawn for the first ones, `most_drawn` bytes or one set, and copied for the others.
+  void make(std::int64_t sets, std::int64_t most_drawn = std::int64_t{1} << 30);
   /// Draws set 0 again, where results lie in the memory of operands, and fills its other results with NaN or -1.
   void reset_first();
 

@@ -43,15 +43,18 @@ class TunerRun {
 
   bool is_over() {
     if (options_.stop()) report_.end = TuneReport::End::stopped;
-    else if (spent() > (1 - kept_share) * options_.seconds || (options_.most > 0 && std::ssize(report_.tried) >= options_.most))
-      report_.end = TuneReport::End::budget;
+    else if (spent() > limit() || (options_.most > 0 && std::ssize(report_.tried) >= options_.most)) report_.end = TuneReport::End::budget;
     else return false;
     return true;
   }
 
   void try_others() {
     std::vector<std::size_t> batch = search_.next(options_.at_once);
-    while (!is_over() && !batch.empty()) {
+    for (bool first = true; !is_over() && !batch.empty(); first = false) {
+      if (!first && bench_.prepare && spent() + expected_prepare() > limit()) {
+        report_.end = TuneReport::End::budget;
+        return;
+      }
       const std::vector<std::size_t> later = search_.next(bench_.prepare_later ? options_.at_once : 0);
       if (bench_.prepare_later) bench_.prepare_later(choices_of(later));
       prepare(batch);
@@ -63,6 +66,9 @@ class TunerRun {
     }
   }
 
+  double limit() const { return (1 - kept_share) * options_.seconds; }
+  double expected_prepare() const { return std::max(options_.prepare_seconds, report_.prepare_seconds); }
+
   std::vector<Choice> choices_of(const std::vector<std::size_t>& batch) const {
     std::vector<Choice> choices;
     for (const std::size_t candidate : batch) choices.push_back(candidates_.list[candidate].choice);
@@ -72,11 +78,13 @@ class TunerRun {
   /// One that does not compile fails again, by itself, when its turn comes.
   void prepare(const std::vector<std::size_t>& batch) {
     if (!bench_.prepare) return;
+    const auto begin = Clock::now();
     try {
       bench_.prepare(choices_of(batch));
     } catch (const Error& error) {
       if (error.status() == Status::cancelled) throw;
     }
+    report_.prepare_seconds = std::max(report_.prepare_seconds, std::chrono::duration<double>(Clock::now() - begin).count());
   }
 
   void try_one(std::size_t candidate) {
@@ -125,7 +133,7 @@ class TunerRun {
       const PairedTiming pair = bench_.compare(own.choice, tried(i).choice);
       if (pair.ratio > 1 - std::max(least_gain, pair.noise) || is_slower_elsewhere(tried(i).choice)) continue;
       report_.choice = tried(i).choice;
-      report_.timing = pair.second;
+      report_.timing = tried(i).timing;
       report_.gain = 1 / pair.ratio;
       return;
     }

@@ -41,6 +41,7 @@ struct TuneOptions {
   double seconds = 10;                                ///< budget; the candidate that is being measured when it ends is finished
   std::int64_t most = 0;                              ///< candidates; 0: as many as the budget allows
   std::size_t at_once = 4;                            ///< proposed together, so that they compile in parallel
+  double prepare_seconds = 0;                         ///< what compiling so many is expected to take; where less is left of the budget it is not begun
   std::function<bool()> stop = [] { return false; };  ///< asked between candidates
   std::function<void(std::size_t tried, std::size_t all, double best)> on_progress = [](std::size_t, std::size_t, double) {};
 };
@@ -54,7 +55,8 @@ struct TuneReport {
   /// What the choice without tuning took, measured in turn with the choice, as a multiple of the choice's time; 1 where they are the same.
   double gain = 1;
   End end = End::exhausted;
-  double seconds = 0;  ///< that tuning took
+  double seconds = 0;          ///< that tuning took
+  double prepare_seconds = 0;  ///< the longest that it waited for candidates to compile
 };
 
 /// Where the choice without tuning cannot run, throws its error. A candidate that fails, or computes something else, is left out and reported. Of candidates

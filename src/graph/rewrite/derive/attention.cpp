@@ -140,8 +140,7 @@ class AttentionDerivation {
       }
     }
     std::ranges::sort(form_.nodes);
-    const auto [first, last] = std::ranges::unique(form_.nodes);
-    form_.nodes.erase(first, last);
+    form_.nodes.erase(std::unique(form_.nodes.begin(), form_.nodes.end()), form_.nodes.end());
   }
 
   bool is_alone() {

@@ -1,11 +1,12 @@
-// matmul: both operands are packed in every run, as float32 rows and float32 panels, and multiplied like linear's.
+// matmul: both operands are packed in every run, as float32 rows and float32 panels, or bf16 ones for AMX tiles, and multiplied like linear's.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/matmul.cpp"
 #include <hwy/foreach_target.h>
 
 #include <atomic>
+#include <cstring>
 
-#include "kernel/cpu/gemm/tiles-inl.hpp"
+#include "kernel/cpu/gemm/packed_product-inl.hpp"
 
 #ifndef CERMET_GEMM_MATMUL_ONCE
 #define CERMET_GEMM_MATMUL_ONCE
@@ -15,12 +16,22 @@ namespace cermet::cpu {
 struct MatmulPlan {
   bool transpose_a, transpose_b;
   bool folded;  ///< b is one matrix for all of a: the batches of a are so many more rows
+  RowForm form;
   ProductBinding binding;
 };
 
+/// Type of packed panels.
+constexpr DType matmul_type(RowForm form) { return form == RowForm::chunks ? DType::bf16 : DType::f32; }
+
+/// Bytes of one packed row.
+constexpr std::int64_t matmul_row_bytes(RowForm form, std::int64_t length) {
+  return form == RowForm::chunks ? packed_row_bytes(form, length, 2) : length * static_cast<std::int64_t>(sizeof(float));
+}
+
 /// Workspace bytes of one matrix product at a time.
-inline std::int64_t matmul_bytes(std::int64_t rows, std::int64_t columns, std::int64_t length) {
-  return round_up(std::min(rows, packed_row_limit) * length * static_cast<std::int64_t>(sizeof(float)), 64) + panels_bytes(DType::f32, columns, length);
+inline std::int64_t matmul_bytes(RowForm form, std::int64_t rows, std::int64_t columns, std::int64_t length) {
+  return panels_bytes(matmul_type(form), columns, length) + round_up(std::min(rows, packed_row_limit) * matmul_row_bytes(form, length), 64) +
+         (form == RowForm::chunks ? amx_overread : 0);
 }
 
 }  // namespace cermet::cpu
@@ -49,6 +60,37 @@ void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, 
     }
 }
 
+/// Rows of bf16 in chunks. address(i) is that of element (first + i, 0).
+template <class Address>
+void pack_row_chunks(const MatrixBatch& matrices, std::int64_t rows, std::byte* packed, Address&& address) {
+  constexpr std::int64_t bytes = 2, steps = chunk_bytes / bytes;
+  if (matrices.length_step == 1) return pack_chunks(rows, matrices.length * bytes, packed, address);
+  std::memset(packed, 0, static_cast<std::size_t>(rows * packed_row_bytes(RowForm::chunks, matrices.length, bytes)));
+  for (std::int64_t k = 0; k < matrices.length; ++k)
+    for (std::int64_t r = 0; r < rows; ++r)
+      std::memcpy(packed + ((k / steps * rows + r) * steps + k % steps) * bytes, address(r) + k * matrices.length_step * bytes, bytes);
+}
+
+/// A panel of bf16 of `count` columns, [k / 2][32][2]. address(c) is that of element (first column + c, 0).
+template <class Address>
+void pack_pair_panel(const MatrixBatch& matrices, std::int64_t count, std::byte* packed, Address&& address) {
+  constexpr std::int64_t bytes = 2;
+  std::memset(packed, 0, static_cast<std::size_t>(panel_bytes(DType::bf16, matrices.length)));
+  const auto put = [&](std::int64_t c, std::int64_t k, std::int64_t steps, const std::byte* from) {
+    std::memcpy(packed + ((k / 2 * panel_columns + c) * 2 + k % 2) * bytes, from, static_cast<std::size_t>(steps * bytes));
+  };
+  if (matrices.length_step == 1) {
+    for (std::int64_t c = 0; c < count; ++c) {
+      const std::byte* const from = address(c);
+      for (std::int64_t k = 0; k + 2 <= matrices.length; k += 2) put(c, k, 2, from + k * bytes);
+      if (matrices.length % 2 == 1) put(c, matrices.length - 1, 1, from + (matrices.length - 1) * bytes);
+    }
+    return;
+  }
+  for (std::int64_t k = 0; k < matrices.length; ++k)
+    for (std::int64_t c = 0; c < count; ++c) put(c, k, 1, address(c) + k * matrices.length_step * bytes);
+}
+
 /// All products of a launch. Row g of the result is row g % m of batch g / m.
 struct Matmul {
   MatrixBatch left, right;
@@ -58,39 +100,49 @@ struct Matmul {
   std::int64_t rows;  ///< rows that share a matrix of b
   std::int64_t columns;
 
-  void pack_left(std::int64_t first, std::int64_t last, float* packed) const {
-    pack_operand(left, left_type, last - first, last - first, packed, [&](std::int64_t i) { return left.at((first + i) / m, (first + i) % m); });
+  RowForm form;
+
+  void pack_left(std::int64_t first, std::int64_t last, std::byte* packed) const {
+    const auto address = [&](std::int64_t i) { return left.at((first + i) / m, (first + i) % m); };
+    if (form == RowForm::chunks) return pack_row_chunks(left, last - first, packed, address);
+    pack_operand(left, left_type, last - first, last - first, reinterpret_cast<float*>(packed), address);
   }
-  void pack_right(std::int64_t batch, std::int64_t panel, float* packed) const {
-    const std::int64_t first = panel * panel_columns;
-    pack_operand(right, right_type, std::min(panel_columns, columns - first), panel_columns, packed,
-                 [&](std::int64_t i) { return right.at(batch, first + i); });
+  void pack_right(std::int64_t batch, std::int64_t panel, std::byte* packed) const {
+    const std::int64_t first = panel * panel_columns, count = std::min(panel_columns, columns - first);
+    const auto address = [&](std::int64_t i) { return right.at(batch, first + i); };
+    if (form == RowForm::chunks) return pack_pair_panel(right, count, packed, address);
+    pack_operand(right, right_type, count, panel_columns, reinterpret_cast<float*>(packed), address);
+  }
+  PackedProduct packed_product(std::byte* packed_rows, std::int64_t first_row) const {
+    const DType type = matmul_type(form);
+    const std::int64_t unit = panel_unit(type), element_bytes = static_cast<std::int64_t>(size_of(type));
+    return {.form = form,
+            .multiply = float_products(DType::f32),
+            .amx = form == RowForm::chunks ? amx_products(type) : nullptr,
+            .units = div_up(left.length, unit),
+            .unit_bytes = unit * panel_columns * element_bytes,
+            .panel_step = panel_bytes(type, left.length),
+            .row_unit_bytes = unit * element_bytes,
+            .row_bytes = matmul_row_bytes(form, left.length),
+            .packed_rows = packed_rows,
+            .first_row = first_row};
   }
   /// Rows [product * rows, (product + 1) * rows). each(n, body) calls body(0) .. body(n - 1), on one thread or several.
   template <class Each>
   void run(std::int64_t product, std::byte* workspace, int threads, Each&& each) const {
-    constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
-    const std::int64_t length = left.length, panels = panel_count(columns), panel_floats = length * panel_columns;
-    float* const packed_panels = reinterpret_cast<float*>(workspace);
-    float* const packed_rows = packed_panels + panels * panel_floats;
-    each(panels, [&](std::int64_t panel) { pack_right(product * rows / m, panel, packed_panels + panel * panel_floats); });
+    const std::int64_t panels = panel_count(columns), panel_step = panel_bytes(matmul_type(form), left.length);
+    std::byte* const packed_panels = workspace;
+    each(panels, [&](std::int64_t panel) { pack_right(product * rows / m, panel, packed_panels + panel * panel_step); });
     for (std::int64_t done = 0; done < rows; done += packed_row_limit) {
       const std::int64_t begin = product * rows + done;
-      const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit)};
-      each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed_rows + (blocks.begin(b) - begin) * length); });
-      const PackedProduct packed{.multiply = float_products(DType::f32),
-                                 .units = length,
-                                 .unit_bytes = panel_columns * float_bytes,
-                                 .row_unit_bytes = float_bytes,
-                                 .row_bytes = length * float_bytes,
-                                 .packed_rows = reinterpret_cast<std::byte*>(packed_rows),
-                                 .first_row = begin};
-      const Items items = cut(panels, blocks.count(), panel_floats * float_bytes, threads);
+      const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit), form};
+      const PackedProduct packed = packed_product(packed_panels + panels * panel_step, begin);
+      each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed.packed(blocks.begin(b))); });
+      const Items items = cut(panels, blocks.count(), panel_step, threads, bytes_together({}, form));
       each(items.count(), [&](std::int64_t item) {
         for_item(items, item, blocks, [&](const BlockGroup& group, std::int64_t panel) {
-          alignas(64) Tile tiles[group_blocks];
-          multiply_group(packed, reinterpret_cast<const std::byte*>(packed_panels + panel * panel_floats), group, tiles);
-          for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, columns, tiles[i]);
+          multiply_panels(packed, std::array<const std::byte*, 1>{packed_panels + panel * panel_step}, group,
+                          [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, columns, tile(0)); });
         });
       });
     }
@@ -105,15 +157,22 @@ void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
   const std::int64_t m = y.shape[y.shape.rank() - 2], columns = y.shape.back();
   const Rows results(y);
   const TileRun epilogue(plan.binding.epilogue, args);
-  const Matmul all{
-      MatrixBatch(a, plan.transpose_a, y), MatrixBatch(b, !plan.transpose_b, y), a.dtype, b.dtype, epilogue, m, plan.folded ? results.count() : m, columns};
+  const Matmul all{MatrixBatch(a, plan.transpose_a, y),
+                   MatrixBatch(b, !plan.transpose_b, y),
+                   a.dtype,
+                   b.dtype,
+                   epilogue,
+                   m,
+                   plan.folded ? results.count() : m,
+                   columns,
+                   plan.form};
   const std::int64_t products = results.count() / all.rows;
   if (products < args.pool->size()) {
     for (std::int64_t i = 0; i < products; ++i)
       all.run(i, args.workspace, args.pool->size(), [&](std::int64_t count, auto&& body) { args.pool->dynamic_for(count, body); });
     return;
   }
-  const std::int64_t bytes = round_up(matmul_bytes(all.rows, columns, all.left.length), 64);
+  const std::int64_t bytes = round_up(matmul_bytes(plan.form, all.rows, columns, all.left.length), 64);
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
     for (std::int64_t i = next.fetch_add(1); i < products; i = next.fetch_add(1))
@@ -138,40 +197,49 @@ bool is_folded(const Problem& p) {
   return one_b && !p.attributes.flag("transpose_a");
 }
 
-MatmulPlan plan_of(const Region& region) {
+MatmulPlan plan_of(const Region& region, RowForm form) {
   const Problem& p = region.problem();
-  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), ProductBinding(region)};
+  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), form, ProductBinding(region)};
 }
 
-std::int64_t workspace(const Problem& p, int threads) {
+std::int64_t workspace(const Problem& p, RowForm form, int threads) {
   const bool folded = is_folded(p);
   const Dims& y = p.outputs[0].dims;
   std::int64_t rows = 1;
   for (std::size_t axis = folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
-  const std::int64_t bytes = matmul_bytes(rows, y.back().value(p.maximum), p.size(0, p.attributes.flag("transpose_a") ? -2 : -1));
+  const std::int64_t bytes = matmul_bytes(form, rows, y.back().value(p.maximum), p.size(0, p.attributes.flag("transpose_a") ? -2 : -1));
   return round_up(bytes, 64) * (folded ? 1 : threads);
+}
+
+Decline declines(const Region& region, RowForm form) {
+  const Problem& p = region.problem();
+  const DType type = p.input(0).dtype;
+  if (!dtypes::real.contains(type)) return fmt::format("a is {}, which is not multiplied as float32", name_of(type));
+  for (std::size_t i = 0; form == RowForm::chunks && i < 2; ++i)
+    if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
+  if (Decline reason = ProductBinding::declines(region)) return reason;
+  return form == RowForm::chunks ? amx_decline(DType::bf16) : std::nullopt;
+}
+
+Kernel matmul_kernel(std::string name, RowForm form, std::string summary) {
+  return {
+      .name = std::move(name),
+      .op = OpKind::matmul,
+      .summary = std::move(summary),
+      .fuses = true,
+      .declines = [form](const Region& region) { return declines(region, form); },
+      .bind = [form](const Region& region) -> Launcher {
+        return [plan = plan_of(region, form)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(matmul_repacked)(args, plan); };
+      },
+      .workspace = [form](const Problem& p, int threads) { return workspace(p, form, threads); },
+  };
 }
 
 }  // namespace
 
-extern const Kernel gemm_matmul_repacked{
-    .name = "gemm.matmul.repacked",
-    .op = OpKind::matmul,
-    .summary = "packs both operands in every run; a matrix per thread where there are enough, else threads share each product",
-    .fuses = true,
-    .declines = [](const Region& region) -> Decline {
-      const DType type = region.problem().input(0).dtype;
-      if (!dtypes::real.contains(type)) return fmt::format("a is {}, which is not multiplied as float32", name_of(type));
-      return ProductBinding::declines(region);
-    },
-    .bind = [](const Region& region) -> Launcher {
-      return [plan = plan_of(region)](const LaunchArgs& args) {
-        HWY_DYNAMIC_DISPATCH(matmul_repacked)
-        (args, plan);
-      };
-    },
-    .workspace = workspace,
-};
+extern const Kernel gemm_matmul_amx = matmul_kernel("gemm.matmul.amx", RowForm::chunks, "as gemm.matmul.repacked, bf16 by AMX tiles");
+extern const Kernel gemm_matmul_repacked = matmul_kernel(
+    "gemm.matmul.repacked", RowForm::wide, "packs both operands in every run; a matrix per thread where there are enough, else threads share each product");
 
 }  // namespace cermet::cpu
 #endif

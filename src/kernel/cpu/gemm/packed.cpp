@@ -3,7 +3,9 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/packed.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernel/cpu/gemm/amx.hpp"
 #include "kernel/cpu/gemm/bf16.hpp"
+#include "kernel/cpu/gemm/deep_product-inl.hpp"
 #include "kernel/cpu/gemm/for_product-inl.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "kernel/roofline.hpp"
@@ -15,45 +17,56 @@ namespace {
 
 const std::byte* panel_at(const TensorView& w, std::int64_t panel) { return w.as<const std::byte>() + panel * panel_bytes(w.dtype, w.shape.back()); }
 
+/// A linear whose rows do not stay in the second-level cache.
+void linear_deep(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, const TileRun& epilogue) {
+  const std::int64_t rows = Rows(args.outputs[binding.result]).count();
+  for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
+    const RowBlocks blocks{first, std::min(rows, first + packed_row_limit), RowForm::chunks};
+    const PackedProduct product = make_product(w, RowForm::chunks, args.workspace + deep_product_bytes(args.pool->size()), first);
+    pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
+    for_deep_product(product, panel_at(w, 0), panel_count(w.shape[0]), blocks, *args.pool, args.workspace,
+                     [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_block(epilogue, block, 0, panel, w.shape[0], sums); });
+  }
+}
+
 }  // namespace
 
-void linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+void linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
   const TensorView w = binding.operands(args, 1);
   if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  for_product(args, binding, w, 1, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
-    alignas(64) Tile tiles[group_blocks];
-    multiply_group(product, panel_at(w, panel), group, tiles);
-    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[0], tiles[i]);
-  });
+  if (is_deep(form, rows_of_thread(Rows(args.outputs[binding.result]).count(), form, args.pool->size()), packed_row_bytes(form, w.shape[1], 2)))
+    linear_deep(args, binding, w, epilogue);
+  else
+    for_product(args, binding, w, 1, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+      multiply_panels(product, std::array{panel_at(w, panel)}, group,
+                      [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[0], tile(0)); });
+    });
   binding.norm.run(args);
 }
 
-void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
   const TensorView gates = binding.operands(args, 1), ups = binding.operands(args, 2);
   if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  for_product(args, binding, gates, 2, pairs, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
-    alignas(64) Tile gate[group_blocks], up[group_blocks];
-    multiply_group(product, panel_at(gates, panel), group, gate);
-    multiply_group(product, panel_at(ups, panel), group, up);
-    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, gates.shape[0], gate[i], &up[i]);
+  for_product(args, binding, gates, 2, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
+    multiply_panels(product, std::array{panel_at(gates, panel), panel_at(ups, panel)}, group,
+                    [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, gates.shape[0], tile(0), tile(1)); });
   });
 }
 
-void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, bool pairs) {
+void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
   const TensorView w = binding.operands(args, 1), offsets = binding.operands(args, 2);
   const std::int64_t count = args.outputs[binding.result].shape[0];
-  const Groups groups(offsets, count, args.workspace);
+  const Groups groups(offsets, count, args.workspace, form);
   if (args.outputs[binding.result].elements() == 0) return;
-  const PackedProduct product = make_product(w, pairs, args.workspace + group_workspace_bytes(w.shape[0]), 0);
+  const PackedProduct product = make_product(w, form, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
-  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product, pairs);
+  for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product);
   for_groups(groups, panels, panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
-    alignas(64) Tile tiles[group_blocks];
-    multiply_group(product, panel_at(w, panel) + e * matrix_step, group, tiles);
-    for (std::int64_t i = 0; i < group.count; ++i) finish_block(epilogue, group, i, panel, w.shape[1], tiles[i], nullptr, e);
+    multiply_panels(product, std::array{panel_at(w, panel) + e * matrix_step}, group,
+                    [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e); });
   });
 }
 
@@ -75,12 +88,13 @@ Decline declines(const Region& region) {
   return ProductBinding::declines_around(region);
 }
 
-Decline pairs_declines(const Region& region) {
+/// Why a product of bf16 with bf16 does not go by the instruction that takes rows of this form.
+Decline bf16_declines(const Region& region, RowForm form) {
   const Problem& p = region.problem();
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
   if (Decline reason = declines(region)) return reason;
-  return pairs_decline();
+  return form == RowForm::chunks ? amx_decline(DType::bf16) : pairs_decline();
 }
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
@@ -89,116 +103,77 @@ const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
   return is_weight ? panel_layout(p.input(1).dtype) : nullptr;
 }
 
-template <bool pairs>
-std::int64_t workspace(const Region& region, int) {
+std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const Problem& p = region.problem();
   const bool grouped = p.op->kind == OpKind::grouped_linear;
-  const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0)), packed = rows * round_up(p.size(0, -1), 2) * (pairs ? 2 : 4);
-  return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + round_up(packed, 64) + Prologue::workspace(region, rows);
+  const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0));
+  const std::int64_t row_bytes = packed_row_bytes(form, p.size(0, -1), static_cast<std::int64_t>(size_of(DType::bf16)));
+  const bool deep = p.op->kind == OpKind::linear && is_deep(form, rows, row_bytes);  // also where threads share the rows: sizes are not known yet
+  return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + (deep ? deep_product_bytes(threads) : 0) + round_up(rows * row_bytes, 64) +
+         Prologue::workspace(region, rows) + (form == RowForm::chunks ? amx_overread : 0);
 }
 
-template <bool pairs>
-Launcher bind_linear(const Region& region, const Config& config) {
-  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, pairs); };
+/// Modelled by the rate of float32. bf16 is never dearer: where it is slower, it runs because the environment asks for it.
+double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
+  const double ratio = form == RowForm::wide ? 1 : std::max(1.0, form == RowForm::chunks ? amx_bf16_ratio() : bf16_ratio());
+  return roofline_seconds(region, ratio * limits.f32_operations_per_second, limits);
 }
 
-template <bool pairs>
-Launcher bind_dual_linear(const Region& region, const Config& config) {
-  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, pairs); };
+Launcher bind_product(const Region& region, const Config& config, RowForm form) {
+  switch (region.problem().op->kind) {
+    case OpKind::linear:
+      return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
+    case OpKind::dual_linear:
+      return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, form); };
+    default:
+      return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, form); };
+  }
 }
 
-template <bool pairs>
-Launcher bind_grouped_linear(const Region& region, const Config& config) {
-  return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_packed)(args, binding, pairs); };
+/// Tiles have one way to run.
+ConfigSpace space(const Region& region, RowForm form) {
+  return form == RowForm::chunks ? ConfigSpace() : ProductCut::space(region, region.problem().op->kind != OpKind::grouped_linear);
 }
 
-ConfigSpace space(const Region& region) { return ProductCut::space(region, region.problem().op->kind != OpKind::grouped_linear); }
-
-double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
-/// Never dearer than float32: where they are slower, they run because CERMET_BF16_PRODUCTS asks for them.
-double pairs_cost(const Region& region, const DeviceLimits& limits) {
-  return roofline_seconds(region, std::max(1.0, bf16_ratio()) * limits.f32_operations_per_second, limits);
+Kernel product_kernel(std::string name, OpKind op, RowForm form, std::string summary) {
+  return {
+      .name = std::move(name),
+      .op = op,
+      .summary = std::move(summary),
+      .fuses = true,
+      .declines = [form](const Region& region) { return form == RowForm::wide ? declines(region) : bf16_declines(region, form); },
+      .bind = [form](const Region& region, const Config& config) { return bind_product(region, config, form); },
+      .weight_layout = weight_layout,
+      .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
+      .space = [form](const Region& region) { return space(region, form); },
+      .cost = [form](const Region& region, const DeviceLimits& limits) { return cost(region, form, limits); },
+  };
 }
 
 }  // namespace
 
-extern const Kernel gemm_linear_bf16{
-    .name = "gemm.linear.bf16",
-    .op = OpKind::linear,
-    .summary = "bf16 dot products over packed panels, where they are measured to be at least 1.5 times as fast as float32",
-    .fuses = true,
-    .declines = pairs_declines,
-    .bind = bind_linear<true>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<true>,
-    .space = space,
-    .cost = pairs_cost,
-};
+extern const Kernel gemm_linear_amx =
+    product_kernel("gemm.linear.amx", OpKind::linear, RowForm::chunks,
+                   "bf16 products of AMX tiles over packed panels, where they are measured to be at least 1.5 times as fast as vectors");
+extern const Kernel gemm_linear_bf16 =
+    product_kernel("gemm.linear.bf16", OpKind::linear, RowForm::units,
+                   "bf16 dot products over packed panels, where they are measured to be at least 1.5 times as fast as float32");
+extern const Kernel gemm_linear_packed = product_kernel("gemm.linear.packed", OpKind::linear, RowForm::wide,
+                                                        "float32 products over packed panels; the same bits for any number of rows and threads");
 
-extern const Kernel gemm_linear_packed{
-    .name = "gemm.linear.packed",
-    .op = OpKind::linear,
-    .summary = "float32 products over packed panels; the same bits for any number of rows and threads",
-    .fuses = true,
-    .declines = declines,
-    .bind = bind_linear<false>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<false>,
-    .space = space,
-    .cost = cost,
-};
+extern const Kernel gemm_dual_linear_amx =
+    product_kernel("gemm.dual_linear.amx", OpKind::dual_linear, RowForm::chunks, "as gemm.dual_linear.packed, by AMX tiles where gemm.linear.amx is taken");
+extern const Kernel gemm_dual_linear_bf16 = product_kernel("gemm.dual_linear.bf16", OpKind::dual_linear, RowForm::units,
+                                                           "as gemm.dual_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken");
+extern const Kernel gemm_dual_linear_packed = product_kernel("gemm.dual_linear.packed", OpKind::dual_linear, RowForm::wide,
+                                                             "both products of a tile over packed panels, then activation and product before the one store");
 
-extern const Kernel gemm_dual_linear_bf16{
-    .name = "gemm.dual_linear.bf16",
-    .op = OpKind::dual_linear,
-    .summary = "as gemm.dual_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
-    .fuses = true,
-    .declines = pairs_declines,
-    .bind = bind_dual_linear<true>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<true>,
-    .space = space,
-    .cost = pairs_cost,
-};
-
-extern const Kernel gemm_dual_linear_packed{
-    .name = "gemm.dual_linear.packed",
-    .op = OpKind::dual_linear,
-    .summary = "both products of a tile over packed panels, then activation and product before the one store",
-    .fuses = true,
-    .declines = declines,
-    .bind = bind_dual_linear<false>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<false>,
-    .space = space,
-    .cost = cost,
-};
-
-extern const Kernel gemm_grouped_linear_bf16{
-    .name = "gemm.grouped_linear.bf16",
-    .op = OpKind::grouped_linear,
-    .summary = "as gemm.grouped_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken",
-    .fuses = true,
-    .declines = pairs_declines,
-    .bind = bind_grouped_linear<true>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<true>,
-    .space = space,
-    .cost = pairs_cost,
-};
-
-extern const Kernel gemm_grouped_linear_packed{
-    .name = "gemm.grouped_linear.packed",
-    .op = OpKind::grouped_linear,
-    .summary = "packed panels of the groups that have rows, spread over threads together",
-    .fuses = true,
-    .declines = declines,
-    .bind = bind_grouped_linear<false>,
-    .weight_layout = weight_layout,
-    .workspace = workspace<false>,
-    .space = space,
-    .cost = cost,
-};
+extern const Kernel gemm_grouped_linear_amx = product_kernel("gemm.grouped_linear.amx", OpKind::grouped_linear, RowForm::chunks,
+                                                             "as gemm.grouped_linear.packed, by AMX tiles where gemm.linear.amx is taken");
+extern const Kernel gemm_grouped_linear_bf16 = product_kernel("gemm.grouped_linear.bf16", OpKind::grouped_linear, RowForm::units,
+                                                              "as gemm.grouped_linear.packed, by bf16 dot products where gemm.linear.bf16 is taken");
+extern const Kernel gemm_grouped_linear_packed = product_kernel("gemm.grouped_linear.packed", OpKind::grouped_linear, RowForm::wide,
+                                                                "packed panels of the groups that have rows, spread over threads together");
 
 }  // namespace cermet::cpu
 #endif

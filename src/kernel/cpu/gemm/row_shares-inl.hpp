@@ -22,7 +22,7 @@ class RowShares {
 
   RowShares(const RowBlocks& all, int count) : all_(all), count_(count) {}
   int count() const { return count_; }
-  RowBlocks blocks(int share) const { return {all_.first + rows() * share / count_, all_.first + rows() * (share + 1) / count_}; }
+  RowBlocks blocks(int share) const { return {all_.first + rows() * share / count_, all_.first + rows() * (share + 1) / count_, all_.form}; }
 
   void set_packed(int share) { state(share).packed.store(true, std::memory_order_release); }
   bool is_packed(int share) { return state(share).packed.load(std::memory_order_acquire); }
@@ -42,10 +42,15 @@ class RowShares {
   std::array<State, most_shares> states_;
 };
 
-/// Whether each thread has rows enough to hide the time that panels take to come from memory.
-inline bool goes_by_row_shares(const ProductBinding& binding, const RowBlocks& rows, int threads) {
-  return binding.cut.row_shares && threads > 1 && threads <= RowShares::most_shares && rows.last - rows.first >= threads * group_blocks * block_rows &&
-         !binding.prologue.makes_all();
+/// Whether each of several threads has rows enough to hide the time that panels take to come from memory.
+inline bool goes_by_row_shares(std::int64_t rows, RowForm form, int threads) {
+  return threads > 1 && threads <= RowShares::most_shares && rows >= threads * group_blocks * most_rows_of(form);
+}
+
+/// Rows that a thread multiplies with a panel.
+inline std::int64_t rows_of_thread(std::int64_t rows, RowForm form, int threads) {
+  rows = std::min(rows, packed_row_limit);
+  return goes_by_row_shares(rows, form, threads) ? div_up(rows, threads) : rows;
 }
 
 /// Calls body(product, group, panel) for all blocks of rows and panels [first, last), which take the bytes of the product's cut or are one.
@@ -64,10 +69,10 @@ void for_panels(const PackedProduct& product, const RowBlocks& blocks, std::int6
 
 /// Calls body(product, group, panel) over the whole result, on all threads.
 template <class GroupBody>
-void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, bool pairs, const RowBlocks& all, const GroupBody& body) {
+void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, const RowBlocks& all, const GroupBody& body) {
   const std::int64_t length = w.shape.back(), panels = panel_count(w.shape[0]), all_rows = all.last - all.first;
-  const std::int64_t item_panels = std::max<std::int64_t>(1, binding.cut.panel_bytes / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
-  const PackedProduct product = make_product(w, pairs, args.workspace, all.first);
+  const std::int64_t item_panels = std::max<std::int64_t>(1, bytes_together(binding.cut, all.form) / std::max<std::int64_t>(1, panel_bytes(w.dtype, length)));
+  const PackedProduct product = make_product(w, all.form, args.workspace, all.first);
   const TensorView made =
       binding.prologue ? binding.prologue.rows(all_rows, length, product.packed_rows + round_up(all_rows * product.row_bytes, 64)) : TensorView();
   const TensorView x = binding.prologue ? made : binding.operands(args, 0);
@@ -77,7 +82,7 @@ void for_row_shares(const LaunchArgs& args, const ProductBinding& binding, const
     for (std::int64_t b = 0; b < blocks.count(); ++b) {
       const std::int64_t first = blocks.begin(b), last = blocks.begin(b + 1);
       if (binding.prologue) binding.prologue.run(args, first, last, made, base);
-      pack_rows(rows, x.dtype, first - base, last - base, pairs, product.packed(first));
+      pack_rows(rows, x.dtype, first - base, last - base, all.form, product.packed(first));
     }
   };
   RowShares shares(all, args.pool->size());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernel/cpu/gemm/binding.hpp"
+#include "kernel/cpu/gemm/row_form.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::cpu {
@@ -12,7 +13,7 @@ struct ScaledPlan {
   ProductBinding binding;
   std::size_t left_scale, right_scale;  ///< operands of the product
   ScaleGrid left, right;
-  bool bytes = false;                    ///< byte dot products
+  RowForm form = RowForm::wide;          ///< units: int8 dot products; chunks: int8 products of tiles
   const WeightLayout* repack = nullptr;  ///< of a weight that is packed in every run
   bool makes_scales = false;             ///< of rows that are quantized before the product
   std::size_t scale_input = 0;           ///< of the epilogue: a row's scale that is made, unless sums are scaled on the way

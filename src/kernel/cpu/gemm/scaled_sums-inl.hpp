@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "kernel/cpu/gemm/packed_product-inl.hpp"
 #include "kernel/cpu/gemm/scaled.hpp"
-#include "kernel/cpu/gemm/tiles-inl.hpp"
 #include "kernel/cpu/gemm/vnni.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,10 +52,11 @@ using IntTag = hn::RebindToSigned<FloatTag>;
 /// The packed left operand and what multiplies it.
 struct ScaledProduct {
   DType type;  ///< i8 or an fp8 type, of the weight
-  bool bytes, blocked;
+  RowForm form;
+  bool blocked;
   const MultiplyPanel* multiply;  ///< float32 products
   std::int64_t length, columns;   ///< K, N
-  std::int64_t padded;            ///< K, padded to a whole unit of any layout
+  std::int64_t padded;            ///< K of packed rows, padded to a whole unit of any layout
   std::int64_t panel_step;
   std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
   std::int64_t first_row;
@@ -64,18 +65,33 @@ struct ScaledProduct {
 
   ScaledProduct(const ScaledPlan& plan, const LaunchArgs& args, const TensorView& weight, std::byte* workspace)
       : type(weight.dtype),
-        bytes(plan.bytes),
+        form(plan.form),
         blocked(plan.blocked()),
         multiply(float_products(panel_type(weight.dtype))),
         length(weight.shape.back()),
         columns(weight.shape[weight.shape.rank() - 2]),
-        padded(round_up(length, 4)),
+        padded(padded_codes(plan.form, length)),
         panel_step(panel_bytes(weight.dtype, length)),
         packed_rows(workspace),
         first_row(0),
         left(plan.binding.operands(args, plan.left_scale), plan.left, args.outputs[plan.binding.result].shape.rank()) {}
-  std::int64_t row_bytes() const { return padded * (bytes ? 1 : static_cast<std::int64_t>(sizeof(float))); }
+  std::int64_t row_bytes() const { return padded * (form == RowForm::wide ? static_cast<std::int64_t>(sizeof(float)) : 1); }
   std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes(); }
+
+  /// The same where whole rows of int8 go by tiles.
+  PackedProduct of_tiles() const {
+    constexpr std::int64_t unit = 4;
+    return {.form = form,
+            .multiply = nullptr,
+            .amx = amx_products(type),
+            .units = div_up(length, unit),
+            .unit_bytes = unit * panel_columns,
+            .panel_step = panel_step,
+            .row_unit_bytes = unit,
+            .row_bytes = row_bytes(),
+            .packed_rows = packed_rows,
+            .first_row = first_row};
+  }
 };
 
 /// One weight matrix.
@@ -127,7 +143,8 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
 
 /// Packs rows [first, last) of x at `to`.
 inline void pack_rows(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, const ScaledProduct& p, std::byte* to) {
-  if (p.bytes) pack_codes(x, first, last, to);
+  if (p.form == RowForm::chunks) pack_chunks(x, first, last, x.length(), to);
+  else if (p.form == RowForm::units) pack_codes(x, first, last, to);
   else pack_block(x, dtype, first, last, p.padded, reinterpret_cast<float*>(to));
 }
 
@@ -173,7 +190,10 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
 inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
                               const std::int32_t* column_sums, std::int32_t* tile) {
   const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
-  if (p.bytes)
+  if (p.form == RowForm::chunks)
+    return amx_products(DType::i8)[rows - 1](p.packed(first) + begin * rows, codes + begin * panel_columns, div_up(end - begin, 4), Ahead::none(), true,
+                                             reinterpret_cast<float*>(tile));
+  if (p.form == RowForm::units)
     return multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
                                      div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
   constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum

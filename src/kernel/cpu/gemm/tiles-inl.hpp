@@ -1,5 +1,5 @@
-// What every product over packed panels shares around its inner loop (float.hpp, bf16.hpp): rows packed in blocks, the result cut into items for
-// threads, tiles read and stored. Include after <hwy/foreach_target.h>.
+// What every product over packed panels shares around its inner loop (float.hpp, bf16.hpp, amx.hpp): rows packed in blocks, the result cut into items for
+// threads. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_GEMM_TILES_INL
 #undef CERMET_GEMM_TILES_INL
@@ -7,12 +7,17 @@
 #define CERMET_GEMM_TILES_INL
 #endif
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 
+#include "kernel/cpu/amx.hpp"
+#include "kernel/cpu/gemm/amx.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/float.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/gemm/row_form.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
@@ -21,13 +26,21 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
 /// Results of one block of rows and one panel, [rows][32].
-using Tile = float[block_rows * panel_columns];
+using Tile = float[std::max(block_rows, HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 ? amx_block_rows : 0) * panel_columns];
 
-/// Rows [first, last) in blocks of at most block_rows, as even as possible.
+/// Most rows of a block.
+constexpr int most_rows_of(RowForm form) { return form == RowForm::chunks ? amx_block_rows : block_rows; }
+
+/// Rows [first, last) in blocks, as even as possible; those for tile registers fill them but for the last.
 struct RowBlocks {
   std::int64_t first, last;
-  std::int64_t count() const { return div_up(last - first, block_rows); }
-  std::int64_t begin(std::int64_t block) const { return first + (last - first) * block / count(); }
+  RowForm form = RowForm::wide;
+  std::int64_t count() const { return div_up(steps(), most_rows_of(form) / step()); }
+  std::int64_t begin(std::int64_t block) const { return std::min(last, first + steps() * block / count() * step()); }
+
+ private:
+  std::int64_t step() const { return form == RowForm::chunks ? amx_rows : 1; }
+  std::int64_t steps() const { return div_up(last - first, step()); }
 };
 
 template <class T>
@@ -100,6 +113,28 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
   }
 }
 
+/// Packs rows of `row_bytes` bytes, row(r) for r < rows, as [chunk][row][64 bytes], padded with zeros.
+template <class Row>
+void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, Row&& row) {
+  constexpr std::int64_t together = 4;  // chunks of a row
+  const std::int64_t whole = row_bytes / chunk_bytes, rest = row_bytes % chunk_bytes;
+  const auto at = [&](std::int64_t chunk, std::int64_t r) { return packed + (chunk * rows + r) * chunk_bytes; };
+  for (std::int64_t begin = 0; begin < whole; begin += together)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::byte* const from = row(r);
+      for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c) std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
+    }
+  for (std::int64_t r = 0; rest > 0 && r < rows; ++r) {
+    std::memset(at(whole, r), 0, chunk_bytes);
+    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(rest));
+  }
+}
+
+/// The same of rows [first, last) of x.
+inline void pack_chunks(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t row_bytes, std::byte* packed) {
+  pack_chunks(last - first, row_bytes, packed, [&](std::int64_t r) { return x.row(first + r); });
+}
+
 /// Elements that take a few microseconds to pack.
 inline constexpr std::int64_t worth_threads = 1 << 15;
 
@@ -119,11 +154,14 @@ struct Items {
   std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
 };
 
-/// Items whose panels take `target` bytes, which stay in the second-level cache;
-/// smaller where there would be fewer than four for each thread.
-inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads, std::int64_t target = ProductCut::usual_panel_bytes) {
+/// Bytes of panels that several blocks of rows use in turn. Products by tiles take one panel, because rows, of which there are more in an item, want the cache
+/// for themselves.
+inline std::int64_t bytes_together(const ProductCut& by, RowForm form) { return form == RowForm::chunks ? 0 : by.panel_bytes; }
+
+/// Items whose panels take `bytes` or are one; smaller where there would be fewer than four for each thread.
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads, std::int64_t bytes = ProductCut::usual_panel_bytes) {
   const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
-  Items items{panels, blocks, std::max<std::int64_t>(1, target / std::max<std::int64_t>(1, panel_step)), blocks};
+  Items items{panels, blocks, std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, panel_step)), blocks};
   items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
   if (blocks > 0 && items.count() < wanted)
     items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
@@ -168,48 +206,6 @@ void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, Gr
   for_block_groups(blocks, first_block, last_block, first_panel, last_panel, body);
 }
 
-/// Packed rows, and how they are multiplied with panels of some type.
-struct PackedProduct {
-  const MultiplyPanel* multiply;  ///< element r - 1 takes blocks of r rows
-  std::int64_t units;             ///< of a panel
-  std::int64_t unit_bytes;        ///< of a panel
-  std::int64_t row_unit_bytes;    ///< of one packed row
-  std::int64_t row_bytes;         ///< of one packed row, padding included
-  std::byte* packed_rows;         ///< block of rows [begin, end) at (begin - first_row) * row_bytes
-  std::int64_t first_row;
-  std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes; }
-};
-
-/// Part of a panel that stays in the second-level cache, beside the rows that it meets there.
-inline constexpr std::int64_t slice_bytes = 128 << 10;
-
-/// What block i of a group asks for while it multiplies units [unit, unit + count) of a panel.
-inline Ahead ahead_of(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i, std::int64_t unit, std::int64_t count) {
-  if (const NextPanels& next = group.next; next.shares > 0) {
-    const std::int64_t bytes = p.units * p.unit_bytes;
-    Ahead ahead = Ahead::of_next(panel + next.distance * bytes, next.count * bytes, next.count * p.unit_bytes, next.share + i, next.shares);
-    ahead.at += unit * ahead.step;
-    return ahead;
-  }
-  if (!group.streams()) return Ahead::none();
-  const std::byte* const slice = panel + unit * p.unit_bytes;
-  return group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes) : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
-}
-
-/// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in turn.
-inline void multiply_group(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, Tile* tiles) {
-  for (std::int64_t i = 0; i < group.count; ++i) std::fill_n(tiles[i], group.rows(i) * panel_columns, 0.0f);
-  const std::int64_t most = slice_bytes / p.unit_bytes;
-  for (std::int64_t unit = 0; unit < p.units; unit += most) {
-    const std::int64_t count = std::min(most, p.units - unit);
-    const std::byte* const slice = panel + unit * p.unit_bytes;
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      const std::int64_t rows = group.rows(i);
-      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead_of(p, panel, group, i, unit, count), tiles[i]);
-    }
-  }
-}
-
 /// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
 /// all end together. No piece is longer than `longest`.
 template <class Body>
@@ -235,16 +231,8 @@ template <class GroupBody>
 void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
   if (blocks.count() <= group_blocks)
     return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
-  const Items items = cut(panels, blocks.count(), panel_step, pool.size(), by.panel_bytes);
+  const Items items = cut(panels, blocks.count(), panel_step, pool.size(), bytes_together(by, blocks.form));
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
-}
-
-/// Runs what follows the sums of block i of a group: its tile in `sums`, and that of a second weight in `more`.
-inline void finish_block(const TileRun& epilogue, const BlockGroup& group, std::int64_t i, std::int64_t panel, std::int64_t columns, const Tile& sums,
-                         const Tile* more = nullptr, std::int64_t of_group = 0) {
-  const std::int64_t column = panel * panel_columns;
-  const TileOperand inputs[] = {{sums, panel_columns, 1}, {more ? *more : nullptr, panel_columns, 1}};
-  epilogue(inputs, {group.first(i), group.rows(i), column, std::min(panel_columns, columns - column), of_group});
 }
 
 /// Slice `index` of an operand's first dimension, with one dimension fewer; nothing of one that is not given.
@@ -260,15 +248,16 @@ struct Groups {
   const TensorView& offsets;
   std::int64_t* active;  ///< groups that have rows
   std::int64_t active_count = 0;
+  RowForm form;
 
   /// Checks the offsets; `workspace` has group_workspace_bytes.
-  Groups(const TensorView& group_offsets, std::int64_t row_count, std::byte* workspace)
-      : offsets(group_offsets), active(reinterpret_cast<std::int64_t*>(workspace)) {
+  Groups(const TensorView& group_offsets, std::int64_t row_count, std::byte* workspace, RowForm row_form = RowForm::wide)
+      : offsets(group_offsets), active(reinterpret_cast<std::int64_t*>(workspace)), form(row_form) {
     check_group_offsets("grouped_linear", offsets, row_count);
     for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
       if (load_index(offsets, e) < load_index(offsets, e + 1)) active[active_count++] = e;
   }
-  RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1)}; }
+  RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1), form}; }
 };
 
 /// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.

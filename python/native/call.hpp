@@ -1,0 +1,46 @@
+// One call of an operator: its tensors, and where its results go.
+#pragma once
+
+#include <vector>
+
+#include "operator.hpp"
+#include "result.hpp"
+
+namespace cermet::python {
+
+/// The default stream of a GPU by a name of its own (CU_STREAM_LEGACY), because NULL is the handle's. DLPack has the same number for it.
+inline constexpr long long legacy_stream = 1;
+
+/// The stream that a call runs on, as an integer: `given` where it is not null or None, that of the first tensor whose class says, or the default stream; -1 on
+/// the CPU, where none may be given.
+long long stream_of(const Operator& op, PyObject* args, PyObject* given);
+
+class Call {
+ public:
+  /// Reads the operands: a tuple, which outlives this. Throws ErrorIsSet, as all functions here.
+  Call(Operator& op, PyObject* args, long long stream);
+
+  /// Of the results. Chooses a kernel where these types and shapes are new.
+  std::vector<cermet_call_result> types();
+  /// New results, of the framework of the first operand; one that shares an operand's memory is that operand.
+  void allocate();
+  /// Results in memory of the caller: a tensor, or a tuple of as many as there are.
+  void take_results(PyObject* out);
+  void run();
+  /// The result, or a tuple of several: a new reference.
+  PyObject* take();
+
+ private:
+  PyObject* object(std::size_t i) const { return PyTuple_GetItem(args_, static_cast<Py_ssize_t>(i)); }
+  std::size_t first_given() const;
+  void add_given(PyObject* object);
+
+  Operator& op_;
+  PyObject* args_;
+  long long stream_;
+  std::vector<Operand> inputs_;
+  std::vector<const DLTensor*> tensors_;
+  std::vector<Result> results_;
+};
+
+}  // namespace cermet::python

@@ -1,0 +1,217 @@
+"""Models that continue text."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+from . import _native
+from .bridge import dtype_name
+from .devices import handle_for
+
+_ENDS = ("length", "stop", "context", "cancelled")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a prompt was continued with. `str()` of it is the text."""
+
+    ids: list[int]
+    text: str  #: "" where the model has no tokenizer
+    end: str  #: "length" (max_new_tokens), "stop" (an end-of-text token), "context" (it is full) or "cancelled"
+    prompt_tokens: int
+    prefill_seconds: float
+    decode_seconds: float  #: of the tokens after the first
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Stream(Iterator[Any]):
+    """Pieces of a continuation as they are generated: text, or ids for a prompt of ids. `generation` is complete when it has ended.
+
+    Until then, or until close(), the model is taken: its other calls raise InvalidArgument. Works as a context manager.
+    """
+
+    def __init__(self, batch: object, request: int, gives_ids: bool):
+        self._batch, self._request, self._gives_ids = batch, request, gives_ids
+        self._ids: list[int] = []
+        self._texts: list[str] = []
+        self._pending: collections.deque = collections.deque()
+        self.generation: Generation | None = None
+
+    def __next__(self):
+        while not self._pending:
+            if self._batch is None:
+                raise StopIteration
+            self._advance()
+        return self._pending.popleft()
+
+    def _advance(self) -> None:
+        self._batch.step()
+        ids, text, end = self._batch.poll(self._request)
+        self._ids += ids
+        self._texts.append(text)
+        self._pending.extend(ids if self._gives_ids else [text] if text else [])
+        if end is not None:
+            self.generation = _generation(self._ids, "".join(self._texts), end)
+            self.close()
+
+    def close(self) -> None:
+        """Ends it early; the model is free afterwards."""
+        if self._batch is not None:
+            self._batch.close()
+            self._batch = None
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def _generation(ids: list[int], text: str, end: tuple) -> Generation:
+    prompt_tokens, _, prefill, decode, reason = end
+    return Generation(ids, text, _ENDS[reason], prompt_tokens, prefill, decode)
+
+
+class Model:
+    """A checkpoint folder as published on Hugging Face: config.json, safetensors and, for text, tokenizer.json.
+
+    device: "cpu", "cuda", "cuda:1". threads: 0 is one for each core.
+    dtype: "f32", "bf16" or "f16" (or a framework's type): the KV cache and operands of large products; None: the checkpoint's.
+    weights: storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3", which quantize as they load; None: as in the checkpoint.
+    kv_cache: storage of keys and values: "i8" or "f8_e4m3"; None: dtype.
+    max_context: tokens that the cache holds over all sequences; 0: what the model allows, at most 4096.
+    max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
+    Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        device: object = "cpu",
+        threads: int = 0,
+        dtype: object = None,
+        weights: object = None,
+        kv_cache: object = None,
+        max_context: int = 0,
+        max_sequences: int = 1,
+        max_batch_tokens: int = 0,
+        stored_rope_frequencies: bool = False,
+    ):
+        names = (_type_name(value) for value in (dtype, weights, kv_cache))
+        sizes = (max_context, max_sequences, max_batch_tokens)
+        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies)
+        #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
+        self.info: dict = json.loads(self._native.info())
+        self._generating = threading.Lock()
+
+    # fmt: off
+    @overload
+    def generate(
+        self, prompt: str | bytes | Sequence[int], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+    ) -> Generation: ...
+    @overload
+    def generate(
+        self, prompt: Sequence[str | bytes | Sequence[int]], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+    ) -> list[Generation]: ...
+    @overload
+    def generate(
+        self, prompt: str | bytes | Sequence[int], *,
+        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
+        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[True],
+    ) -> Stream: ...
+    # fmt: on
+    def generate(
+        self,
+        prompt: Any,
+        *,
+        max_new_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        ignore_eos: bool = False,
+        add_special: bool = True,
+        stream: bool = False,
+    ) -> Any:
+        """Continues a prompt: a Generation; a list of prompts: a list of them, up to max_sequences at a time; with stream: a Stream of pieces.
+
+        A prompt is text, or a sequence of ids. temperature 0 always takes the most likely token. top_k 0: of all tokens. The same seed gives the same tokens;
+        prompt i of a list is sampled with seed + i. add_special: puts the tokenizer's template around text. Ctrl-C ends it between two tokens.
+        Raises InvalidArgument for options and prompts, IoError for text where the model has no tokenizer.
+        """
+        sampling = (max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty)
+        if stream:
+            batch = _native.create_batch(self._native)
+            try:
+                return Stream(batch, batch.submit(self._ids(prompt, add_special), *sampling, seed, ignore_eos), not isinstance(prompt, (str, bytes)))
+            except BaseException:
+                batch.close()
+                raise
+        is_list = isinstance(prompt, Sequence) and not isinstance(prompt, (str, bytes)) and len(prompt) > 0 and not _is_id(prompt[0])
+        prompts = [self._ids(one, add_special) for one in (prompt if is_list else [prompt])]
+        with self._generating:
+            batch = _native.create_batch(self._native)
+            try:
+                requests = [batch.submit(ids, *sampling, seed + i, ignore_eos) for i, ids in enumerate(prompts)]
+                while batch.step():
+                    pass
+                made = [_generation(*batch.poll(request)) for request in requests]
+            finally:
+                batch.close()
+        return made if is_list else made[0]
+
+    def logits(self, ids: Sequence[int]) -> Any:
+        """Logits of every position after an empty context: a NumPy array f32[len(ids), vocab_size]."""
+        import numpy
+
+        ids = list(ids)
+        out = numpy.empty((len(ids), self.info["vocab_size"]), numpy.float32)
+        self._native.logits(ids, out)
+        return out
+
+    def tokenize(self, text: str | bytes, *, add_special: bool = False) -> list[int]:
+        """Ids of a text; add_special puts the tokenizer's template around it."""
+        return self._native.tokenize(text.encode() if isinstance(text, str) else text, add_special)
+
+    def detokenize(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
+        """Text of ids."""
+        return self._native.detokenize(ids, skip_special)
+
+    def _ids(self, prompt: Any, add_special: bool) -> list[int]:
+        return self.tokenize(prompt, add_special=add_special) if isinstance(prompt, (str, bytes)) else list(prompt)
+
+    def close(self) -> None:
+        """Frees its memory, once a Stream that is open has ended; later calls raise InvalidArgument."""
+        self._native.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cermet.Model {self.info['architecture']}, {self.info['layers']} layers, {self.info['dtype']} on {self.info['device']}>"
+
+
+def _is_id(value: object) -> bool:
+    return hasattr(value, "__index__")
+
+
+def _type_name(value: object) -> str | None:
+    return None if value is None else dtype_name(value)

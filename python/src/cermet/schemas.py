@@ -1,0 +1,122 @@
+"""The library's own description of its operators, parsed when it is asked for."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+from dataclasses import dataclass
+
+from . import _native
+from .bridge import dtype_name
+
+#: cermet_attribute_kind by the name of a type.
+KINDS = {"bool": 0, "int": 1, "float": 2, "string": 3, "ints": 4, "floats": 5, "strings": 6}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input or a result."""
+
+    name: str
+    dtypes: tuple
+    shape: str
+    doc: str
+    optional: bool = False
+    variadic: bool = False
+    shares: str = ""  #: of a result: the input whose memory it is
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A named value. `default` is None where JSON has no number for it (infinity)."""
+
+    name: str
+    type: str
+    default: object
+    doc: str
+    choices: tuple = ()
+
+    @property
+    def is_dtype(self) -> bool:
+        return self.type == "string" and "dtype" in self.name
+
+    def value(self, given: object) -> object:
+        """`given` in the type that the library takes. Raises TypeError naming the attribute."""
+        try:
+            return dtype_name(given) if self.is_dtype else _CONVERSIONS[self.type](given)
+        except (TypeError, ValueError):
+            raise TypeError(f"{self.name}: expected {self.type}, found {given!r}") from None
+
+
+def _flag(given: object) -> int:
+    if hasattr(given, "__len__"):  # a text or a list, which Python takes as true
+        raise TypeError(given)
+    return int(bool(given))
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(given)
+    return given
+
+
+def _list_of(convert):
+    def convert_list(given: object) -> tuple:
+        if isinstance(given, str):
+            raise TypeError(given)
+        return tuple(map(convert, given))
+
+    return convert_list
+
+
+_CONVERSIONS = {
+    "bool": _flag, "int": operator.index, "float": float, "string": _text,
+    "ints": _list_of(operator.index), "floats": _list_of(float), "strings": _list_of(_text),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An operator: cermet_op_schema as Python values."""
+
+    name: str
+    category: str
+    summary: str
+    semantics: str
+    inputs: tuple
+    outputs: tuple
+    attributes: tuple
+    example: str
+
+    def attribute_rows(self, values: dict) -> tuple:
+        """(name, kind, value) of every attribute but those that are None, which stands for the default. One that the operator does not have is left to the library,
+        whose message names those that it has."""
+        known = {attribute.name: attribute for attribute in self.attributes}
+        rows = []
+        for name, given in values.items():
+            if given is None:
+                continue
+            attribute = known.get(name)
+            if attribute is not None:
+                rows.append((name, KINDS[attribute.type], attribute.value(given)))
+            else:
+                rows.append((name, KINDS["string"], str(given)))
+        return tuple(rows)
+
+
+@functools.cache
+def schema_of(name: str) -> Schema:
+    """An operator's schema. Raises InvalidArgument, with similar names, where there is none."""
+    given = json.loads(_native.op_schema(name))
+    texts = (given[key] for key in ("name", "category", "summary", "semantics"))
+    return Schema(*texts, _operands(given["inputs"]), _operands(given["outputs"]), tuple(map(_attribute, given["attributes"])), given["example"])
+
+
+def _operands(rows: list[dict]) -> tuple:
+    return tuple(Operand(r["name"], tuple(r["dtypes"]), r["shape"], r["doc"], r["optional"], r["variadic"], r.get("shares_memory_of", "")) for r in rows)
+
+
+def _attribute(row: dict) -> Attribute:
+    default = tuple(row["default"]) if isinstance(row["default"], list) else row["default"]
+    return Attribute(row["name"], row["type"], default, row["doc"], tuple(row.get("choices", ())))

@@ -1,0 +1,39 @@
+"""Tests of the installed package. They need NumPy, and with PyTorch installed there are more; CERMET_TEST_TORCH=1 insists on it."""
+
+import importlib.util
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+if importlib.util.find_spec("torch") is None:
+    if os.environ.get("CERMET_TEST_TORCH") == "1":
+        raise RuntimeError("CERMET_TEST_TORCH: expected torch to be installed, found none")
+    collect_ignore = ["test_torch.py", "test_compile.py"]
+
+
+@pytest.fixture(scope="session")
+def source() -> pathlib.Path:
+    """The checkout: models and documentation."""
+    return SOURCE
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The demo model, with two sequences."""
+    import cermet
+
+    return cermet.Model(SOURCE / "models" / "demo", max_sequences=2)
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(1).standard_normal((6, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def w():
+    return np.linspace(0.5, 2, 8, dtype=np.float32)
