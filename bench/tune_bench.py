@@ -76,9 +76,10 @@ class Cermet:
             return None
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=min(timeout, left), env=dict(self.environment, CERMET_TUNING=tuning))
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
             print(f"past its time: {' '.join(arguments[:3])}", file=sys.stderr)
-            return None
+            lines = (late.stdout or b"").decode(errors="replace").split("\n")[:-1]  # those that are whole
+            return [json.loads(line) for line in lines if line.startswith("{")] or None
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         try:
             values = [json.loads(line) for line in lines] if len(lines) > 1 else [json.loads(done.stdout)]
@@ -212,9 +213,9 @@ def main():
         record["results"] = [{"op": call["op"], "shape": call["shape"], "gain": value, "tuner_gain": result["gain"], "tried": len(result["tried"]),
                               "candidates": result["candidates"], "kernel": result["kernel"], "config": result["config"], "seconds": result["seconds"],
                               "untuned": result["untuned"]} for call, result, value in zip(calls, results, values)]
-        # The call of each operator that has most candidates; of the operators those that have most first.
+        # One call of each operator, first those whose candidates are many and yet can all be measured.
         picked, operators = [], set()
-        for result, call in sorted(zip(results, calls), key=lambda pair: -pair[0]["candidates"]):
+        for result, call in sorted(zip(results, calls), key=lambda pair: abs(math.log(pair[0]["candidates"] / 80))):
             if call["op"] not in operators or options.device == "cpu":
                 operators.add(call["op"])
                 picked.append(call)

@@ -43,7 +43,7 @@ void print(Console& console, const std::string& device, const std::vector<CostFi
   for (const CostFit& fit : fits)
     table.row({fit.kernel, std::to_string(fit.measured), std::to_string(fit.regions), fmt::format("{:.3f}", fit.factor), percent_text(fit.error_before),
                percent_text(fit.error_after), percent_text(fit.error_held_out)});
-  console.print("modelled times beside measured ones of {}: medians\n{}{}\n", device, table.to_string(),
+  console.print("modelled times beside measured ones of {}: how far off in the geometric mean\n{}{}\n", device, table.to_string(),
                 file.empty() ? "nothing is stored" : "stored in " + file);
 }
 

@@ -35,9 +35,11 @@ std::vector<double> ratios_of(const Ratios& ratios, std::optional<bool> half) {
   return all;
 }
 
-double error_of(std::vector<double> ratios, double log_factor) {
-  for (double& ratio : ratios) ratio = std::abs(ratio - log_factor);
-  return median(std::move(ratios));
+/// Mean distance, which the median makes least.
+double error_of(const std::vector<double>& ratios, double log_factor) {
+  double sum = 0;
+  for (const double ratio : ratios) sum += std::abs(ratio - log_factor);
+  return ratios.empty() ? 0 : sum / static_cast<double>(ratios.size());
 }
 
 CostFit fit_of(const std::string& kernel, const Ratios& ratios) {

@@ -16,7 +16,7 @@ namespace cermet {
 /// that is none.
 Region region_of_tuning_text(std::string_view text, const Target* target);
 
-/// How far a kernel's modelled times are from measured ones. Errors are medians of |log(measured / modelled)|.
+/// How far a kernel's modelled times are from measured ones. Errors are means of |log(measured / modelled)|.
 struct CostFit {
   std::string kernel;
   std::size_t measured = 0, regions = 0;
