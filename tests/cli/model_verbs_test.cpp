@@ -90,7 +90,7 @@ TEST(Run, MistakesAreOneLine) {
 }
 
 TEST(Run, CachesOfCodesContinueAsTheOthersDo) {
-  const std::string command = "run models/demo --ids 497,2314,1581 -n 4 --json";
+  const std::string command = "run models/demo --ids 497,2314,1581 -n 3 --json";
   const nlohmann::json expected = run_cermet(command).json()["ids"];
   for (const char* type : {"i8", "int8"}) EXPECT_EQ(run_cermet(command + " --kv-cache " + type).json()["ids"], expected) << type;
 }
