@@ -88,7 +88,7 @@ class Explainer {
 
   /// Of an operator that may end a product whose columns it reads in parts, and of which only views keep it apart: why no kernel takes all of them.
   Reason behind_views(const FusionGroup& reader) {
-    const Reason apart{WhyApart::view, ""};
+    Reason apart{WhyApart::view, ""};
     if (reader.region.problem().op->kind != OpKind::rope_and_cache) return apart;
     std::vector<std::int32_t> nodes = reader.nodes;
     std::int32_t maker = -1;

@@ -12,6 +12,6 @@ enum MixturePart : std::size_t { part_router, part_gating, part_permute, part_ga
 
 /// Each of moe's or ep_moe's parts, tokens of all ranks as one batch: logits [T, E] in float32; weights and ids [T, k]; rows sorted by expert; products with
 /// the gate and up rows, and after the gate, which is no operator, with the down rows, both in float32; the weighted sum.
-std::array<Problem, mixture_part_count> mixture_parts(const Problem& mixture);
+std::array<Problem, mixture_part_count> mixture_parts(const Problem& p);
 
 }  // namespace cermet

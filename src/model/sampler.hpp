@@ -45,7 +45,7 @@ class Sampler {
   };
   /// Numbers of steps that the device holds at a time, so that a step copies nothing.
   static constexpr std::int64_t steps_ahead = 1024;
-  void bind_operands(Parameters* parameters, std::int32_t* previous, std::int64_t vocab_size);
+  void bind_operands(Parameters* at, std::int32_t* previous, std::int64_t vocab_size);
   void upload_parameters();
 
   Parameters parameters_;

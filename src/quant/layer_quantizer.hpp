@@ -45,10 +45,10 @@ class LayerQuantizer {
   std::vector<const LinearModule*> modules_of(LinearModule::Role role, std::int64_t expert = -1) const;
   Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows, const InputStatistics& statistics) const;
   void quantize_experts();
-  void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& fold);
-  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics, const Fold& fold,
+  void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& place);
+  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics, const Fold& place,
                                     const LinearScheme& scheme) const;
-  void fold(const Smoothing& smoothing, const Fold& fold);
+  void fold(const Smoothing& smoothing, const Fold& place);
   void finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics);
   void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics,
                std::vector<ModuleResult>& results);

@@ -84,7 +84,7 @@ struct Executable::State {
   bool same_symbols(const SymbolValues& values) const;
   void refresh_inputs(const SymbolValues& values);
   void refresh_symbolic(const SymbolValues& values);
-  LaunchArgs arguments(std::size_t step) const;
+  LaunchArgs arguments(std::size_t i) const;
   void make_plan(bool wants_ranges = false);
   void plan_ranges();
   void execute_all();

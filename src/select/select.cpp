@@ -64,7 +64,7 @@ struct Wanted {
 /// who gave it.
 Config wanted_config(const Wanted& wanted_of, double margin, std::string_view text, std::string_view source) {
   const auto& [kernel, region, threads, costs] = wanted_of;
-  if (const Config named = parse_config(text); space_of(kernel, region, threads).contains(named)) return named;
+  if (Config named = parse_config(text); space_of(kernel, region, threads).contains(named)) return named;
   std::vector<Config> configs;
   for (const ConfigCost& cost : costs) configs.push_back(cost.config);
   const std::vector<Config> wanted = configs_with(kernel, configs, text, source);

@@ -73,10 +73,10 @@ bool is_taken(const Region& region);
 /// Whether some kernel takes regions of several nodes whose anchor is this operator.
 bool fuses(OpKind anchor, const Target* target);
 
-/// The kernel of this name, or where `kernel` is empty the chosen one, with the first by cost of its configurations that have the fields of this text, or
+/// The kernel of this name, or where `name` is empty the chosen one, with the first by cost of its configurations that have the fields of this text, or
 /// where that is empty the one that selection would give it. Throws Error that says which there are, or why the kernel declines. `given_as`, before "kernel"
 /// and "config", names in messages where they were given.
-Choice choose_by_name(const Region& region, std::string_view kernel, std::string_view config, const SelectionOptions& options = {},
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options = {},
                       std::string_view given_as = "--");
 
 }  // namespace cermet

@@ -205,7 +205,7 @@ std::string step_source(const TileProgram& program, std::string_view indent, con
 }
 
 std::string result_source(const TileProgram& program, const TileProgram::Result& result) {
-  const std::string value = value_source(result.value);
+  std::string value = value_source(result.value);
   const bool integer = program.is_integer(result.value);
   if (result.dtype == DType::boolean) return fmt::format("static_cast<{}>({} != 0)", element(result.dtype), value);
   if (integer && result.dtype == DType::i32) return value;

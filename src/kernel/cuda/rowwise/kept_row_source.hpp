@@ -17,7 +17,7 @@ class KeptRow {
   /// Extras whose elements are loaded with the row.
   const std::vector<bool>& extras() const { return extras_; }
   /// The first extra with the same memory: two may read different elements of one operand.
-  std::size_t leader(std::size_t extra) const;
+  std::size_t leader(std::size_t i) const;
   /// The definition of its type, "struct Source {..};"; none where the row is an operand as it is.
   std::string definition() const;
   /// "    const Source<S> source{at0, x1};\n", of pointers and numbers that are named so.

@@ -220,7 +220,7 @@ Decline declines(const Region& region) {
 
 }  // namespace
 
-Kernel row_kernel(std::string name, OpKind op, std::string summary, RowNeedsOf needs_of) {
+Kernel row_kernel(std::string name, OpKind op, std::string summary, const RowNeedsOf& needs_of) {
   return {.name = std::move(name),
           .op = op,
           .summary = std::move(summary),

@@ -68,7 +68,8 @@ double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits&
   if (!has_choice(needs) || !needs.target) return limits.launch_seconds + least;
   constexpr double latency = 1.1e-6;  // of memory under load, seconds
   const RowGeometry many = RowGeometries(needs).list().front();
-  const double in_flight = static_cast<double>(many.min_blocks * (many.threads / many.lanes) * needs.columns) * bytes_of_column(needs);
+  const auto rows_of_block = many.threads / many.lanes;
+  const double in_flight = static_cast<double>(many.min_blocks * rows_of_block * needs.columns) * bytes_of_column(needs);
   const double wanted = limits.read_bytes_per_second / needs.target->multiprocessors * latency;
   return limits.launch_seconds + least * std::max(1.0, wanted / in_flight);
 }
