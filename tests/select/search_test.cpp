@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "device/device.hpp"
+#include "op/operator.hpp"
 #include "tests/select/landscape.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -106,6 +108,20 @@ TEST(TuneSearch, BayesLeavesWhatFails) {
 TEST(TuneSearch, NamesItsKinds) {
   for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) EXPECT_EQ(parse_search(name_of(kind)), kind);
   EXPECT_EQ(error_text([] { parse_search("grid"); }), "--search: expected bayes, random or exhaustive, found \"grid\"");
+}
+
+TEST(TuneCandidates, LeaveLaunchesThatOverlapTheirNeighbours) {
+  const auto device = make_device("null:sm_90");
+  const auto candidates = [&](std::int64_t rows) {
+    Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {rows, 4096}}, TensorType{DType::bf16, {4096, 4096}}}, {});
+    product.target = device->target();
+    product.constant_inputs = 2;
+    return tune_candidates(product, 1);
+  };
+  const TuneCandidates row = candidates(1), rows = candidates(512);
+  ASSERT_EQ(row.list.size(), 1u);
+  EXPECT_EQ(row.list[0].choice.kernel->name, "gemv.linear");
+  EXPECT_GT(rows.list.size(), 100u);
 }
 
 }  // namespace

@@ -2,7 +2,19 @@
 
 #include <algorithm>
 
+#include "kernel/cuda/task.hpp"
+
 namespace cermet {
+namespace {
+
+/// Whether its launches run while those before them end: what such a launch takes depends on what it leaves of an SM to its neighbours, which replays of it
+/// alone do not show.
+bool overlaps_neighbours(const Region& region, const Choice& choice) {
+  return choice.kernel->programs && std::ranges::any_of(choice.kernel->programs(region, choice.config), &cuda::Program::alternates);
+}
+
+}  // namespace
+
 std::vector<int> places_of(const ConfigSpace& space, const Config& point) {
   std::vector<int> places;
   const Config complete = space.complete(point);
@@ -24,6 +36,7 @@ TuneCandidates tune_candidates(const Region& region, int threads) {
   };
   if (!selection.choice.kernel) select_kernel(region);  // says why
   add(*selection.choice.kernel, selection.choice.config, {});
+  if (overlaps_neighbours(region, selection.choice)) return all;
   const auto forced = [&](const Kernel& kernel) { return forced_configs().find(kernel.name).has_value(); };
   for (const Candidate& candidate : selection.candidates) {
     const Kernel& kernel = *candidate.kernel;

@@ -28,7 +28,8 @@ struct TuneCandidates {
 std::vector<int> places_of(const ConfigSpace& space, const Config& point);
 
 /// Candidates for a region in device memory or, on the CPU, for so many threads. A kernel that forced_configs() names is left in that configuration, and
-/// is then the only one. Throws Error where no kernel takes the region.
+/// is then the only one, and so is a choice without tuning whose launches overlap their neighbours in a graph (cuda::Program::alternates): alone it is not
+/// measured as it is deployed. Throws Error where no kernel takes the region.
 TuneCandidates tune_candidates(const Region& region, int threads);
 
 }  // namespace cermet
