@@ -59,6 +59,7 @@ std::vector<Case> cases() {
                    weight(DType::f32, 8, 1)}});
   for (const DType x : {DType::f32, DType::bf16})
     list.push_back({fmt::format("tiles_{}", name_of(x)), {CaseOperand{{x, {70, 192}}}, weight(DType::bf16, 136, 192), weight(DType::bf16, 136, 192)}});
+  list.push_back({"few_rows", {CaseOperand{{DType::bf16, {9, 192}}}, weight(DType::bf16, 136, 192), weight(DType::bf16, 136, 192)}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 8, 16), weight(DType::f32, 8, 16)}});
   list.push_back({"no_columns", {CaseOperand{{DType::f32, {2, 16}}}, weight(DType::f32, 0, 16), weight(DType::f32, 0, 16)}});
   list.push_back({"nan_row", {CaseOperand{{DType::bf16, {2, 4}}, values({1, NAN, 3, 4, 5, 6, 7, 8})}, weight(DType::bf16, 8, 4), weight(DType::bf16, 8, 4)}});

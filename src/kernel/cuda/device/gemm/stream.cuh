@@ -21,6 +21,7 @@ struct StreamConfig {
   bool promote = false;   ///< sums move to other registers after each stage, where the tensor cores sum with less than float32
 };
 
+#if CERMET_ARCH >= 900
 /// E: the epilogue, see tile/epilogue.cuh.
 template <StreamConfig C, class E>
 struct Stream {
@@ -222,5 +223,6 @@ struct Stream {
     ring.fills += fills;
   }
 };
+#endif
 
 }  // namespace cermet::gemm
