@@ -23,6 +23,6 @@ struct KernelOptions {
 Kernel make_kernel(Manifest manifest, std::shared_ptr<Code> code, KernelOptions options);
 
 /// The program that a configuration launches; of kernels for GPUs.
-cuda::Program program_of(const Manifest& manifest, Code& code, const Region& region, const Config& config);
+cuda::Program program_of(const Manifest& m, Code& code, const Region& region, const Config& wanted);
 
 }  // namespace cermet::foreign

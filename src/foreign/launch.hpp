@@ -64,7 +64,7 @@ class LaunchValues {
   void pack(std::span<std::byte> to) const;
 
  private:
-  void read(std::size_t operand);
+  void read(std::size_t i);
   std::int64_t leading_stride(const TensorView& view, int leads) const;
   bool is_dense(const TensorView& view) const;
   std::span<const std::int64_t> values() const { return {values_.data(), plan_.manifest().variables.size()}; }

@@ -1,7 +1,7 @@
 #include "foreign/store.hpp"
 
 #include <fcntl.h>
-#include <stdio.h>  // renameat2
+#include <stdio.h>  // NOLINT(modernize-deprecated-headers): renameat2
 
 #include <algorithm>
 #include <chrono>
@@ -89,7 +89,7 @@ void write_new_file(const fs::path& path, std::string_view content) {
 }
 
 fs::path checked_store() {
-  const fs::path store = own_store();
+  fs::path store = own_store();
   if (store.empty()) fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where kernels are kept, found none of them");
   std::error_code error;
   fs::create_directories(store, error);

@@ -107,7 +107,7 @@ class Explainer {
     const FusionGroup& product = groups_[at(maker)];
     nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
     std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     std::string declines = questions_.declines(maker_.group(nodes, product.anchor()).region);
     return declines.empty() ? apart : Reason{WhyApart::kernels, std::move(declines)};
   }

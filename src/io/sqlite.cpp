@@ -82,6 +82,7 @@ std::string_view SqliteConnection::version() { return sqlite3_libversion(); }
 struct SqliteStatement::State {
   SqliteConnection::State& connection;
   sqlite3_stmt* handle = nullptr;
+  explicit State(SqliteConnection::State& of) : connection(of) {}
   ~State() { sqlite3_finalize(handle); }
 };
 

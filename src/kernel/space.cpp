@@ -54,7 +54,7 @@ ConfigField ConfigField::powers(std::string name, std::int64_t first, std::int64
 
 ConfigField ConfigField::set(std::string name, std::vector<std::int64_t> values) {
   std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
   std::string text = values_text(values);
   return {std::move(name), std::move(values), std::move(text)};
 }

@@ -1,6 +1,7 @@
 #include "kernel/cpu/amx.hpp"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,7 +27,9 @@ static_assert(sizeof(TileConfig) == 64);
 constexpr TileConfig all_tiles;
 
 std::optional<std::string> find_missing() {
-  if (!__builtin_cpu_supports("amx-tile") || !__builtin_cpu_supports("amx-bf16") || !__builtin_cpu_supports("amx-int8")) return "this processor has no AMX";
+  constexpr unsigned bf16 = 1u << 22, tile = 1u << 24, int8 = 1u << 25;  // of leaf 7 in edx
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (edx & (bf16 | tile | int8)) != (bf16 | tile | int8)) return "this processor has no AMX";
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
   if (syscall(SYS_arch_prctl, request_permission, tile_data) == 0) return std::nullopt;
   return fmt::format("the operating system refuses this process AMX tiles: {}", std::generic_category().message(errno));

@@ -26,7 +26,7 @@ struct ForeignCode {
   std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each of its parameters
 
   friend bool operator==(const ForeignCode&, const ForeignCode&) = default;
-  friend auto operator<=>(const ForeignCode&, const ForeignCode&) = default;
+  friend auto operator<=>(const ForeignCode&, const ForeignCode&) = default;  // NOLINT(modernize-use-nullptr): as of Program below
 };
 
 /// A task with its configuration, compiled at run time to one function for one architecture. What a task type has, kernel/cuda/device/entry.cuh says: its
