@@ -64,32 +64,15 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 
 constexpr const char* const summary = "a vector of each half for each thread";
 
+Kernel gated_kernel(std::string name, OpKind op) {
+  return {.name = std::move(name), .op = op, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .space = space, .cost = cost};
+}
+
 }  // namespace
 
 extern const Kernel pointwise_silu_and_mul, pointwise_gelu_and_mul, pointwise_swiglu_clamped;
-const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul",
-                                    .op = OpKind::silu_and_mul,
-                                    .summary = summary,
-                                    .bind = bind,
-                                    .programs = programs,
-                                    .configs = configs,
-                                    .space = space,
-                                    .cost = cost};
-const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul",
-                                    .op = OpKind::gelu_and_mul,
-                                    .summary = summary,
-                                    .bind = bind,
-                                    .programs = programs,
-                                    .configs = configs,
-                                    .space = space,
-                                    .cost = cost};
-const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped",
-                                      .op = OpKind::swiglu_clamped,
-                                      .summary = summary,
-                                      .bind = bind,
-                                      .programs = programs,
-                                      .configs = configs,
-                                      .space = space,
-                                      .cost = cost};
+const Kernel pointwise_silu_and_mul = gated_kernel("pointwise.silu_and_mul", OpKind::silu_and_mul);
+const Kernel pointwise_gelu_and_mul = gated_kernel("pointwise.gelu_and_mul", OpKind::gelu_and_mul);
+const Kernel pointwise_swiglu_clamped = gated_kernel("pointwise.swiglu_clamped", OpKind::swiglu_clamped);
 
 }  // namespace cermet::cuda::pointwise_gated_file
