@@ -6,9 +6,12 @@
 namespace cermet {
 namespace {
 
+/// Values of a product and what follows it that go to memory: one that others read, too, beside the last.
+constexpr std::int64_t most_stored = 2;
+
 /// A gated activation, the sum of a token's experts, the pool behind a convolution, what rotates and stores the heads of queries, keys and values, and
 /// the norm behind a residual.
-constexpr std::array ends{ProductEnd{OpKind::silu_and_mul}, ProductEnd{OpKind::moe_unpermute}, ProductEnd{OpKind::max_pool},
+constexpr std::array ends{ProductEnd{OpKind::silu_and_mul}, ProductEnd{OpKind::gelu_and_mul}, ProductEnd{OpKind::moe_unpermute}, ProductEnd{OpKind::max_pool},
                           ProductEnd{OpKind::rope_and_cache, true}, ProductEnd{OpKind::layer_norm}};
 
 }  // namespace
@@ -37,7 +40,7 @@ bool is_ended(const Region& region) {
     after += result.node >= region.anchor;
     of_last += static_cast<std::size_t>(result.node) + 1 == region.nodes.size();
   }
-  return after == 1 || (end != nullptr && end->reads_parts && after == of_last);
+  return after <= most_stored || (end != nullptr && end->reads_parts && after == of_last);
 }
 
 }  // namespace cermet

@@ -38,13 +38,15 @@ class Builder {
         anchor_(static_cast<std::size_t>(region.anchor)),
         p_(region.problem()),
         at_(p_.op->kind),
+        gate_(loops.gated ? gate_after(region) : std::nullopt),
         steps_(
-            region, [this](const Dims& dims) { return extent_of(dims, p_.outputs[0].dims); }, fmt::format(" after {}", p_.op->name)) {}
+            region, [this](const Dims& dims) { return extent_of(dims, region_.nodes[gate_.value_or(anchor_)].problem.outputs[0].dims); },
+            fmt::format(" after {}", p_.op->name)) {}
 
   TileProgramOrReason build() {
-    if (gate_node() != none) steps_.set(gate_node(), 0, gated_halves());
+    if (gate_) steps_.set(*gate_, 0, gated_halves());
     else steps_.set(anchor_, 0, product());
-    for (std::size_t n = anchor_ + 1; n < region_.nodes.size(); ++n)
+    for (std::size_t n = gate_.value_or(anchor_) + 1; n < region_.nodes.size(); ++n)
       if (steps_.reads_values(n)) follow(n);
     if (row_scale_) name_row_scale();
     for (std::size_t i = 0; i < region_.results.size(); ++i) {
@@ -62,22 +64,19 @@ class Builder {
   Source anchor_extra(std::size_t input, Extent extent) { return steps_.extra(anchor_, input, extent, extent == Extent::column ? shift_ : 0); }
   Source input(DType dtype) { return steps_.input(dtype); }
 
-  /// The activation whose gates and linear halves are the columns of the product; none where there is none, or the loops do not give both.
-  std::size_t gate_node() const {
-    if (!loops_.gated || region_.nodes.size() != anchor_ + 2) return none;
-    const Problem& p = region_.nodes.back().problem;
-    const bool halves = p.op->kind == OpKind::silu_and_mul && p.attributes.text("gate") == "first" && !p.attributes.flag("interleaved");
-    return halves && p_.op->kind != OpKind::dual_linear ? anchor_ + 1 : none;
-  }
-
   Source gated_halves() {
-    const std::size_t node = gate_node();
-    const RegionInput& edge = region_.nodes[node].inputs[0];
-    if (has(at_.zero_point) || has(at_.residual)) steps_.fail(node, "the product has a zero point or a residual");
+    const RegionInput& edge = region_.nodes[*gate_].inputs[0];
+    if (has(at_.zero_point) || has(at_.residual)) steps_.fail(*gate_, "the product has a zero point or a residual");
     const Source gate = steps_.rounded(product(), p_.outputs[0].dtype, edge.rounding);
     shift_ = p_.outputs[0].dims.back().constant() / 2;
     const Source up = steps_.rounded(product(), p_.outputs[0].dtype, edge.rounding);
-    return add(OpKind::mul, add(OpKind::silu, gate), up);
+    return add(OpKind::mul, add(activation_of_gate(region_.nodes[*gate_].problem), gate), up);
+  }
+
+  static OpKind activation_of_gate(const Problem& gate) {
+    if (gate.op->kind == OpKind::silu_and_mul) return OpKind::silu;
+    const std::string_view form = gate.attributes.text("approximate");
+    return form == "none" ? OpKind::gelu : form == "tanh" ? OpKind::gelu_tanh : OpKind::gelu_quick;
   }
 
   /// The row's scale: an operand, or what is computed before the product.
@@ -106,6 +105,7 @@ class Builder {
         right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.column_scale).dims, w) : *column_scale_grid(p_.input(at_.column_scale).dims, w[0], w[1]);
     }
     const bool blocked = std::max(left.blocks, right.blocks) > 1;
+    if (gate_ && (blocked || right.group > 1)) steps_.fail(*gate_, "scales cover blocks of the weight");
     const bool integers = p_.input(0).dtype == DType::i8 && !blocked;
     Source v = input(integers ? DType::i32 : DType::f32);
     if (p_.op->kind == OpKind::dual_linear) return gated(v);
@@ -141,10 +141,8 @@ class Builder {
 
   void follow(std::size_t n) {
     const Problem& p = region_.nodes[n].problem;
-    if (n == gate_node()) return;
     if (loops_.combines && p.op->kind == OpKind::moe_unpermute && n + 1 == region_.nodes.size()) return steps_.set(n, 0, steps_.operand(n, 0));
-    // CUDA kernels store what follows a product as real numbers only.
-    const bool quantizes = !p_.target && (p.op->kind == OpKind::quantize || p.op->kind == OpKind::dequantize);
+    const bool quantizes = p.op->kind == OpKind::quantize || p.op->kind == OpKind::dequantize;
     if (!quantizes && !is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
     if (!quantizes && !dtypes::real.contains(p.outputs[0].dtype)) return steps_.fail(n, "the result is no real number");
     steps_.follow(n);
@@ -157,12 +155,30 @@ class Builder {
   std::size_t anchor_;
   const Problem& p_;
   ProductOperands at_;
+  std::optional<std::size_t> gate_;  ///< the node that gate_after() names, where the loops give both halves
   StepBuilder steps_;
   std::int64_t shift_ = 0;  ///< of the columns whose operands are read
   bool row_scale_ = false;  ///< whether the row's scale is an input
 };
 
 }  // namespace
+
+std::optional<std::size_t> gate_after(const Region& region) {
+  const auto gate = static_cast<std::size_t>(region.anchor) + 1;
+  const OpKind product = region.problem().op->kind;
+  if (product != OpKind::linear && product != OpKind::scaled_mm && product != OpKind::grouped_linear) return std::nullopt;
+  if (gate >= region.nodes.size()) return std::nullopt;
+  const Problem& p = region.nodes[gate].problem;
+  if ((p.op->kind != OpKind::silu_and_mul && p.op->kind != OpKind::gelu_and_mul) || p.attributes.text("gate") != "first" || p.attributes.flag("interleaved"))
+    return std::nullopt;
+  if (!region.problem().outputs[0].dims.back().is_constant()) return std::nullopt;
+  const auto reads = [&](const RegionInput& input) { return input.is_inside() && input.index == region.anchor; };
+  if (!reads(region.nodes[gate].inputs[0])) return std::nullopt;
+  // What reads the halves, too, needs them side by side.
+  std::int64_t readers = std::ranges::count(region.results, RegionPlace{region.anchor, 0});
+  for (const RegionNode& node : region.nodes) readers += std::ranges::count_if(node.inputs, reads);
+  return readers == 1 ? std::optional(gate) : std::nullopt;
+}
 
 TileProgramOrReason product_epilogue(const Region& region) { return product_epilogue(region, {}); }
 TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops) { return Builder(region, loops).build(); }

@@ -92,10 +92,14 @@ TileProgramOrReason product_epilogue(const Region& region);
 
 /// What the loops of a kernel give an epilogue beside that; others decline regions that need it.
 struct ProductLoops {
-  bool gated = false;      ///< the sums of columns c and c + N / 2 together, so that silu_and_mul can follow: a second input like the first
-  bool row_scale = false;  ///< the scale of a row that is quantized before the product: the last input, f32
-  bool combines = false;   ///< a token's rows are weighted and added after the epilogue, as moe_unpermute does
+  bool gated = false;       ///< the sums of columns c and c + N / 2 together, so that a gate can follow (gate_after): a second input like the first
+  bool row_scale = false;   ///< the scale of a row that is quantized before the product: the last input, f32
+  bool combines = false;    ///< a token's rows are weighted and added after the epilogue, as moe_unpermute does
+  std::size_t results = 1;  ///< most values that are stored for a place
 };
+/// The node right after a product of stacked weights that multiplies half of its columns, through an activation, with the other half: silu_and_mul or
+/// gelu_and_mul, the only reader. Nothing where there is none.
+std::optional<std::size_t> gate_after(const Region& region);
 TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops);
 
 /// A region of elementwise nodes alone (rows of pointwise.inc, cast, quantize, dequantize), whose results have the same dimensions. No inputs; an operand that

@@ -44,20 +44,36 @@ std::uint64_t digest_of(std::string_view text) {
   return digest;
 }
 
-}  // namespace
+/// Which steps a result is made of; empty, which is all, where there is one.
+std::vector<bool> steps_of(const TileProgram& program, const TileProgram::Result& result) {
+  if (program.results.size() == 1) return {};
+  std::vector<bool> wanted(program.steps.size());
+  const auto want = [&](const TileProgram::Source& source) {
+    if (source.from == TileProgram::Source::From::step) wanted.at(static_cast<std::size_t>(source.index)) = true;
+  };
+  want(result.value);
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    if (!wanted[i]) continue;
+    const TileProgram::Step& step = program.steps[i];
+    want(step.a);
+    if (TileProgram::is_binary(step)) want(step.b);
+    if (TileProgram::is_choice(step)) want(step.c);
+  }
+  return wanted;
+}
 
-GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
-  CERMET_ASSERT(program.results.size() == 1 && program.extras.size() == extras.size());
-  const TileProgram::Result& result = program.results.front();
+/// The members of an epilogue for one of the program's results.
+std::string members_of(const TileProgram& program, const TileProgram::Result& result, std::span<const EpilogueExtra> extras, bool column_sums) {
   std::string parameters, values;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) parameters += fmt::format("{} in{}, ", value_type(program.inputs[i] == DType::i32), i);
   for (std::size_t i = 0; i < extras.size(); ++i) {
     const bool integer = extras[i].dtype == DType::i32;
-    values += fmt::format("    const {} x{} = x.{}({});\n", value_type(integer), i, integer ? "integer" : "real", i);
+    const char* const unused = program.results.size() > 1 ? "[[maybe_unused]] " : "";  // by this result
+    values += fmt::format("    {}const {} x{} = x.{}({});\n", unused, value_type(integer), i, integer ? "integer" : "real", i);
   }
   const bool integer = program.is_integer(result.value), stays = integer && result.dtype == DType::i32;
   const std::string value = value_source(result.value);
-  const std::string body = fmt::format(R"(  static constexpr int extras = {};
+  return fmt::format(R"(  static constexpr int extras = {};
   static constexpr bool column_sums = {};
   static constexpr cermet::DType out = {};
   static constexpr cermet::epilogue::Extra extra[] = {{{}}};
@@ -65,9 +81,17 @@ GeneratedType epilogue_type(const TileProgram& program, std::span<const Epilogue
 {}{}    return {};
   }}
 {})",
-                                       extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters,
-                                       extras.size(), extras.empty() ? "" : " x", values, step_source(program, "    "),
-                                       integer && !stays ? fmt::format("static_cast<float>({})", value) : value, pair_member(program, extras, column_sums));
+                     extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters, extras.size(),
+                     extras.empty() ? "" : " x", values, step_source(program, "    ", steps_of(program, result)),
+                     integer && !stays ? fmt::format("static_cast<float>({})", value) : value, pair_member(program, extras, column_sums));
+}
+
+}  // namespace
+
+GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
+  CERMET_ASSERT(program.results.size() >= 1 && program.results.size() <= 2 && program.extras.size() == extras.size());
+  std::string body = members_of(program, program.results.front(), extras, column_sums);
+  if (program.results.size() == 2) body += fmt::format("  struct Also {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
   std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));
   std::string source = fmt::format("#include \"{}\"\n\nstruct {} {{\n{}}};\n", step_header, name, body);
   return {std::move(name), std::move(source)};

@@ -34,7 +34,7 @@ void set_steps(const RowAxes& axes, const AxisSteps& steps, std::int64_t (&batch
 }  // namespace
 
 GeneralProduct::GeneralProduct(const Region& region, Programs programs, const Config& config)
-    : op_(region.problem().op->kind), product_(region), kinds_(programs), a_(region.problem().input(0).dtype), b_(region.problem().input(1).dtype) {
+    : op_(region.problem().op->kind), product_(region, loops), kinds_(programs), a_(region.problem().input(0).dtype), b_(region.problem().input(1).dtype) {
   const Problem& problem = region.problem();
   if (op_ == OpKind::matmul) {
     transpose_a_ = problem.attributes.flag("transpose_a");
@@ -45,7 +45,7 @@ GeneralProduct::GeneralProduct(const Region& region, Programs programs, const Co
   if (problem.target->compute_capability >= 80) stages_ = 4;
   const Dims& y = problem.outputs[0].dims;
   for (std::size_t axis = 0; axis + 1 < y.size(); ++axis) most_rows_ *= y[axis].value(problem.maximum);
-  most_columns_ = y.back().value(problem.maximum);
+  most_columns_ = y.back().value(problem.maximum) / (product_.gated ? 2 : 1);
   most_k_ = problem.size(0, transpose_a_ ? -2 : -1);
   if (op_ == OpKind::grouped_linear) groups_ = problem.size(1, 0);
   most_bytes_ = cost_of(region).bytes;
@@ -66,7 +66,7 @@ double GeneralProduct::seconds(const DeviceLimits& limits) const {
   const bool tensor = kinds_ == Programs::tensor;
   const int tile = has_large() ? large_tile : small_tile, blocks = tile == small_tile ? 2 : 1;  // on an SM
   const double rate = tensor ? 0.6 * limits.operations_per_second(a_) : (a_ == DType::i8 ? 2.0 : 0.5) * limits.f32_operations_per_second;
-  const std::int64_t columns = op_ == OpKind::dual_linear ? tile / 2 : tile, resident = std::int64_t{multiprocessors_} * blocks;
+  const std::int64_t columns = tile_columns(tile), resident = std::int64_t{multiprocessors_} * blocks;
   const std::int64_t tiles = (div_up(std::max<std::int64_t>(most_rows_, 1), tile) + groups_) * div_up(std::max<std::int64_t>(most_columns_, 1), columns);
   const double length = static_cast<double>(most_k_), operations = static_cast<double>(div_up(tiles, resident) * resident) * 2 * tile * tile * length;
   const double copied = static_cast<double>(tiles) * tile * length * static_cast<double>(size_of(a_) + size_of(b_));
@@ -80,7 +80,7 @@ Program GeneralProduct::program(bool tensor, int tile) const {
   const std::string config = fmt::format(
       ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = {}, .grouped = {}, .blocked = {}",
       device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_, device_name(transpose_a_), device_name(!transpose_b_),
-      device_name(op_ == OpKind::dual_linear), device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
+      device_name(product_.has_two_weights()), device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
   return {.header = "kernel/cuda/device/gemm/general.cuh",
           .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
@@ -113,7 +113,7 @@ Decline GeneralProduct::declines_tensor(const Region& region) {
   const DType a = problem.input(0).dtype, b = problem.input(1).dtype;
   if (a != b || (a != DType::f16 && a != DType::bf16 && a != DType::i8)) return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
   if (a == DType::bf16 && problem.target->compute_capability < 80) return "needs compute capability 8.0 for bf16";
-  return Product::declines(region);
+  return declines(region);
 }
 
 void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const {
@@ -121,9 +121,10 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { A, Y, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { A, Y, ALSO, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[Y] = steps_along(y, leads, 1);
+  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
   if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   if (op_ == OpKind::matmul) {
@@ -143,6 +144,10 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   set_steps(axes, steps[B], p.b_batch, nullptr);
   p.a.data = a.data;
   p.y.data = y.data;
+  if (product_.also) {
+    set_steps(axes, steps[ALSO], p.also.batch, &p.also.row);
+    p.also.data = args.outputs[product_.also->y].data;
+  }
   if (scale != nullptr) p.row_scale.data = scale->data;
   for (std::size_t i = 0; i < extras; ++i) {
     p.extra[i].operand = product_.operand(args, i);
@@ -182,11 +187,11 @@ gemm::GeneralParams GeneralProduct::params(const LaunchArgs& args) const {
     p.groups = narrow(b.shape[0], "product", "groups");
     p.offsets = product_.given(args, product_.at.offsets)->data;
   }
-  const TensorView* w_up = product_.given(args, product_.at.w_up);
-  p.b_up = w_up != nullptr ? w_up->data : b.data;
-  p.b_up_row = w_up != nullptr ? w_up->strides[0] : p.b_row;
+  const TensorView second = product_.second_weight(args);
+  p.b_up = second.present ? second.data : b.data;
+  p.b_up_row = second.present ? second.strides[second.shape.rank() - 2] : p.b_row;
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
-  set_vectors(p, w_up != nullptr);
+  set_vectors(p, second.present);
   return p;
 }
 
@@ -209,10 +214,7 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
   const gemm::GeneralParams p = params(args);
   std::int64_t batches = 1;
   for (int axis = 0; axis < p.batch_rank; ++axis) batches *= p.batch_dims[axis];
-  const auto items = [&](int tile) {
-    const std::int64_t columns = op_ == OpKind::dual_linear ? tile / 2 : tile;
-    return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, columns) * batches;
-  };
+  const auto items = [&](int tile) { return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, tile_columns(tile)) * batches; };
   const bool tensor = kinds_ == Programs::tensor, fits = !tensor || (p.a_vectors && p.b_vectors);
   const bool enough = items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
   const bool large = fits && has_large() && (enough || tile_ != 0);
@@ -225,7 +227,7 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
 void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& p, int tile) const {
   if (!args.queue->wants_ranges() || p.batch_rank > 2) return;  // more axes than the items' grid has
   const bool grouped = op_ == OpKind::grouped_linear, two = p.batch_rank == 2;
-  const std::int64_t columns = op_ == OpKind::dual_linear ? tile / 2 : tile, tiles_m = div_up(p.m, tile) + (grouped ? p.groups : 0);
+  const std::int64_t columns = tile_columns(tile), tiles_m = div_up(p.m, tile) + (grouped ? p.groups : 0);
   ProductTiles tiles{.m = p.m, .n = p.n, .columns = tiles_along(grid_columns, columns), .groups = grouped ? p.groups : 0};
   if (!grouped) tiles.rows = tiles_along(grid_rows, tile);  // otherwise offsets say which
   const auto in_order = [&](const auto& values, std::int64_t none) -> ProductItems::Batches {
@@ -236,12 +238,13 @@ void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& 
   tiles.grid = item_grid(tiles.batches[0], tiles.batches[1], tiles_m, div_up(p.n, columns), tiles_m);
   ProductItems items(product_, args, tiles);
   items.read(items.rows(*product_.given(args, product_.at.x), in_order(p.a.batch, 0), p.a.row, p.k, p.a_k));
-  items.read(items.weight(*product_.given(args, product_.at.w), in_order(p.b_batch, 0), p.b_row, p.k, p.b_k));
+  items.read(items.weight(*product_.given(args, product_.at.w), in_order(p.b_batch, 0), p.b_row, p.k, p.b_k, product_.gated ? 2 : 1));
   if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(items.weight(*up, in_order(p.b_batch, 0), p.b_up_row, p.k, p.b_k));
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale}) items.read(product_.given(args, place));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, p.extra[i].operand, in_order(p.extra[i].batch, 0));
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result(in_order(p.y.batch, 0), p.y.row));
+  if (product_.also) items.write(items.second_result(in_order(p.also.batch, 0), p.also.row));
   items.declare();
 }
 

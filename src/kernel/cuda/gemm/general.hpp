@@ -20,8 +20,11 @@ class GeneralProduct {
   static std::vector<Config> configs();
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
-  /// Why the tensor cores do not take a region.
+  /// Why the CUDA cores do not take a region, and why the tensor cores do not.
+  static Decline declines(const Region& region) { return Product::declines(region, loops); }
   static Decline declines_tensor(const Region& region);
+  /// What this and the products of Hopper give what follows.
+  static constexpr ProductLoops loops{.gated = true, .results = 2};
   std::vector<Program> programs() const;
   std::int64_t workspace() const;
   /// `first_program`: where programs() begin in the kernel's list.
@@ -37,6 +40,8 @@ class GeneralProduct {
   void set_scales(const LaunchArgs& args, gemm::GeneralParams& p) const;
   void set_vectors(gemm::GeneralParams& p, bool dual) const;
   bool has_large() const;
+  /// Columns of a tile: of products of two weights, half of it.
+  std::int64_t tile_columns(int tile) const { return product_.has_two_weights() ? tile / 2 : tile; }
   Program program(bool tensor, int tile) const;
 
   OpKind op_;

@@ -12,7 +12,7 @@ Kernel make(const char* name, OpKind op, const char* summary) {
           .op = op,
           .summary = summary,
           .fuses = true,
-          .declines = Product::declines,
+          .declines = GeneralProduct::declines,
           .bind = [](const Region& r, const Config& config) -> Launcher {
             return [product = GeneralProduct(r, kinds, config)](const LaunchArgs& args) { product.launch(args); };
           },

@@ -44,16 +44,17 @@ Decline HopperProduct::declines(const Region& region) {
   if (op == OpKind::matmul && (p.attributes.flag("transpose_a") || !p.attributes.flag("transpose_b")))
     return "an operand is not contiguous along the reduction";
   if (op == OpKind::matmul && p.input(0).dtype == DType::f32) return "a is f32";
-  if (Decline reason = Product::declines(region)) return reason;
-  const Product product(region);
+  if (Decline reason = GeneralProduct::declines(region)) return reason;
+  const Product product(region, GeneralProduct::loops);
   if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1) return "scales of rows are of blocks and those of columns are not";
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!known(n) || !known(k)) return "N or K is not known beforehand";
-  const std::int64_t columns = n.constant(), length = k.constant();
+  const std::int64_t columns = n.constant() / (product.gated ? 2 : 1), length = k.constant();
   if (columns == 0 || length == 0) return "N or K is 0";
   const DType b = p.input(1).dtype;
   if (length * bytes_of(b) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
-  if (columns * bytes_of(product.out) % 16 != 0) return fmt::format("rows of {} results do not have whole 16 bytes", columns);
+  if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
+    return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
   if (op == OpKind::grouped_linear && !known(p.input(1).dims[0])) return "the number of groups is not known beforehand";
   return std::nullopt;
@@ -61,16 +62,16 @@ Decline HopperProduct::declines(const Region& region) {
 
 HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows, HopperTiles tiles)
     : op_(region.problem().op->kind),
-      product_(region),
+      product_(region, GeneralProduct::loops),
       windows_(std::move(windows)),
       a_(region.problem().input(0).dtype),
       b_(region.problem().input(1).dtype),
       general_(region, GeneralProduct::Programs::small) {
   const Problem& p = region.problem();
-  n_ = p.outputs[0].dims.back().constant();
+  n_ = p.outputs[0].dims.back().constant() / (product_.gated ? 2 : 1);
   k_ = p.input(0).dims.back().constant();
   constant_b_ = p.is_constant(1);
-  dual_ = op_ == OpKind::dual_linear;
+  dual_ = product_.has_two_weights();
   grouped_ = op_ == OpKind::grouped_linear;
   if (grouped_) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
   split_ = a_ == DType::f32;
@@ -83,10 +84,11 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   work_.b_parts = dual_ ? 2 : 1;
   work_.a_share = windows_.share;
   work_.out_bytes = static_cast<int>(bytes_of(product_.out));
+  work_.also_bytes = product_.also ? static_cast<int>(bytes_of(product_.also->out)) : 0;
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
-  work_.widest = dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
+  work_.widest = dual_ && is_fp8(b_) ? 64 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
   work_.offsets = grouped_;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
@@ -112,7 +114,8 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
 
 Program HopperProduct::program(const HopperTile& tile) const {
   const int stages = hopper_stages(work_, tile);
-  const gemm::HopperShape shape{tile.block_m, tile.block_n, work_.a_parts, work_.b_parts, work_.out_bytes, work_.vector_bytes, work_.ungrouped};
+  const gemm::HopperShape shape{tile.block_m,    tile.block_n,       work_.a_parts,   work_.b_parts,
+                                work_.out_bytes, work_.vector_bytes, work_.ungrouped, work_.also_bytes};
   const char* const grouping = grouped_ ? "offsets" : batches_ ? "batches" : "none";
   std::string config = fmt::format(".a = {}, .b = {}, .n = {}, .k = {}, .block_m = {}, .block_n = {}, .stages = {}", device_name(b_ == DType::bf16 ? b_ : a_),
                                    device_name(b_), n_, k_, tile.block_m, tile.block_n, stages);

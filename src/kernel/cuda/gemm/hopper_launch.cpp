@@ -16,7 +16,8 @@ bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) %
 
 struct HopperProduct::View {
   std::int64_t m = 0, batches = 1;
-  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, w_stride = 0, w_batch = 0, scale_stride = 0;  ///< elements
+  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, also_stride = 0, also_batch = 0, w_stride = 0, w_batch = 0,
+               scale_stride = 0;  ///< elements
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
 };
 
@@ -28,9 +29,10 @@ struct HopperProduct::WindowRows {
 std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const int leads = y.shape.rank() - 1, w_rank = w.shape.rank();
-  enum { X, Y, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, ALSO, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[Y] = steps_along(y, leads, 1);
+  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
   steps[X] = steps_along(x, leads, 1);
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
@@ -49,10 +51,11 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   // A single row has no step, but a copy wants one.
   view.x_stride = view.m > 1 ? steps[X][last] : k_;
   view.y_stride = steps[Y][last];
+  view.also_stride = steps[ALSO][last];
   view.scale_stride = steps[SCALE][last];
   view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
   if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
-  if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.w_batch = steps[W][0];
+  if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.also_batch = steps[ALSO][0], view.w_batch = steps[W][0];
   if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
@@ -68,8 +71,14 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_), out = bytes_of(product_.out);
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 && view.y_stride * out % 16 == 0 &&
               view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 && view.w_batch % view.w_stride == 0;
-  if (const TensorView* up = product_.given(args, product_.at.w_up))
-    fits = fits && aligned(up->data) && (n_ == 1 || up->strides[0] != 0) && up->strides[0] * bytes_of(b_) % 16 == 0;
+  if (product_.also) {
+    const std::int64_t bytes = bytes_of(product_.also->out);
+    fits = fits && aligned(args.outputs[product_.also->y].data) && view.also_stride * bytes % 16 == 0 && view.also_batch * bytes % 16 == 0;
+  }
+  if (const TensorView up = product_.second_weight(args); up.present) {
+    const std::int64_t row = up.strides[up.shape.rank() - 2];
+    fits = fits && aligned(up.data) && (n_ == 1 || row != 0) && row * bytes_of(b_) % 16 == 0;
+  }
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     const EpilogueExtra& extra = product_.extras()[i];
     const epilogue::Operand& operand = view.extra[i];
@@ -93,8 +102,10 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
   if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, tile.block_m);
   else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, tile.block_m);
   const std::int64_t w_step = view.w_batch / view.w_stride;
-  p.b = map_of(w.data, b_, (p.groups - 1) * w_step + n_, k_, view.w_stride, tile.block_n);
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) p.b_up = map_of(up->data, b_, n_, k_, n_ > 1 ? up->strides[0] : k_, tile.block_n);
+  const std::int64_t w_rows = (p.groups - 1) * w_step + n_;
+  p.b = map_of(w.data, b_, w_rows, k_, view.w_stride, tile.block_n);
+  if (const TensorView up = product_.second_weight(args); up.present)
+    p.b_up = map_of(up.data, b_, w_rows, k_, n_ > 1 ? up.strides[up.shape.rank() - 2] : k_, tile.block_n);
   if (work_.ungrouped) p.y_map = map_of(y.data, product_.out, view.m, n_, view.y_stride != 0 ? view.y_stride : n_, 16);
 }
 
@@ -106,6 +117,9 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   p.y = args.outputs[product_.y].data;
   p.y_stride = view.y_stride;
   p.y_group = view.y_batch;
+  if (product_.also) p.also = args.outputs[product_.also->y].data;
+  p.also_stride = view.also_stride;
+  p.also_group = view.also_batch;
   p.m = narrow(view.m, "product", "rows");
   p.a_group = narrow(view.x_batch / view.x_stride, "product", "rows of a matrix");
   p.b_group = narrow(view.w_batch / view.w_stride, "product", "rows of a weight");
@@ -207,7 +221,8 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
     items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid).axis(3, view.m * k_).axis(view.m, k_, tiles.rows).axis(k_, 1).range());
   else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
   const bool fetched = constant_b_ && !grouped_ && !batches_;
-  items.read(early(windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1), fetched));  // of windows it is packed
+  items.read(
+      early(windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1), fetched));  // of windows it is packed
   if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale}) items.read(product_.given(args, place));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
@@ -215,6 +230,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   }
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result({0, view.y_batch}, view.y_stride));
+  if (product_.also) items.write(items.second_result({0, view.also_batch}, view.also_stride));
   items.declare();
 }
 

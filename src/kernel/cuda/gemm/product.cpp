@@ -32,17 +32,18 @@ Decline Product::declines_after(const Region& region, ProductLoops loops) {
     const auto reads = [&](const RegionInput& i) { return i.is_inside() && i.index >= region.anchor; };
     if (std::ranges::none_of(region.nodes[n].inputs, reads)) return fmt::format("{} does not follow the product", region.nodes[n].problem.op->name);
   }
-  if (made.program.results.size() != 1) return fmt::format("{} results leave after the product, and one can", made.program.results.size());
+  if (const std::size_t count = made.program.results.size(); count == 0 || count > loops.results)
+    return fmt::format("{} results leave after the product, and {} can", count, loops.results == 1 ? "one" : "two");
   if (made.program.extras.size() > epilogue::most_extras)
     return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(), epilogue::most_extras);
   return std::nullopt;
 }
 
-Decline Product::declines(const Region& region) {
+Decline Product::declines(const Region& region, ProductLoops loops) {
   const DType x = region.problem().input(0).dtype;
   if (region.problem().op->kind == OpKind::matmul && !dtypes::real.contains(x)) return fmt::format("a is {}, which is not multiplied as float32", name_of(x));
   if (region.anchor != 0) return "computes nothing before the product";
-  return declines_after(region);
+  return declines_after(region, loops);
 }
 
 Product::Product(const Region& region, ProductLoops loops) : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
@@ -55,6 +56,7 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
     right = grouped_ ? *stacked_scale_grid(dims(schema.w_scale), dims(1)) : *column_scale_grid(dims(schema.w_scale), dims(1)[0], dims(1)[1]);
   blocked = std::max(left.blocks, right.blocks) > 1;
   column_sums = has(schema.zero_point);
+  gated = loops.gated && gate_after(region);
 
   const auto place_of = [&](int i) {
     const auto operand = has(i) ? region.operand_of(static_cast<std::size_t>(i)) : std::nullopt;
@@ -71,6 +73,7 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
   program_ = product_epilogue(region, loops).program;
   y = program_.results.front().result;
   out = program_.results.front().dtype;
+  if (program_.results.size() > 1) also = {program_.results.back().result, program_.results.back().dtype};
   for (const TileProgram::Extra& extra : program_.extras) {
     const bool is_scale = static_cast<int>(extra.operand) == w_scale, of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
     EpilogueExtra own{extra.dtype, extra.extent, 1};
@@ -84,6 +87,16 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
 
 const TensorView* Product::given(const LaunchArgs& args, int place) const {
   return place >= 0 && args.has(static_cast<std::size_t>(place)) ? &args.inputs[static_cast<std::size_t>(place)] : nullptr;
+}
+
+TensorView Product::second_weight(const LaunchArgs& args) const {
+  if (const TensorView* const up = given(args, at.w_up)) return *up;
+  if (!gated) return {};
+  TensorView half = args.inputs[static_cast<std::size_t>(at.w)];
+  const int rows = half.shape.rank() - 2;
+  const std::int64_t first = half.shape[rows] / 2 * half.strides[rows] * static_cast<std::int64_t>(size_of(half.dtype));
+  half.data = half.as<std::byte>() + first;
+  return half;
 }
 
 AxisSteps Product::extra_steps(const LaunchArgs& args, std::size_t i, int leads) const {

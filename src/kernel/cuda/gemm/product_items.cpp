@@ -30,6 +30,10 @@ ByteRange ProductItems::result(const Batches& batches, std::int64_t row) const {
   return rows(args_->outputs[product_->y], batches, row, tiles_.n, 1, tiles_.columns);
 }
 
+ByteRange ProductItems::second_result(const Batches& batches, std::int64_t row) const {
+  return rows(args_->outputs[product_->also->y], batches, row, tiles_.n, 1, tiles_.columns);
+}
+
 void ProductItems::read(const ByteRange& range) {
   CERMET_ASSERT(read_count_ < most);
   if (range.bytes > 0) reads_[read_count_++] = range;

@@ -31,6 +31,7 @@ class ProductItems {
   ByteRange weight(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length, std::int64_t step, std::int64_t parts = 1) const;
   /// The result, whose columns are neighbours.
   ByteRange result(const Batches& batches, std::int64_t row) const;
+  ByteRange second_result(const Batches& batches, std::int64_t row) const;
 
   void read(const ByteRange& range);
   void read(const TensorView* view) {

@@ -32,23 +32,24 @@ Decline StreamProduct::declines(const Region& region) {
   const Problem& p = region.problem();
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
   if (Decline reason = declines_operands(p)) return reason;
-  if (Decline reason = Product::declines(region)) return reason;
-  const Product product(region);
+  if (Decline reason = GeneralProduct::declines(region)) return reason;
+  const Product product(region, GeneralProduct::loops);
   if (product.blocked) return "scales cover blocks of the reduction";
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
-  const std::int64_t columns = p.outputs[0].dims.back().constant();
-  if (columns * size(product.out) % 16 != 0) return fmt::format("rows of {} results do not have whole 16 bytes", columns);
+  const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
+  if (columns * size(product.out) % 16 != 0 || (product.also && columns * size(product.also->out) % 16 != 0))
+    return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }
 
 StreamProduct::StreamProduct(const Region& region, const Config& config)
-    : product_(region),
+    : product_(region, GeneralProduct::loops),
       dtype_x_(region.problem().input(0).dtype),
       dtype_w_(region.problem().input(1).dtype),
-      n_(region.problem().outputs[0].dims.back().constant()),
+      n_(region.problem().outputs[0].dims.back().constant() / (product_.gated ? 2 : 1)),
       k_(region.problem().input(0).dims.back().constant()),
       most_rows_(max_rows(region.problem(), 0)),
-      weights_(product_.at.w_up >= 0 ? 2 : 1),
+      weights_(product_.has_two_weights() ? 2 : 1),
       multiprocessors_(region.problem().target->multiprocessors),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),

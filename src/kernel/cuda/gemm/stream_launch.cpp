@@ -10,17 +10,18 @@
 namespace cermet::cuda {
 
 struct StreamProduct::View {
-  std::int64_t m = 0, x_stride = 0, y_stride = 0, w_stride = 0, up_stride = 0;  ///< elements
+  std::int64_t m = 0, x_stride = 0, y_stride = 0, also_stride = 0, w_stride = 0, up_stride = 0;  ///< elements
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
 };
 
 std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const int leads = y.shape.rank() - 1;
-  enum { X, Y, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, ALSO, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
+  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
   for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
   if (axes.rank > 1) return std::nullopt;
@@ -29,8 +30,9 @@ std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args
   // A single row has no step, but a copy wants one.
   view.x_stride = view.m > 1 ? steps[X][0] : k_;
   view.y_stride = steps[Y][0];
+  view.also_stride = steps[ALSO][0];
   view.w_stride = n_ > 1 ? w.strides[0] : k_;
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) view.up_stride = n_ > 1 ? up->strides[0] : k_;
+  if (const TensorView up = product_.second_weight(args); up.present) view.up_stride = n_ > 1 ? up.strides[0] : k_;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
     view.extra[i].row = steps[EXTRA + i][0];
@@ -44,9 +46,10 @@ bool StreamProduct::fits(const LaunchArgs& args, const View& view) const {
     const std::int64_t bytes = stride * static_cast<std::int64_t>(size_of(view.dtype));
     return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && bytes % 16 == 0;
   };
-  const TensorView* up = product_.given(args, product_.at.w_up);
+  const TensorView up = product_.second_weight(args);
   return view.x_stride != 0 && view.w_stride != 0 && suits(x(args), view.x_stride) && suits(w(args), view.w_stride) &&
-         suits(args.outputs[product_.y], view.y_stride) && (up == nullptr || (view.up_stride != 0 && suits(*up, view.up_stride)));
+         suits(args.outputs[product_.y], view.y_stride) && (!up.present || (view.up_stride != 0 && suits(up, view.up_stride))) &&
+         (!product_.also || suits(args.outputs[product_.also->y], view.also_stride));
 }
 
 gemm::StreamParams StreamProduct::params(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
@@ -57,10 +60,12 @@ gemm::StreamParams StreamProduct::params(const LaunchArgs& args, const View& vie
   };
   gemm::StreamParams p{};
   p.w = map_of(w(args), n_, view.w_stride, shape.rows);
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) p.w_up = map_of(*up, n_, view.up_stride, shape.rows);
+  if (const TensorView up = product_.second_weight(args); up.present) p.w_up = map_of(up, n_, view.up_stride, shape.rows);
   p.x = map_of(x(args), view.m, view.x_stride, view.m);
   p.y = args.outputs[product_.y].data;
   p.y_stride = view.y_stride;
+  if (product_.also) p.also = args.outputs[product_.also->y].data;
+  p.also_stride = view.also_stride;
   p.m = narrow(view.m, "product", "rows");
   std::ranges::copy(view.extra, p.extra);
   return p;
@@ -82,10 +87,11 @@ void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm
   const ProductTiles tiles{.grid = item_grid(1, 1, 1, div_up(n_, shape.rows)), .m = view.m, .n = n_, .columns = tiles_along(grid_columns, shape.rows)};
   ProductItems items(product_, args, tiles);
   items.read(items.rows(x(args), {}, view.x_stride, k_, 1));
-  items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1), constant_));
+  items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1, product_.gated ? 2 : 1), constant_));
   if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, view.up_stride, k_, 1), constant_));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, view.extra[i]);
   items.write(items.result({}, view.y_stride));
+  if (product_.also) items.write(items.second_result({}, view.also_stride));
   items.declare();
 }
 

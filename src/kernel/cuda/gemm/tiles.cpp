@@ -13,7 +13,7 @@ constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 6
 constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
-  return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped};
+  return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped, work.also_bytes};
 }
 
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.

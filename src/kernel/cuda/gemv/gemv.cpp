@@ -22,12 +22,9 @@ bool constant_shape(const Problem& p, std::size_t operand) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_constant(); });
 }
 
-/// The activation of the product's halves that ends the region, if it has one.
-bool is_gated(const Region& region) { return region.nodes.back().problem.op->kind == OpKind::silu_and_mul; }
-
 ProductLoops loops_of(const Region& region) {
   const bool grouped = region.problem().op->kind == OpKind::grouped_linear;
-  return {.gated = grouped || max_rows(region.problem(), 0) <= most_rows, .row_scale = true};
+  return {.gated = grouped || max_rows(region.problem(), 0) <= most_rows, .row_scale = true, .results = 2};
 }
 
 Decline declines_sizes(const Problem& p) {
@@ -45,10 +42,7 @@ Decline declines_behind(const Region& region) {
   if (RotatedHeads::end(region)) return RotatedHeads::declines(region);
   if (Decline reason = Product::declines_after(region, loops_of(region))) return reason;
   const Product product(region, loops_of(region));
-  if (is_gated(region) && product.blocked) return "scales cover blocks of the reduction";
   if (product.blocked && Front(region).quantize != nullptr) return "the weight's scales cover blocks of the reduction";
-  const auto own = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node >= region.anchor; });
-  if (own != 1) return "more than one result leaves after the product";
   return std::nullopt;
 }
 
@@ -70,7 +64,6 @@ Decline FewRows::declines_front(const Region& region) {
 FewRows::FewRows(const Region& region, const Config& config)
     : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
-      gated_(is_gated(region)),
       row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
@@ -115,7 +108,7 @@ FewRows::FewRows(const Region& region, const Config& config)
 
 gemv::RowShape FewRows::shape(const Region& region) const {
   const DType w = region.problem().input(1).dtype;
-  const int sums = (product_.at.w_up >= 0 || gated_ ? 2 : 1) + (product_.column_sums ? 1 : 0);
+  const int sums = (product_.has_two_weights() ? 2 : 1) + (product_.column_sums ? 1 : 0);
   return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_, w == DType::i8 && product_.blocked, sums,
                          ring_bytes_, warps_);
 }
@@ -149,7 +142,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
       ".stream = {}{}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
-      device_name(product_.blocked), device_name(product_.at.w_up >= 0 || gated_), device_name(p.op->kind == OpKind::grouped_linear),
+      device_name(product_.blocked), device_name(product_.has_two_weights()), device_name(p.op->kind == OpKind::grouped_linear),
       device_name(front.permute != nullptr), device_name(ids), device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
 }
 
@@ -168,12 +161,9 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView& w = *product_.given(args, product_.at.w);
   p.w = w.data;
   p.w_stride = w.strides[w.shape.rank() - 2];
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) {
-    p.w_up = up->data;
-    p.w_up_stride = up->strides[0];
-  } else if (gated_) {
-    p.w_up = w.as<const std::byte>() + w.shape[w.shape.rank() - 2] / 2 * p.w_stride * static_cast<std::int64_t>(size_of(w.dtype));
-    p.w_up_stride = p.w_stride;
+  if (const TensorView up = product_.second_weight(args); up.present) {
+    p.w_up = up.data;
+    p.w_up_stride = up.strides[up.shape.rank() - 2];
   }
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   if (w.shape.rank() == 3) {
@@ -218,13 +208,15 @@ void FewRows::launch(const LaunchArgs& args) const {
   if (y.elements() == 0) return;
   const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
+  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { X, Y, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, ALSO, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
+  if (also != nullptr) steps[ALSO] = steps_along(*also, leads, 1);
   if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (delta != nullptr) {
     steps[DELTA] = steps_along(*delta, leads, 1);
@@ -244,6 +236,7 @@ void FewRows::launch(const LaunchArgs& args) const {
   const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
   p.x_stride = along(X);
   p.y_stride = along(Y);
+  p.also_stride = along(ALSO);
   p.x_scale_stride = along(SCALE);
   if (const TensorView* weight = product_.given(args, norm_weight_)) {
     p.norm_weight = weight->data;
@@ -275,6 +268,7 @@ void FewRows::launch(const LaunchArgs& args) const {
     };
     p.x = at(&x, X);
     p.y = at(&y, Y);
+    p.also = at(also, ALSO);
     p.delta = at(delta, DELTA);
     p.sum = at(sum, SUM);
     p.normed = at(normed, NORMED);

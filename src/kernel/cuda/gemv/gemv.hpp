@@ -48,7 +48,6 @@ class FewRows {
 
   std::optional<RotatedHeads> heads_;
   Product product_;
-  bool gated_;                                        ///< the second half of the weight's rows is multiplied together with the first
   int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum
   int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results

@@ -18,10 +18,11 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
     for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read(&product_.extra(args, i));
   } else {
     const std::int64_t k = w.shape.back();
-    items.read(early(items.weight(w, {}, p.w_stride, k, 1, gated_ ? 2 : 1), fetched));
+    items.read(early(items.weight(w, {}, p.w_stride, k, 1, product_.gated ? 2 : 1), fetched));
     if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, p.w_up_stride, k, 1), fetched));
     for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, p.extra[i]);
     items.write(items.result({}, p.y_stride));
+    if (product_.also) items.write(items.second_result({}, p.also_stride));
   }
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale, norm_weight_, delta_, ids_}) items.read(product_.given(args, place));
   // What is made on the way is stored by the first item.

@@ -40,6 +40,7 @@ struct GeneralBody {
     const A* a;  // row `row`
     const B *b, *b_up;
     Out* y;                                    // row `row`, column 0
+    void* also;                                // of the second result
     const float *row_scale, *column_scale;     // of blocks
     const void* extra[epilogue::most_extras];  // row `row`
     int rows, column;                          // rows of the tile, first column
@@ -77,6 +78,7 @@ struct GeneralBody {
     place.b = static_cast<const B*>(p.b) + b_offset;
     place.b_up = static_cast<const B*>(p.b_up) + b_offset;
     place.y = rows_of<Out>(p, p.y, batch, row);
+    if constexpr (epilogue::gives_two<E>) place.also = rows_of<Element<E::Also::out>>(p, p.also, batch, row);
     place.row_scale = rows_of<const float>(p, p.row_scale, batch, row);
     place.column_scale = p.column_scale == nullptr ? nullptr : p.column_scale + group * p.column_scale_group;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
@@ -111,13 +113,13 @@ struct GeneralBody {
         multiply(p, place, first, min_of(p.k, first + scale_block), smem, sums);
         add_block(p, place, kb, sums, values);
       }
-      store(p, place, [&](int i, int j, int, const Values& x) { return E::value(values[i][j], x); });
+      store(p, place, [&]<class Result>(epilogue::Which<Result>, int i, int j, int, const Values& x) { return Result::value(values[i][j], x); });
     } else {
       multiply(p, place, 0, p.k, smem, sums);
-      store(p, place, [&](int i, int j, int n, const Values& x) {
-        if constexpr (C.dual) return E::value(sums[i][j], sums[i][half + j], x);
-        else if constexpr (E::column_sums) return E::value(sums[i][j], p.column_sums[n], x);
-        else return E::value(sums[i][j], x);
+      store(p, place, [&]<class Result>(epilogue::Which<Result>, int i, int j, int n, const Values& x) {
+        if constexpr (C.dual) return Result::value(sums[i][j], sums[i][half + j], x);
+        else if constexpr (E::column_sums) return Result::value(sums[i][j], p.column_sums[n], x);
+        else return Result::value(sums[i][j], x);
       });
     }
   }
@@ -138,7 +140,7 @@ struct GeneralBody {
     }
   }
 
-  /// value(i, j, column, values of the extras) for each element of the thread; a dual product has half as many.
+  /// value(which result, i, j, column, values of the extras) for each element of the thread; a dual product has half as many.
   template <class Value>
   static __device__ __forceinline__ void store(const Params& p, const Place& place, Value&& value) {
     epilogue::Operand extra[epilogue::most_extras];
@@ -157,7 +159,12 @@ struct GeneralBody {
         const int n = place.column + Core::column_of(j);
         if (n >= p.n) continue;
         epilogue::load_place<E>(extra, row, n, 0, x);
-        place.y[row * p.y.row + n] = epilogue::rounded<Out>(value(i, j, n, x));
+        place.y[row * p.y.row + n] = epilogue::rounded<Out>(value(epilogue::Which<E>{}, i, j, n, x));
+        if constexpr (epilogue::gives_two<E>) {
+          using Also = typename E::Also;
+          using Second = Element<Also::out>;
+          static_cast<Second*>(place.also)[row * p.also.row + n] = epilogue::rounded<Second>(value(epilogue::Which<Also>{}, i, j, n, x));
+        }
       }
     }
   }

@@ -22,6 +22,7 @@ struct ExtraOperand {
 
 struct GeneralParams {
   RowOperand a, y, row_scale;                ///< row_scale: of blocks of the reduction; data is null for what is not there
+  RowOperand also;                           ///< the second result, where the epilogue gives two
   const void *b, *b_up;                      ///< [.., n, k]; b_up is a dual product's second weight
   int64_t a_k, b_k, b_row, b_up_row;         ///< steps along the reduction, and from one column of the result to the next
   int64_t b_batch[max_batch_rank], b_group;  ///< along the batch axes, or from group to group

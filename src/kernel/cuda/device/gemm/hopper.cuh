@@ -25,7 +25,11 @@ struct Hopper {
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
   using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none};
+  static constexpr int also_bytes() {
+    if constexpr (epilogue::gives_two<E>) return sizeof(Element<E::Also::out>);
+    else return 0;
+  }
+  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, also_bytes()};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
@@ -36,7 +40,7 @@ struct Hopper {
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
-  static_assert(promote == 0 || !C.dual);
+  static_assert(!C.blocked || !C.dual);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
 
@@ -167,13 +171,13 @@ struct Hopper {
 
   /// As multiply, with sums that move to float32 registers every few stages, scaled where scales are of blocks.
   static __device__ __forceinline__ void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot, int row,
-                                                           float (&total)[own]) {
-    Sum d[1][own];
+                                                           float (&total)[b_parts][own]) {
+    Sum d[b_parts][own];
     const int lane = static_cast<int>(lane_index());
     const float* const column_scale = p.column_scale + place.group * p.column_scale_group + place.n / 128 * p.column_scale_step;
     const float* const row_scale = p.row_scale + static_cast<int64_t>(row + lane / 4) * p.row_scale_step;
 #pragma unroll
-    for (int i = 0; i < own; ++i) total[i] = -0.0f;  // added to anything gives that
+    for (int i = 0; i < b_parts * own; ++i) total[i / own][i % own] = -0.0f;  // added to anything gives that
 #pragma unroll 1
     for (int kt = 0; kt < k_tiles; kt += promote) {
       float left[2] = {1.0f, 1.0f}, right = 1.0f;
@@ -198,20 +202,20 @@ struct Hopper {
       for (int i = 0; i < promote; ++i)
         if (k_tiles % promote == 0 || kt + i < k_tiles) release(shared, stages[i]);
 #pragma unroll
-      for (int i = 0; i < own; ++i) {
-        float term = static_cast<float>(d[0][i]);
+      for (int i = 0; i < b_parts * own; ++i) {
+        float term = static_cast<float>(d[i / own][i % own]);
         if constexpr (C.blocked) term = __fmul_rn(left[i / 2 % 2], __fmul_rn(right, term));
-        total[i] = __fadd_rn(total[i], term);
+        total[i / own][i % own] = __fadd_rn(total[i / own][i % own], term);
       }
     }
   }
 
   template <class Team>
   static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
-    constexpr int parts = promote > 0 ? 1 : b_parts;
+    using Total = typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type;
     constexpr int pieces = shape.pitch() / HopperShape::tile_row;
     constexpr bool whole_tile = shape.bulk_results() && pieces * HopperShape::tile_row == C.block_n * static_cast<int>(sizeof(Out));
-    using Results = HopperResults<E, C.block_n, C.n, parts, typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type, whole_tile>;
+    using Results = HopperResults<E, C.block_n, C.n, b_parts, Total, whole_tile>;
     const int warp = static_cast<int>(team.warp()) % 4;
     const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
     char* const columns = shared.columns + warpgroup * shape.column_bytes();
@@ -221,17 +225,17 @@ struct Hopper {
       ptx::cp_async_commit();
     }
     Sum d[b_parts][own];
-    float total[1][promote > 0 ? own : 1];
+    float total[b_parts][promote > 0 ? own : 1];
     const auto& sums = [&]() -> const auto& {
       if constexpr (promote > 0) return total;
       else return d;
     }
     ();
-    char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.pitch();
+    char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.staging_pitch();
     Results results{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
     results.load_rows();
     results.place(staging);
-    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total[0]);
+    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total);
     else if constexpr (C.gated) multiply_gated(p, shared, team, warpgroup, place, slot, d);
     else multiply(shared, warpgroup, slot, d, [](int, int) {});
     if constexpr (shape.vector_bytes > 0) {
@@ -247,6 +251,20 @@ struct Hopper {
       Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
       store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
     }
+    if constexpr (epilogue::gives_two<E>) {
+      HopperResults<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
+      store_second(p, second, staging, place, row);
+    }
+  }
+
+  /// The second result of a warp's rows, through what the first has left.
+  template <class Second>
+  static __device__ __forceinline__ void store_second(const Params& p, Second& results, char* staging, const Place& place, int row) {
+    using T = Element<E::Also::out>;
+    results.load_rows();
+    wait_for_rows();
+    T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
+    store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(results, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
   }
 
   /// Of a block's first tile: weights to the L2, and parameters to where consumers read them.

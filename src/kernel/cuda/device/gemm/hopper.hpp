@@ -19,7 +19,8 @@ struct HopperParams {
   const float* column_scale;   ///< of 128 columns and blocks
   const void* offsets;         ///< [groups + 1], where groups are found by offsets
   const int32_t* column_sums;  ///< [n]: sums over the reduction of b's columns, where the epilogue reads them
-  int64_t y_stride, y_group;
+  void* also;                  ///< the second result, where the epilogue gives two; rows as those of y
+  int64_t y_stride, y_group, also_stride, also_group;
   int64_t column_scale_group;
   int32_t m;                 ///< rows of all groups found by offsets, of one otherwise
   int32_t groups;            ///< 1 where there are none
@@ -40,8 +41,9 @@ struct HopperShape {
   int block_m, block_n;
   int a_parts, b_parts;  ///< tiles of each operand in a stage
   int out_bytes;
-  int vector_bytes;  ///< of what the epilogue reads for a column
-  bool ungrouped;    ///< tiles end where the result does, so that bulk copies leave out what lies past it
+  int vector_bytes;    ///< of what the epilogue reads for a column
+  bool ungrouped;      ///< tiles end where the result does, so that bulk copies leave out what lies past it
+  int also_bytes = 0;  ///< of a second result
 
   static constexpr int tile_row = 128;        ///< bytes of a tile's row
   static constexpr int most_row_bytes = 512;  ///< of a result on its way out
@@ -51,18 +53,27 @@ struct HopperShape {
   CERMET_HOST_DEVICE constexpr int threads() const { return 128 * (consumers() + 1); }
   CERMET_HOST_DEVICE constexpr int stage_bytes() const { return (a_parts * block_m + b_parts * block_n) * tile_row; }
   CERMET_HOST_DEVICE constexpr bool bulk_results() const { return ungrouped && block_n * out_bytes % tile_row == 0; }
-  /// Columns of a result that go out at a time with ordinary stores.
-  CERMET_HOST_DEVICE constexpr int chunk() const {
+  /// Columns of a result of `bytes` that go out at a time with ordinary stores, whose rows take at most `most` bytes.
+  CERMET_HOST_DEVICE constexpr int chunk_of(int bytes, int most) const {
     int parts = 1;
-    while (block_n / parts * out_bytes > most_row_bytes || block_n % parts != 0 || (32 * 16) % (block_n / parts * out_bytes) != 0) ++parts;
+    while (block_n / parts * bytes > most || block_n % parts != 0 || (32 * 16) % (block_n / parts * bytes) != 0) ++parts;
     return block_n / parts;
   }
+  CERMET_HOST_DEVICE constexpr int chunk() const { return chunk_of(out_bytes, most_row_bytes); }
   /// Bytes between rows on their way out; padded against bank conflicts where they are not swizzled.
   CERMET_HOST_DEVICE constexpr int pitch() const {
     if (bulk_results()) return block_n * out_bytes < most_row_bytes ? block_n * out_bytes : most_row_bytes;
     return chunk() * out_bytes + 16;
   }
-  CERMET_HOST_DEVICE constexpr int staging_bytes() const { return block_m * pitch(); }
+  /// The same of a second result, which goes out when the first has.
+  CERMET_HOST_DEVICE constexpr int also_chunk() const { return chunk_of(also_bytes, 128); }
+  CERMET_HOST_DEVICE constexpr int also_pitch() const { return also_bytes == 0 ? 0 : also_chunk() * also_bytes + 16; }
+  /// Bytes of shared memory for each row on its way out: whole swizzled lines where there are such.
+  CERMET_HOST_DEVICE constexpr int staging_pitch() const {
+    if (also_pitch() <= pitch()) return pitch();
+    return (also_pitch() + tile_row - 1) / tile_row * tile_row;
+  }
+  CERMET_HOST_DEVICE constexpr int staging_bytes() const { return block_m * staging_pitch(); }
   CERMET_HOST_DEVICE constexpr int column_bytes() const { return block_n * vector_bytes; }  ///< for one warpgroup
   CERMET_HOST_DEVICE constexpr int fixed_bytes() const { return staging_bytes() + consumers() * column_bytes(); }
   CERMET_HOST_DEVICE constexpr int shared_bytes(int stages) const { return stages * (stage_bytes() + 16) + fixed_bytes(); }

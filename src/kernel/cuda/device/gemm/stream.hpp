@@ -8,10 +8,10 @@ namespace cermet::gemm {
 
 /// y[m, n] = epilogue(sum over k of x[m, k] * w[n, k]), m at most the tokens of the configuration.
 struct StreamParams {
-  TensorMapBytes w, w_up;  ///< tiles of [rows, 128 bytes], 128-byte swizzle
-  TensorMapBytes x;        ///< tiles of [m, 128 bytes], 128-byte swizzle
-  void* y;                 ///< rows start at multiples of 16 bytes and end at one
-  int64_t y_stride;        ///< elements
+  TensorMapBytes w, w_up;         ///< tiles of [rows, 128 bytes], 128-byte swizzle
+  TensorMapBytes x;               ///< tiles of [m, 128 bytes], 128-byte swizzle
+  void *y, *also;                 ///< rows start at multiples of 16 bytes and end at one; also: the second result, where the epilogue gives two
+  int64_t y_stride, also_stride;  ///< elements
   int32_t m;
   epilogue::Operand extra[epilogue::most_extras];
 };

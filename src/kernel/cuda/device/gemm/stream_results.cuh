@@ -11,7 +11,6 @@ namespace cermet::gemm {
 /// A thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those of the first while the weights stream.
 template <class E, StreamShape S, int N, class Sum>
 struct StreamResults {
-  using Out = Element<E::out>;
   static constexpr int width = 4, across = S.rows / width, threads = 128 * S.consumers();
   static constexpr int quads = static_cast<int>(div_up(S.chunk() * across, threads));  // of a thread, for a chunk
   static constexpr int area = S.chunk() * S.pitch();                                   // sums of a weight and a set
@@ -83,14 +82,22 @@ struct StreamResults {
     for (int i = 0; i < quads; ++i) {
       if (!exists(chunk, i)) continue;
       const Vector<Sum, width> sum = sum_of(0, i), up = S.weights == 2 ? sum_of(S.weights - 1, i) : sum;
-      Vector<Out, width> out;
-#pragma unroll
-      for (int c = 0; c < width; ++c) {
-        if constexpr (S.weights == 2) out[c] = epilogue::rounded<Out>(E::value(sum[c], up[c], values[i][c]));
-        else out[c] = epilogue::rounded<Out>(E::value(sum[c], values[i][c]));
-      }
-      *reinterpret_cast<Vector<Out, width>*>(static_cast<Out*>(p.y) + (chunk * S.chunk() + token_of(i)) * p.y_stride + n + column_of(i)) = out;
+      const int row = chunk * S.chunk() + token_of(i), column = n + column_of(i);
+      store<E>(p.y, row * p.y_stride + column, sum, up, values[i]);
+      if constexpr (epilogue::gives_two<E>) store<typename E::Also>(p.also, row * p.also_stride + column, sum, up, values[i]);
     }
+  }
+  template <class Result>
+  static __device__ __forceinline__ void store(void* to, int64_t at, const Vector<Sum, width>& sum, [[maybe_unused]] const Vector<Sum, width>& up,
+                                               const epilogue::ValuesOf<E> (&x)[width]) {
+    using T = Element<Result::out>;
+    Vector<T, width> out;
+#pragma unroll
+    for (int c = 0; c < width; ++c) {
+      if constexpr (S.weights == 2) out[c] = epilogue::rounded<T>(Result::value(sum[c], up[c], x[c]));
+      else out[c] = epilogue::rounded<T>(Result::value(sum[c], x[c]));
+    }
+    *reinterpret_cast<Vector<T, width>*>(static_cast<T*>(to) + at) = out;
   }
 };
 

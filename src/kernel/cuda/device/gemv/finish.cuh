@@ -73,12 +73,17 @@ struct ColumnFinish : RowSums<C, E> {
 
   template <class Value>
   static __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
-    using Out = Element<E::out>;
-    Out& y = static_cast<Out*>(pass.p.y)[pass.s.row * pass.p.y_stride + column];
-    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], value[1], pass.row_scale, factors));
-    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(E::value(value[0], pass.row_scale, factors));
-    else if constexpr (sums == 2) y = epilogue::rounded<Out>(E::value(value[0], value[1], factors));
-    else y = epilogue::rounded<Out>(E::value(value[0], factors));
+    store_one<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value, factors);
+    if constexpr (epilogue::gives_two<E>) store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
+  }
+  template <class Result, class Value>
+  static __device__ __forceinline__ void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums], const Factors& factors) {
+    using Out = Element<Result::out>;
+    Out& y = static_cast<Out*>(to)[at];
+    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
+    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
+    else if constexpr (sums == 2) y = epilogue::rounded<Out>(Result::value(value[0], value[1], factors));
+    else y = epilogue::rounded<Out>(Result::value(value[0], factors));
   }
 };
 

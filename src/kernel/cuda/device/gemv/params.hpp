@@ -14,10 +14,11 @@ struct Params {
   const void* w;         ///< [columns, K], or [groups, columns, K]
   const void* w_up;      ///< of the second product
   void* y;               ///< [rows, columns]
+  void* also;            ///< the same of a second result, where the epilogue gives two
   const float* x_scale;  ///< of blocks of the reduction: [rows, blocks]
   const float* w_scale;  ///< [columns / 128, blocks]; for groups with their number as the first dimension
   const void* offsets;   ///< [groups + 1]: first row of each group
-  int64_t x_stride, w_stride, w_group_stride, w_up_stride, y_stride;
+  int64_t x_stride, w_stride, w_group_stride, w_up_stride, y_stride, also_stride;
   int64_t x_scale_stride;                        ///< from row to row
   int64_t w_scale_stride, w_scale_group_stride;  ///< from w_scale_columns columns and from group to group
   int32_t x_scale_block, w_scale_block;          ///< from 128 reduction steps to the next

@@ -7,6 +7,7 @@
 //   value(sums.., [column sum,] x) the result before it is rounded to `out`, float or int32_t, from the sums of one or two products and the extras' values
 //   pairs                          whether it has
 //   pair(a, b, x)                  two neighbouring results packed as f16, from their sums: the same bits in fewer instructions
+//   Also                           where a second result is stored: the epilogue of that, over the same sums and extras
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
 
@@ -51,6 +52,15 @@ struct Pairs {
 };
 template <class E>
 using ValuesOf = Values<E::extras>;
+
+/// Whether a second result is stored.
+template <class E>
+inline constexpr bool gives_two = requires {
+  typename E::Also;
+};
+/// Names one of the results, for functions that give either.
+template <class E>
+struct Which {};
 
 __device__ __forceinline__ uint32_t bits_of(int32_t x) { return static_cast<uint32_t>(x); }
 template <class T>
