@@ -3,6 +3,7 @@
 #include "kernel/decline.hpp"
 #include "tests/jit/architectures.hpp"
 #include "tests/support/conv_regions.hpp"
+#include "tests/support/product_regions.hpp"
 #include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
@@ -61,6 +62,35 @@ void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_
     EXPECT_EQ(takers, region.anchor == 0 ? (scaled ? "gemv.scaled_mm" : "gemv.linear") : scaled ? "gemv.front_scaled_mm" : "gemv.norm_linear") << name;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
+/// Those that every family takes behind its products; the long tests compile the programs of all of them, the fast ones those of the kernel that is chosen.
+void expect_of_products(int compute_capability, bool all_kernels, FunctionRef<bool(std::size_t region)> compiled) {
+  const std::unique_ptr<Device> device = make_null_device(compute_capability);
+  std::vector<CaseProgram> list;
+  std::size_t index = 0;
+  for (const ProductRegion& entry : product_regions()) {
+    const Region region = entry.region(device->target());
+    int taken = 0;
+    const bool compile = compiled(index++);
+    for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
+      if (decline_of(*kernel, region)) continue;
+      if (taken++ > 0 && !all_kernels) continue;
+      if (compile)
+        for (cuda::Program& program : kernel->programs(region))
+          if (all_kernels || !program.fallback) list.push_back({std::move(program), entry.name});
+    }
+    EXPECT_GT(taken, 0) << entry.name;
+  }
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
+TEST_P(Regions, OfProducts) {
+  expect_of_products(GetParam(), false, [](std::size_t region) { return in_share(GetParam(), region); });
+}
+
+TEST_P(LongRegions, OfProducts) {
+  expect_of_products(GetParam(), true, [](std::size_t) { return true; });
 }
 
 TEST_P(Regions, OfRotatedHeads) {

@@ -84,9 +84,9 @@ TEST(EpilogueChoice, WhatCannotFollowIsSaid) {
     const auto kernels = cuda::kernels_of(OpKind::linear);
     return decline_of(**std::ranges::find(kernels, "gemm.linear.hopper", &Kernel::name), region).value_or("takes it");
   };
-  Region two = followed(product, {{OpKind::silu}});
-  two.results.push_back({0, 0});
-  EXPECT_EQ(reason(two), "2 results leave after the product, and one can");
+  Region three = followed(product, {{OpKind::silu}, {OpKind::silu}});
+  three.results.insert(three.results.end(), {{0, 0}, {1, 0}});
+  EXPECT_EQ(reason(three), "3 results leave after the product, and two can");
   EXPECT_EQ(reason(followed(product, {{OpKind::softmax}})), "softmax after linear: only elementwise operators can follow");
   Region normalized = with_norm(problem_of(OpKind::linear, {"", {real(DType::f32, {1, 64}), weight(DType::bf16, {64, 64})}}), false);
   EXPECT_EQ(reason(normalized), "computes nothing before the product");

@@ -1,0 +1,66 @@
+// What fills the hole behind a product, in every family: which take it and launch their own programs needs no GPU.
+#include "tests/support/product_regions.hpp"
+#include "tests/kernel_cuda/region_case.hpp"
+#include "tests/support/region_run.hpp"
+
+namespace cermet {
+namespace {
+
+class ProductRegions : public testing::TestWithParam<ProductRegion> {};
+
+TEST_P(ProductRegions, AreTakenByEveryFamily) {
+  const auto device = make_null_device(90);
+  const Region region = GetParam().region(device->target());
+  const auto kernels = cuda::kernels_of(region.problem().op->kind);
+  for (const std::string_view name : GetParam().kernels) {
+    const auto kernel = std::ranges::find(kernels, name, &Kernel::name);
+    ASSERT_NE(kernel, kernels.end()) << name;
+    EXPECT_EQ(decline_of(**kernel, region).value_or("takes it"), "takes it") << name;
+    NullLaunches null(region, **kernel);
+    EXPECT_FALSE(null.launch(null.inputs(), null.outputs()).empty()) << name;
+    EXPECT_EQ(null.fallbacks, 0) << name;
+  }
+}
+
+TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {
+  TestDevice& gpu = TestDevice::get();
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  const Region region = GetParam().region(gpu.device->target());
+  const std::vector<OwnedTensor> operands = make_operands(region, GetParam().fills);
+  const std::vector<OwnedTensor> expected = run_references(region, views_of(operands));
+  int taken = 0;
+  for (const Kernel* kernel : enabled_kernels_of(region.problem().op->kind)) {
+    if (decline_of(*kernel, region)) continue;
+    ++taken;
+    for (const std::int64_t padding : {0, 3, 16}) {
+      const std::vector<DeviceResult> results = run_region(region, views_of(operands), *kernel, padding, gpu);
+      for (std::size_t r = 0; r < results.size(); ++r) {
+        EXPECT_LE(largest_error(results[r].view, expected[r].view, 4), 1) << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
+        EXPECT_TRUE(results[r].padding_untouched()) << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
+      }
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()), [](const auto& info) { return info.param.name; });
+
+TEST(ProductRegionChoice, WhatStopsAGateIsSaid) {
+  const auto device = make_null_device(90);
+  const auto reason = [&](std::string_view text) {
+    Region region = parse_region(text);
+    region.set_target(device->target());
+    const auto kernels = cuda::kernels_of(region.problem().op->kind);
+    const auto general = std::ranges::find_if(kernels, [](const Kernel* kernel) { return kernel->name.ends_with(".general"); });
+    return decline_of(**general, region).value_or("takes it");
+  };
+  EXPECT_EQ(reason("{n0 = scaled_mm($0: i8[4, 256], $1: i8[512, 256], $2: f32[4, 2], $3: f32[4, 2]); n1 = silu_and_mul(strict n0)} anchor n0 -> n1"),
+            "silu_and_mul after scaled_mm: scales cover blocks of the weight");
+  EXPECT_EQ(reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0)} anchor n0 -> n0, n1"),
+            "silu_and_mul after linear: only elementwise operators can follow");
+  EXPECT_EQ(reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0) {interleaved = true}} anchor n0 -> n1"),
+            "silu_and_mul after linear: only elementwise operators can follow");
+}
+
+}  // namespace
+}  // namespace cermet

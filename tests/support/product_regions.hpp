@@ -1,0 +1,93 @@
+// Products with what fills the hole behind them: quantization, the gate of stacked weights, and values that leave beside the last.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "op/case_data.hpp"
+#include "op/region_text.hpp"
+
+namespace cermet {
+
+struct ProductRegion {
+  std::string name, text;
+  std::vector<Fill> fills;                ///< by operand of the region
+  std::vector<std::string_view> kernels;  ///< that take it on compute capability 9.0; those for the tensor cores of others and the CUDA cores do on all
+
+  /// Its weights are constant.
+  Region region(const Target* target) const {
+    Region region = parse_region(text);
+    region.set_target(target);
+    RegionNode& product = region.nodes[static_cast<std::size_t>(region.anchor)];
+    product.problem.constant_inputs = product.problem.op->kind == OpKind::dual_linear ? 6 : 2;
+    return region;
+  }
+};
+
+inline std::vector<ProductRegion> product_regions() {
+  const Fill x = normal(), w = normal(0.05), step = constant(0.02), codes = integers(-127, 127), scale = uniform(0.001, 0.004), other = normal();
+  const std::vector<std::string_view> many{"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"},
+      few{"gemm.linear.hopper", "gemm.linear.stream", "gemm.linear.tensor", "gemm.linear.general"},
+      one{"gemv.linear", "gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general"},
+      scaled{"gemm.scaled_mm.hopper", "gemm.scaled_mm.tensor", "gemm.scaled_mm.general"}, fp8{"gemm.scaled_mm.hopper", "gemm.scaled_mm.general"},
+      few_fp8{"gemm.scaled_mm.hopper", "gemm.scaled_mm.stream", "gemm.scaled_mm.general"},
+      grouped{"gemm.grouped_linear.hopper", "gemm.grouped_linear.tensor", "gemm.grouped_linear.general"};
+  std::vector<ProductRegion> list;
+  const auto add = [&](std::string name, std::string text, std::vector<Fill> fills, const std::vector<std::string_view>& kernels) {
+    list.push_back({std::move(name), std::move(text), std::move(fills), kernels});
+  };
+  const auto rows = [&](std::int64_t m) -> const std::vector<std::string_view>& { return m == 1 ? one : m < 65 ? few : many; };
+
+  for (const std::int64_t m : {1, 7, 150}) {
+    add(fmt::format("quantized_{}", m),
+        fmt::format("{{n0 = linear($0: bf16[{0}, 272], $1: bf16[144, 272], $2: f32[144]); n1 = quantize(strict n0, $3: f32[])}} anchor n0 -> n1", m),
+        {x, w, other, step}, rows(m));
+    add(fmt::format("sum_and_quantized_{}", m),
+        fmt::format("{{n0 = linear($0: bf16[{0}, 272], $1: bf16[144, 272]); n1 = add(strict n0, $2: bf16[{0}, 144]); n2 = quantize(strict n1, $3: f32[144]) "
+                    "{{out_dtype = \"f8_e4m3\"}}}} anchor n0 -> n1, n2",
+                    m),
+        {x, w, other, step}, rows(m));
+    add(fmt::format("gate_{}", m),
+        fmt::format("{{n0 = linear($0: f16[{}, 272], $1: f16[288, 272], $2: f32[288]); n1 = silu_and_mul(strict n0)}} anchor n0 -> n1", m), {x, w, other},
+        rows(m));
+  }
+  add("codes_and_numbers",
+      "{n0 = linear($0: bf16[33, 264], $1: bf16[80, 264]); n1 = gelu(fast n0); n2 = quantize(fast n1, $2: f32[80], -, $3: i8[80]); "
+      "n3 = dequantize(strict n2, $2, $4: f32[80]) {granularity = \"broadcast\"}} anchor n0 -> n2, n3",
+      {x, w, step, integers(-9, 9), integers(-9, 9)}, few);
+  add("wide_and_narrow", "{n0 = linear($0: f32[70, 136], $1: bf16[1032, 136]) {out_dtype = \"bf16\"}; n1 = silu(strict n0) {out_dtype = \"f32\"}} anchor n0 -> n0, n1",
+      {x, w}, {"gemm.linear.hopper", "gemm.linear.general"});
+  add("batches",
+      "{n0 = matmul($0: bf16[3, 70, 72], $1: bf16[3, 136, 72]) {transpose_b = true}; n1 = mul(strict n0, $2: bf16[3, 70, 1]); n2 = tanh(strict n1)} "
+      "anchor n0 -> n0, n2",
+      {x, w, other}, {"gemm.matmul.hopper", "gemm.matmul.tensor", "gemm.matmul.general"});
+  add("two_weights",
+      "{n0 = dual_linear($0: bf16[90, 136], $1: bf16[144, 136], $2: bf16[144, 136]) {out_dtype = \"f32\"}; n1 = quantize(strict n0, $3: f32[])} anchor n0 -> "
+      "n0, n1",
+      {x, w, w, step}, {"gemm.dual_linear.hopper", "gemm.dual_linear.tensor", "gemm.dual_linear.general"});
+  add("scaled",
+      "{n0 = scaled_mm($0: i8[150, 272], $1: i8[144, 272], $2: f32[150], $3: f32[144]) {out_dtype = \"f32\"}; n1 = relu(strict n0); "
+      "n2 = quantize(strict n1, $4: f32[])} anchor n0 -> n1, n2",
+      {codes, codes, scale, scale, step}, scaled);
+  add("scaled_gate",
+      "{n0 = scaled_mm($0: i8[150, 272], $1: i8[288, 272], $2: f32[150], $3: f32[288], $4: f32[288]) {out_dtype = \"f32\"}; n1 = silu_and_mul(strict n0)} "
+      "anchor n0 -> n1",
+      {codes, codes, scale, scale, other}, scaled);
+  add("fp8_gate",
+      "{n0 = scaled_mm($0: f8_e4m3[40, 1040], $1: f8_e4m3[288, 1040], $2: f32[40], $3: f32[288]) {out_dtype = \"f32\"}; "
+      "n1 = gelu_and_mul(strict n0) {approximate = \"tanh\"}; n2 = quantize(strict n1, $4: f32[])} anchor n0 -> n1, n2",
+      {x, x, scale, scale, step}, few_fp8);
+  add("fp8_gate_long",
+      "{n0 = scaled_mm($0: f8_e4m3[150, 2064], $1: f8_e4m3[288, 2064], $2: f32[150], $3: f32[288]) {out_dtype = \"bf16\"}; "
+      "n1 = silu_and_mul(fast n0) {out_dtype = \"bf16\"}} anchor n0 -> n1",
+      {x, x, scale, scale}, fp8);
+  std::vector<double> offsets{0, 3, 3, 80, 150};
+  add("grouped_gate",
+      "{n0 = grouped_linear($0: bf16[150, 136], $1: bf16[4, 144, 136], $2: i32[5], $3: bf16[4, 144]) {out_dtype = \"f32\"}; n1 = silu_and_mul(strict n0); "
+      "n2 = clip(strict n1) {low = -1.0, high = 2.0}} anchor n0 -> n1, n2",
+      {x, w, values(offsets), other}, grouped);
+  return list;
+}
+
+}  // namespace cermet
