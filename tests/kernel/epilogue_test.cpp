@@ -109,6 +109,34 @@ TEST(Epilogue, OfQuantizedProducts) {
   }
 }
 
+/// The halves of stacked weights meet in one tile, where they are whole panels.
+TEST(Epilogue, GateOfStackedWeights) {
+  for (const OpKind gate : {OpKind::silu_and_mul, OpKind::gelu_and_mul})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const std::int64_t rows : {1, 5, 130})
+        for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
+          RegionBuilder b(rounding);
+          const Value product = b.add(OpKind::linear, {b.operand(type(dtype, {rows, 70})), b.operand(type(dtype, {192, 70})), b.operand(type(dtype, {192}))});
+          const Value gated = b.add(gate, {product});
+          b.result(gated);
+          b.result(b.add(OpKind::quantize, {gated, b.operand(type(DType::f32, {96}))}));
+          b.anchor(product);
+          Region region = b.build();
+          make_constant(region, {1});
+          expect_region_conforms(region, {normal(), normal(0.1), normal(), uniform(0.02, 0.04)}, 2);
+        }
+}
+
+TEST(Epilogue, HalvesThatAreNoWholePanelsAreNotGated) {
+  RegionBuilder b(Rounding::strict);
+  const Value product = b.add(OpKind::linear, {b.operand(type(DType::f32, {4, 64})), b.operand(type(DType::f32, {96, 64}))});
+  b.result(b.add(OpKind::silu_and_mul, {product}));
+  b.anchor(product);
+  const Region region = b.build();
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    if (kernel->fuses) EXPECT_NE(kernel->declines(region), std::nullopt) << kernel->name;
+}
+
 /// What QDQ files put after products: values are quantized and dequantized at once, or stored quantized, before and after a bias or an activation.
 TEST(Epilogue, OfProductsThatAreQuantizedAgain) {
   const TensorType one = type(DType::f32, {}), each = type(DType::f32, {70});

@@ -1,6 +1,6 @@
 // What fills the hole behind a product, in every family: which take it and launch their own programs needs no GPU.
-#include "tests/support/product_regions.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
+#include "tests/support/product_regions.hpp"
 #include "tests/support/region_run.hpp"
 
 namespace cermet {

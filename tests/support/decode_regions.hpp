@@ -12,7 +12,8 @@ struct DecodeCase {
   std::string front;   ///< norm, add_norm, quant, norm_quant, add_norm_quant; of experts: permute, permute_quant, quant
   bool gated = false;  ///< silu_and_mul ends it
   std::int64_t experts = 0, choices = 0;
-  bool combined = false;  ///< moe_unpermute ends it
+  bool combined = false;      ///< moe_unpermute ends it
+  DType normed = DType::f32;  ///< of a row that a normalization gives; where it is narrow, the sum is, too, and rounded before
 };
 
 inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
@@ -23,10 +24,13 @@ inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, Regi
   if (c.front.empty()) return x;
   if (c.front.find("norm") != std::string::npos) {
     std::vector<RegionBuilder::Value> operands{x};
-    if (adds) operands.push_back(b.operand({DType::f32, {rows, c.k}}));
+    if (adds) operands.push_back(b.operand({c.normed, {rows, c.k}}));
     operands.push_back(b.operand({DType::bf16, {c.k}}));
     const OpKind op = quantizes ? (adds ? OpKind::add_rms_norm_quant : OpKind::rms_norm_quant) : adds ? OpKind::add_rms_norm : OpKind::rms_norm;
-    const auto y = b.add(op, operands, {{"eps", 1e-5}});
+    Attributes attributes{{"eps", 1e-5}};
+    if (c.normed != DType::f32) attributes.set("out_dtype", std::string(name_of(c.normed)));
+    if (c.normed != DType::f32 && adds) attributes.set("round_sum", true);
+    const auto y = b.add(op, operands, attributes);
     if (adds) b.result(b.result_of(y.node, 1));
     if (quantizes) scale = b.result_of(y.node, adds ? 2 : 1);
     else b.result(y);
@@ -82,6 +86,8 @@ inline std::vector<NamedRegion> decode_regions(const Target* target) {
         if (k <= 2048 || front == std::string("quant")) add(fmt::format("{}_{}{}", front, k, gated ? "_gated" : ""), {.k = k, .front = front, .gated = gated});
     add(fmt::format("gated_bf16_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .gated = true});
     add(fmt::format("router_{}", k), {.w = DType::bf16, .k = k, .front = "add_norm"});
+    add(fmt::format("narrow_norm_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .normed = DType::bf16});
+    add(fmt::format("narrow_sum_{}", k), {.w = DType::f16, .k = k, .front = "add_norm", .normed = DType::f16});
   }
   for (const DType w : {DType::bf16, DType::i8})
     for (const std::int64_t choices : {1, 2, 3, 6, 8}) {

@@ -54,10 +54,10 @@ inline std::vector<ProductRegion> product_regions() {
   }
   add("codes_and_numbers",
       "{n0 = linear($0: bf16[33, 264], $1: bf16[80, 264]); n1 = gelu(fast n0); n2 = quantize(fast n1, $2: f32[80], -, $3: i8[80]); "
-      "n3 = dequantize(strict n2, $2, $4: f32[80]) {granularity = \"broadcast\"}} anchor n0 -> n2, n3",
+      "n3 = dequantize(strict n2, $2: f32[80], $4: f32[80]) {granularity = \"broadcast\"}} anchor n0 -> n2, n3",
       {x, w, step, integers(-9, 9), integers(-9, 9)}, few);
-  add("wide_and_narrow", "{n0 = linear($0: f32[70, 136], $1: bf16[1032, 136]) {out_dtype = \"bf16\"}; n1 = silu(strict n0) {out_dtype = \"f32\"}} anchor n0 -> n0, n1",
-      {x, w}, {"gemm.linear.hopper", "gemm.linear.general"});
+  add("wide", "{n0 = linear($0: f32[70, 136], $1: bf16[1032, 136]) {out_dtype = \"f32\"}; n1 = silu(strict n0)} anchor n0 -> n0, n1", {x, w},
+      {"gemm.linear.hopper", "gemm.linear.general"});
   add("batches",
       "{n0 = matmul($0: bf16[3, 70, 72], $1: bf16[3, 136, 72]) {transpose_b = true}; n1 = mul(strict n0, $2: bf16[3, 70, 1]); n2 = tanh(strict n1)} "
       "anchor n0 -> n0, n2",

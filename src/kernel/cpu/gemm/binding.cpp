@@ -1,5 +1,6 @@
 #include "kernel/cpu/gemm/binding.hpp"
 
+#include "kernel/cpu/gemm/panels.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cpu {
@@ -8,7 +9,7 @@ namespace {
 Region without_norm(const Region& region) { return NormAfter::ends(region) ? NormAfter::without(region) : region; }
 
 BoundTileProgram bind_epilogue(const Region& region) {
-  TileProgramOrReason made = product_epilogue(region, product_loops);
+  TileProgramOrReason made = product_epilogue(region, product_loops(region));
   CERMET_ASSERT(!made.reason);
   std::vector<std::size_t> grouped;
   if (region.problem().op->kind == OpKind::grouped_linear)
@@ -36,8 +37,27 @@ ConfigSpace ProductCut::space(const Region& region, bool shares) {
   return space;
 }
 
+ProductLoops product_loops(const Region& region) {
+  const Dim& columns = region.problem().outputs[0].dims.back();
+  const bool halves = region.problem().op->kind == OpKind::linear && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
+  return {.gated = halves, .row_scale = true};
+}
+
 ProductBinding::ProductBinding(const Region& region, const Config& config)
-    : operands(region), prologue(region), epilogue(bind_epilogue(without_norm(region))), norm(region), result(epilogue.first_result()), cut(config) {}
+    : operands(region),
+      prologue(region),
+      epilogue(bind_epilogue(without_norm(region))),
+      norm(region),
+      result(epilogue.first_result()),
+      gated(is_gated(region)),
+      cut(config) {}
+
+TensorView ProductBinding::split_weight(TensorView& w, std::int64_t second) {
+  w.shape[0] /= 2;
+  TensorView half = w;
+  half.data = w.as<std::byte>() + second;
+  return half;
+}
 
 Decline ProductBinding::declines(const Region& region) {
   if (NormAfter::ends(region)) return fmt::format("{} comes after the product", region.nodes.back().problem.op->name);
@@ -51,7 +71,7 @@ Decline ProductBinding::declines_around(const Region& region) {
     return reason ? reason : declines_around(NormAfter::without(region));
   }
   if (Decline reason = Prologue::declines(region)) return reason;
-  const TileProgramOrReason made = product_epilogue(region, product_loops);
+  const TileProgramOrReason made = product_epilogue(region, product_loops(region));
   if (made.reason) return made.reason;
   const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
   if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())

@@ -20,8 +20,9 @@ class AnchorOperands {
   std::vector<std::size_t> places_;
 };
 
-/// What the loops of products give their epilogues: the scale of a row that is quantized before the product.
-inline constexpr ProductLoops product_loops{.row_scale = true};
+/// What the loops of products give their epilogues: the scale of a row that is quantized before the product; and of a linear both halves of its columns, where
+/// these are whole panels.
+ProductLoops product_loops(const Region& region);
 
 /// How the loops of a product cut its work where it has more than a few rows.
 struct ProductCut {
@@ -43,13 +44,17 @@ struct ProductBinding {
   BoundTileProgram epilogue;
   NormAfter norm;
   std::size_t result;  ///< one that the product stores; all of them have its dimensions
+  bool gated;          ///< the second half of the weight's rows is a second weight (gate_after)
   ProductCut cut;
 
   explicit ProductBinding(const Region& region, const Config& config = {});
+  static bool is_gated(const Region& region) { return product_loops(region).gated && gate_after(region); }
   /// Why the nodes after a product do not run in its store.
   static Decline declines(const Region& region);
   /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.
   static Decline declines_around(const Region& region);
+  /// Leaves the first half of the weight's rows in `w` and returns the second, `second` bytes behind.
+  static TensorView split_weight(TensorView& w, std::int64_t second);
 };
 
 }  // namespace cermet::cpu

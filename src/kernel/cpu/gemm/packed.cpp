@@ -45,14 +45,18 @@ void linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowFor
   binding.norm.run(args);
 }
 
+/// Also a linear of stacked weights whose halves a gate multiplies.
 void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
-  const TensorView gates = binding.operands(args, 1), ups = binding.operands(args, 2);
+  TensorView gates = binding.operands(args, 1);
+  const TensorView ups = binding.gated ? ProductBinding::split_weight(gates, panel_count(gates.shape[0]) / 2 * panel_bytes(gates.dtype, gates.shape[1]))
+                                       : binding.operands(args, 2);
   if (args.outputs[binding.result].elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
   for_product(args, binding, gates, 2, form, [&](const PackedProduct& product, const BlockGroup& group, std::int64_t panel) {
     multiply_panels(product, std::array{panel_at(gates, panel), panel_at(ups, panel)}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, gates.shape[0], tile(0), tile(1)); });
   });
+  binding.norm.run(args);
 }
 
 void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
@@ -108,7 +112,8 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const bool grouped = p.op->kind == OpKind::grouped_linear;
   const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0));
   const std::int64_t row_bytes = packed_row_bytes(form, p.size(0, -1), static_cast<std::int64_t>(size_of(DType::bf16)));
-  const bool deep = p.op->kind == OpKind::linear && is_deep(form, rows, row_bytes);  // also where threads share the rows: sizes are not known yet
+  const bool deep = p.op->kind == OpKind::linear && !ProductBinding::is_gated(region) &&
+                    is_deep(form, rows, row_bytes);  // also where threads share the rows: sizes are not known yet
   return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + (deep ? deep_product_bytes(threads) : 0) + round_up(rows * row_bytes, 64) +
          Prologue::workspace(region, rows) + (form == RowForm::chunks ? amx_overread : 0);
 }
@@ -122,6 +127,8 @@ double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
 Launcher bind_product(const Region& region, const Config& config, RowForm form) {
   switch (region.problem().op->kind) {
     case OpKind::linear:
+      if (ProductBinding::is_gated(region))
+        return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, form); };
       return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_packed)(args, binding, form); };
     case OpKind::dual_linear:
       return [binding = ProductBinding(region, config), form](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dual_linear_packed)(args, binding, form); };

@@ -85,13 +85,18 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
 
 }  // namespace
 
-/// linear, and dual_linear with its two weights.
+/// linear, of one weight or two halves, and dual_linear with its two weights.
 void linear_plain(const LaunchArgs& args, const ProductBinding& binding, std::size_t weights) {
   float* const wide = reinterpret_cast<float*>(args.workspace);
   const std::int64_t rows = Rows(args.outputs[0]).count();
   if (rows == 0) return;
   widen_rows(binding.operands(args, 0), wide, *args.pool);
-  const TensorView matrices[] = {binding.operands(args, 1), binding.operands(args, 2)};
+  TensorView matrices[] = {binding.operands(args, 1), binding.operands(args, 2)};
+  if (binding.gated) {
+    const std::int64_t second = matrices[0].shape[0] / 2 * matrices[0].strides[0] * static_cast<std::int64_t>(size_of(matrices[0].dtype));
+    matrices[1] = ProductBinding::split_weight(matrices[0], second);
+    weights = 2;
+  }
   multiply_rows(wide, 0, rows, {matrices, weights}, TileRun(binding.epilogue, args), 0, *args.pool);
 }
 

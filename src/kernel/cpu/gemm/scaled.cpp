@@ -119,7 +119,7 @@ ScaledPlan plan_of(const Region& region, const Config& config, std::size_t left,
   const Problem& p = region.problem();
   ScaledPlan plan{ProductBinding(region, config), left, right, {}, {}, form, repacked_layout(p)};
   plan.makes_scales = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[left].is_inside();
-  plan.scale_input = product_epilogue(region, product_loops).program.inputs.size() - 1;
+  plan.scale_input = product_epilogue(region, product_loops(region)).program.inputs.size() - 1;
   const Dims &rows = p.input(0).dims, &weight = p.input(1).dims;
   if (p.has(left)) plan.left = *row_scale_grid(p.input(left).dims, {rows.begin(), rows.end() - 1}, rows.back());
   if (p.has(right)) {

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/gemm/column_sums.hpp"
+#include "kernel/cuda/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
@@ -106,6 +107,20 @@ void GeneralProduct::launch_sums(const LaunchArgs& args, std::size_t first_progr
   if (!product_.column_sums) return;
   const std::size_t before = (kinds_ == Programs::tensor ? 2u : 1u) + (has_large() ? 1u : 0u);
   launch_column_sums(*args.queue, first_program + before, *product_.given(args, product_.at.w), args.workspace);
+}
+
+/// On Hopper not what its own product takes without what follows, because that and a launch for the rest are faster than these loops. Rows of results that have
+/// no whole 16 bytes are that case.
+Decline GeneralProduct::declines(const Region& region) {
+  if (Decline reason = Product::declines(region, loops)) return reason;
+  const auto is_whole = [](DType dtype, std::int64_t columns) { return columns * static_cast<std::int64_t>(size_of(dtype)) % 16 == 0; };
+  const Problem& p = region.problem();
+  const Dim& last = p.outputs[0].dims.back();
+  if (region.is_single() || p.target->compute_capability != 90 || !last.is_constant() || !is_whole(p.outputs[0].dtype, last.constant())) return std::nullopt;
+  const Product product(region, loops);
+  const std::int64_t columns = last.constant() / (product.gated ? 2 : 1);
+  if (is_whole(product.out, columns) && (!product.also || is_whole(product.also->out, columns))) return std::nullopt;
+  return HopperProduct::declines(p) ? std::nullopt : Decline(fmt::format("rows of {} results do not have whole 16 bytes, those of the product have", columns));
 }
 
 Decline GeneralProduct::declines_tensor(const Region& region) {

@@ -21,7 +21,7 @@ class GeneralProduct {
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
   /// Why the CUDA cores do not take a region, and why the tensor cores do not.
-  static Decline declines(const Region& region) { return Product::declines(region, loops); }
+  static Decline declines(const Region& region);
   static Decline declines_tensor(const Region& region);
   /// What this and the products of Hopper give what follows.
   static constexpr ProductLoops loops{.gated = true, .results = 2};

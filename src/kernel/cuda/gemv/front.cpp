@@ -39,9 +39,6 @@ Decline declines_norm(const Region& region, std::size_t n) {
   if (region.problem().op->kind == OpKind::grouped_linear) return "a normalization before experts' rows is not computed";
   if (!p.has(weight) || p.input(weight).rank() != 1) return "the normalization has no weight of a row";
   if (adds(p.op->kind) && result_of(region, n, 1) < 0) return "the sum stays inside";
-  if (!is_norm(p.op->kind)) return std::nullopt;
-  if (p.outputs[0].dtype != DType::f32) return "the normalized row is rounded";
-  if (adds(p.op->kind) && p.attributes.flag("round_sum")) return "the sum is rounded before it is normalized";
   return std::nullopt;
 }
 
@@ -116,6 +113,11 @@ Decline Front::declines(const Region& region) {
 
 std::size_t Front::x(const Region& region) const { return *region.operand_of(0, adds() ? 1 : 0); }
 DType Front::x_type() const { return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype; }
+DType Front::rounded(const Region& region) const {
+  if (norm == nullptr || quantize != nullptr) return DType::f32;
+  const RegionInput& edge = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[0];
+  return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
+}
 bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
 
 }  // namespace cermet::cuda

@@ -23,6 +23,8 @@ struct Front {
   std::size_t x(const Region& region) const;
   /// Its element type.
   DType x_type() const;
+  /// What the product reads a normalized row as: the type of an edge that is strict, otherwise f32.
+  DType rounded(const Region& region) const;
   /// int8 with the scale absmax / 127.5.
   bool is_wide() const;
 };

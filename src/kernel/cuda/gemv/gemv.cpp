@@ -149,10 +149,15 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
 std::string FewRows::prologue(const Region& region, bool aligned) const {
   const Front front(region);
   std::string text;
-  if (front.norm)
-    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}, .normed = {}{}", device_name(front.norm->input(0).dtype),
-                       device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32),
-                       device_name(normed_ >= 0), front.quantize ? ", " : "");
+  if (front.norm) {
+    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(front.norm->input(0).dtype),
+                       device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32));
+    if (front.adds() && !front.quantize && front.norm->attributes.flag("round_sum")) text += ", .round_sum = true";
+    if (front.rounded(region) != DType::f32) text += fmt::format(", .rounded = {}", device_name(front.rounded(region)));
+    text += fmt::format(", .normed = {}", device_name(normed_ >= 0));
+    if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32) text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
+    if (front.quantize) text += ", ";
+  }
   if (front.quantize) text += fmt::format(".quantize = true, .wide = {}{}", device_name(front.is_wide()), aligned ? ", .aligned = true" : "");
   return text;
 }

@@ -11,7 +11,10 @@ namespace cermet::gemv {
 struct Prologue {
   bool norm = false;  ///< rms_norm(x + delta) * (norm_weight + norm_offset)
   DType delta = DType::f32, weight = DType::f32, sum = DType::f32;
-  bool normed = false;    ///< the normalized row leaves
+  bool round_sum = false;      ///< the sum is rounded to its type before it is normalized
+  DType rounded = DType::f32;  ///< what the normalized row is rounded to before it is multiplied
+  bool normed = false;         ///< the normalized row leaves, as
+  DType normed_type = DType::f32;
   bool quantize = false;  ///< to int8, with one scale for the row: what the weight is then
   bool wide = false;      ///< that is absmax / 127.5
   bool aligned = false;   ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece

@@ -53,7 +53,10 @@ struct RowLoader {
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll
-        for (int i = 0; i < count; ++i) v[j][i] += d[j][i];
+        for (int i = 0; i < count; ++i) {
+          v[j][i] += d[j][i];
+          if constexpr (C.prologue.round_sum) v[j][i] = to_float(from_float<Element<C.prologue.sum>>(v[j][i]));
+        }
       if (__builtin_expect(store_sum && p.sum != nullptr, false)) store_row<Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
     }
   }
@@ -93,8 +96,13 @@ struct RowLoader {
                                                    float* scratch) {
     const float mean = reduce_along<cermet::Sum>(square_sum(v), scratch) / static_cast<float>(C.k);
     scale<true>(p, a, 1.0f / sqrtf(mean + p.epsilon), w, v);
+    if constexpr (C.prologue.rounded != DType::f32)
+#pragma unroll
+      for (int j = 0; j < S.held; ++j)
+#pragma unroll
+        for (int i = 0; i < count; ++i) v[j][i] = to_float(from_float<Element<C.prologue.rounded>>(v[j][i]));
     if constexpr (C.prologue.normed)
-      if (__builtin_expect(store_row_too, false)) store_row<float>(p.normed, row * p.normed_stride, a, v);
+      if (__builtin_expect(store_row_too, false)) store_row<Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a, v);
   }
 
   /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
