@@ -24,6 +24,9 @@ class AnchorOperands {
 /// these are whole panels.
 ProductLoops product_loops(const Region& region);
 
+/// Bytes of float32 rows with this many elements, in front of other memory.
+constexpr std::int64_t wide_bytes(std::int64_t elements) { return round_up(elements * static_cast<std::int64_t>(sizeof(float)), 64); }
+
 /// How the loops of a product cut its work where it has more than a few rows.
 struct ProductCut {
   std::int64_t panel_bytes = usual_panel_bytes;  ///< of panels that several blocks of rows use in turn

@@ -49,6 +49,20 @@ void widen_rows(const TensorView& x, float* wide, ThreadPool& pool) {
   });
 }
 
+/// Rows of x, or of what comes before the product, which is made first, as dense float32 rows at the start of the workspace.
+const float* make_wide_rows(const LaunchArgs& args, const ProductBinding& binding, std::int64_t count, std::int64_t length) {
+  float* const wide = reinterpret_cast<float*>(args.workspace);
+  if (!binding.prologue) {
+    widen_rows(binding.operands(args, 0), wide, *args.pool);
+    return wide;
+  }
+  const TensorView made = binding.prologue.rows(count, length, args.workspace + wide_bytes(count * length));
+  if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
+  else args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { binding.prologue.run(args, first, last, made, 0); });
+  widen_rows(made, wide, *args.pool);
+  return wide;
+}
+
 constexpr std::int64_t tile_rows = 4, tile_columns = 32;
 
 /// tile[r][c] = the product of rows [first, first + rows) with columns [begin, end) of the result; w is [columns, K].
@@ -87,25 +101,25 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
 
 /// linear, of one weight or two halves, and dual_linear with its two weights.
 void linear_plain(const LaunchArgs& args, const ProductBinding& binding, std::size_t weights) {
-  float* const wide = reinterpret_cast<float*>(args.workspace);
-  const std::int64_t rows = Rows(args.outputs[0]).count();
+  const std::int64_t rows = Rows(args.outputs[binding.result]).count();
   if (rows == 0) return;
-  widen_rows(binding.operands(args, 0), wide, *args.pool);
   TensorView matrices[] = {binding.operands(args, 1), binding.operands(args, 2)};
   if (binding.gated) {
     const std::int64_t second = matrices[0].shape[0] / 2 * matrices[0].strides[0] * static_cast<std::int64_t>(size_of(matrices[0].dtype));
     matrices[1] = ProductBinding::split_weight(matrices[0], second);
     weights = 2;
   }
+  const float* const wide = make_wide_rows(args, binding, rows, matrices[0].shape.back());
   multiply_rows(wide, 0, rows, {matrices, weights}, TileRun(binding.epilogue, args), 0, *args.pool);
+  binding.norm.run(args);
 }
 
 void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding) {
-  const TensorView x = binding.operands(args, 0), w = binding.operands(args, 1), offsets = binding.operands(args, 2);
-  check_group_offsets("grouped_linear", offsets, x.shape[0]);
-  if (x.shape[0] == 0) return;
-  float* const wide = reinterpret_cast<float*>(args.workspace);
-  widen_rows(x, wide, *args.pool);
+  const TensorView w = binding.operands(args, 1), offsets = binding.operands(args, 2);
+  const std::int64_t rows = args.outputs[binding.result].shape[0];
+  check_group_offsets("grouped_linear", offsets, rows);
+  if (rows == 0) return;
+  const float* const wide = make_wide_rows(args, binding, rows, w.shape[2]);
   const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t e = 0; e < w.shape[0]; ++e) {
     const std::int64_t first = load_index(offsets, e), last = load_index(offsets, e + 1);
@@ -130,7 +144,9 @@ HWY_EXPORT(grouped_linear_plain);
 
 constexpr const char* const summary = "dot products over the weight as it lies in memory; for weights that are not known beforehand";
 
-std::int64_t workspace(const Problem& p, int) { return max_rows(p, 0, 0) * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t workspace(const Region& region, int) {
+  return wide_bytes(max_rows(region.problem(), 0, 0)) + Prologue::workspace(region, max_rows(region.problem(), 0));
+}
 
 template <std::size_t weights>
 Launcher bind_linear(const Region& region) {
@@ -147,7 +163,7 @@ extern const Kernel gemm_linear_plain{
     .op = OpKind::linear,
     .summary = summary,
     .fuses = true,
-    .declines = ProductBinding::declines,
+    .declines = ProductBinding::declines_around,
     .bind = bind_linear<1>,
     .workspace = workspace,
     .cost = cost,
@@ -158,7 +174,7 @@ extern const Kernel gemm_dual_linear_plain{
     .op = OpKind::dual_linear,
     .summary = summary,
     .fuses = true,
-    .declines = ProductBinding::declines,
+    .declines = ProductBinding::declines_around,
     .bind = bind_linear<2>,
     .workspace = workspace,
     .cost = cost,
@@ -172,7 +188,7 @@ extern const Kernel gemm_grouped_linear_plain{
     .declines = [](const Region& region) -> Decline {
       const DType x = region.problem().input(0).dtype;
       if (!dtypes::real.contains(x)) return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(x));
-      return ProductBinding::declines(region);
+      return ProductBinding::declines_around(region);
     },
     .bind = [](const Region& region) -> Launcher {
       return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_plain)(args, binding); };
