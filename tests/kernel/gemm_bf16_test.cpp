@@ -14,7 +14,7 @@
 namespace cermet {
 namespace {
 
-const Kernel& kernel_named(std::string_view name) {
+const Kernel& product_kernel_named(std::string_view name) {
   for (const Kernel* kernel : cpu::all_kernels())
     if (kernel->name == name) return *kernel;
   throw std::out_of_range(std::string(name));
@@ -40,7 +40,7 @@ TEST(Bf16ProductsDeathTest, TheEnvironmentForcesThem) {
 }
 
 TEST(Bf16Products, OtherInstructionSetsAndTypesDecline) {
-  const Kernel& kernel = kernel_named("gemm.linear.bf16");
+  const Kernel& kernel = product_kernel_named("gemm.linear.bf16");
   const auto problem = [](DType x, DType w, bool constant) {
     Problem p = make_problem(*find_operator("linear"), {TensorType{x, {2, 8}}, TensorType{w, {4, 8}}}, {});
     p.constant_inputs = constant ? 2 : 0;
@@ -73,7 +73,7 @@ TEST(Bf16Products, SumInTheOrderOfFloat32Products) {
           *find_operator("linear"), {"order", {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {35, k}}, {}, 0, true}}, {{"out_dtype", "f32"}}});
       std::vector<OwnedTensor> results;
       for (const std::string_view name : {"gemm.linear.bf16", "gemm.linear.packed"}) {
-        BoundOp op(data.problem, kernel_named(name), pool);
+        BoundOp op(data.problem, product_kernel_named(name), pool);
         op.prepack(1, data.inputs[1]);
         results.emplace_back(DType::f32, Shape{m, 35});
         op.run(data.inputs, std::span(&results.back().view, 1));

@@ -50,6 +50,20 @@ TEST(Prologue, Normalization) {
     }
 }
 
+TEST(Prologue, OfWeightsThatAreNotKnownBeforehand) {
+  for (const std::int64_t rows : {1, 9, 130}) {
+    RegionBuilder norm(Rounding::strict), groups(Rounding::strict);
+    const TensorType x = type(DType::bf16, {rows, 70});
+    const Value sum = norm.add(OpKind::add_rms_norm, {norm.operand(x), norm.operand(x), norm.operand(type(DType::f32, {70}))});
+    norm.result(norm.result_of(sum.node, 1));
+    norm.result(norm.add(OpKind::dual_linear, {sum, norm.operand(type(DType::bf16, {40, 70})), norm.operand(type(DType::bf16, {40, 70}))}));
+    expect_region_conforms(norm.build(), {normal(), normal(), normal(), normal(0.1), normal(0.1)}, 1);
+    const Value gate = groups.add(OpKind::mul, {groups.add(OpKind::silu, {groups.operand(x)}), groups.operand(x)});
+    groups.result(groups.add(OpKind::grouped_linear, {gate, groups.operand(type(DType::bf16, {2, 40, 70})), groups.operand(type(DType::i32, {3}))}));
+    expect_region_conforms(groups.build(), {normal(), normal(), normal(0.1), values({0, 1, static_cast<double>(rows)})}, 1);
+  }
+}
+
 TEST(Prologue, NormalizationWhoseSumLeaves) {
   RegionBuilder b(Rounding::strict);
   const TensorType t = type(DType::bf16, {30, 64});

@@ -1,6 +1,7 @@
 // What a product's launcher knows of its region.
 #pragma once
 
+#include "base/checked.hpp"
 #include "kernel/cpu/gemm/norm_after.hpp"
 #include "kernel/cpu/gemm/prologue.hpp"
 #include "kernel/cpu/tile_program.hpp"
