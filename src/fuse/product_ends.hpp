@@ -17,7 +17,7 @@ const ProductEnd* end_of(OpKind op);
 
 /// Whether a node only makes parts of a value for an end that reads parts. `is_result`: by value, whether it is one of the graph.
 bool leads_to_end(const Graph& graph, std::int32_t node, const std::vector<bool>& is_result);
-/// Whether one result leaves behind the anchor, or those of an end that reads parts and no others.
+/// Whether at most two results leave behind the anchor, or those of an end that reads parts and no others.
 bool is_ended(const Region& region);
 
 }  // namespace cermet

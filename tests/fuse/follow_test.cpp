@@ -7,17 +7,17 @@
 namespace cermet {
 namespace {
 
-/// Groups as "linear+add relu", for kernels that take any nodes around a product whose region has one result.
-std::string followed(const std::string& nodes) {
+/// Groups as "linear+add relu", for kernels that take any nodes around a product whose region has so many results.
+std::string followed(const std::string& nodes, std::size_t results = 1) {
   const Graph graph =
       parse_graph("graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 4]\n  constant %w : f32[4, 8]\n  constant %v : f32[4, 4]\n" + nodes + "\n}");
   SymbolValues maximum;
   maximum.set(Symbol("T"), 4);
   const auto groups = plan_fusion(graph, maximum, nullptr,
                                   {[](OpKind anchor) { return anchor == OpKind::linear; },
-                                   [](const Region& region) {
+                                   [&](const Region& region) {
                                      EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
-                                     return region.results.size() == 1 && region.problem().op->kind == OpKind::linear && region.anchor == 0;
+                                     return region.results.size() <= results && region.problem().op->kind == OpKind::linear && region.anchor == 0;
                                    }});
   return names_of(groups, graph);
 }
@@ -69,6 +69,28 @@ TEST(Follow, NotBeyondAResultOfTheGraphOrASecondReader) {
     output a = %a
     output s = %s)"),
             "linear relu softmax");
+}
+
+/// Where kernels store a second value, one that is read elsewhere stays in the group.
+TEST(Follow, AValueThatLeavesBesideTheLast) {
+  constexpr const char* chain = R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %b = exp(%a) : f32[T, 4]
+    %c = tanh(%b) : f32[T, 4]
+    output a = %a
+    output b = %b
+    output c = %c)";
+  EXPECT_EQ(followed(chain, 2), "linear+relu+exp tanh");
+  EXPECT_EQ(followed(chain, 3), "linear+relu+exp tanh");  // no kernel for a GPU stores three
+  EXPECT_EQ(followed(R"(
+    %y = linear(%x, %w) : f32[T, 4]
+    %a = relu(%y) : f32[T, 4]
+    %s = softmax(%y) : f32[T, 4]
+    output a = %a
+    output s = %s)",
+                     2),
+            "linear+relu softmax");
 }
 
 TEST(Follow, TheGroupRunsWhereItsLastNodeStood) {
