@@ -12,6 +12,7 @@
 #include "tests/kernel_cuda/item_bytes.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
+#include "tests/support/product_regions.hpp"
 #include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
 
@@ -189,7 +190,9 @@ TEST(Declared, OnlyConstantWeightsAreReadEarly) {
 TEST(Declared, RangesOfRegions) {
   const auto device = make_null_device(90);
   const Target* const target = device->target();
-  for (const auto& list : {row_regions(target), pointwise_regions(target), decode_regions(target), rotated_regions(target)})
+  std::vector<NamedRegion> products;
+  for (const ProductRegion& product : product_regions()) products.push_back({product.name, product.region(target)});
+  for (const auto& list : {row_regions(target), pointwise_regions(target), decode_regions(target), rotated_regions(target), products})
     for (const auto& [name, region] : list)
       for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
         if (!kernel->fuses || kernel->declines(region)) continue;
