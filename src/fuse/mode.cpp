@@ -36,6 +36,7 @@ std::string why_no_pattern(const Region& region) {
   if (is_elementwise(region.nodes[static_cast<std::size_t>(region.anchor)])) return "no pattern is a chain of elementwise operators";
   if (region.anchor > 0) return "no pattern computes operands on their way to a product";
   if (region.nodes.size() > 1 + most_behind_product) return "patterns have a bias, an activation and a residual behind a product, and no more";
+  if (region.results.size() > region.nodes[0].problem.outputs.size()) return "no pattern keeps a value beside its last";
   for (const RegionNode& node : region.nodes) {
     if (&node == &region.nodes.front() || node.problem.op->kind == OpKind::add) continue;
     if (node.problem.inputs.size() != 1 || !is_elementwise(node)) return fmt::format("no pattern has {} behind a product", node.problem.op->name);
