@@ -45,6 +45,21 @@ TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()), [](const auto& info) { return info.param.name; });
 
+/// Another product would take it, and be slower than Hopper's and a launch for the rest.
+TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
+  for (const int capability : {80, 90}) {
+    const auto device = make_null_device(capability);
+    Region region = parse_region("{n0 = linear($0: bf16[512, 64], $1: bf16[64, 64]); n1 = relu(strict n0)} anchor n0 -> n0, n1");
+    region.set_target(device->target());
+    for (const Kernel* kernel : cuda::kernels_of(OpKind::linear)) {
+      const Decline reason = decline_of(*kernel, region);
+      const bool is_hopper = kernel->name == "gemm.linear.hopper" && capability == 90;
+      EXPECT_TRUE(!is_hopper || reason == "two results of more than 64 rows: the second in a launch of its own was faster") << reason.value_or("takes it");
+      EXPECT_EQ(!reason, capability == 80 && (kernel->name == "gemm.linear.tensor" || kernel->name == "gemm.linear.general")) << kernel->name;
+    }
+  }
+}
+
 TEST(ProductRegionChoice, WhatStopsAGateIsSaid) {
   const auto device = make_null_device(90);
   const auto reason = [&](std::string_view text) {

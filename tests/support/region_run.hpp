@@ -103,7 +103,7 @@ inline bool same_bits(const TensorView& a, const TensorView& b) {
 
 /// The largest difference, in units of the result's type beside `scale` and of the value.
 inline double largest_error(const TensorView& found, const TensorView& expected, double scale) {
-  const double unit = found.dtype == DType::f32 ? 0x1p-20 : found.dtype == DType::i8 ? 1 : 0x1p-7;
+  const double unit = found.dtype == DType::f32 ? 0x1p-20 : found.dtype == DType::i8 ? 1 : found.dtype == DType::f8_e4m3 ? 0x1p-3 : 0x1p-7;
   double largest = 0;
   for (std::int64_t e = 0; e < found.elements(); ++e) {
     const double allowed = found.dtype == DType::i8 ? 1 : unit * (scale + std::abs(load(expected, e)));

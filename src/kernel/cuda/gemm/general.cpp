@@ -109,18 +109,13 @@ void GeneralProduct::launch_sums(const LaunchArgs& args, std::size_t first_progr
   launch_column_sums(*args.queue, first_program + before, *product_.given(args, product_.at.w), args.workspace);
 }
 
-/// On Hopper not what its own product takes without what follows, because that and a launch for the rest are faster than these loops. Rows of results that have
-/// no whole 16 bytes are that case.
+/// On Hopper not what its own product takes without what follows, because that and a launch for the rest are faster than these loops.
 Decline GeneralProduct::declines(const Region& region) {
   if (Decline reason = Product::declines(region, loops)) return reason;
-  const auto is_whole = [](DType dtype, std::int64_t columns) { return columns * static_cast<std::int64_t>(size_of(dtype)) % 16 == 0; };
   const Problem& p = region.problem();
-  const Dim& last = p.outputs[0].dims.back();
-  if (region.is_single() || p.target->compute_capability != 90 || !last.is_constant() || !is_whole(p.outputs[0].dtype, last.constant())) return std::nullopt;
-  const Product product(region, loops);
-  const std::int64_t columns = last.constant() / (product.gated ? 2 : 1);
-  if (is_whole(product.out, columns) && (!product.also || is_whole(product.also->out, columns))) return std::nullopt;
-  return HopperProduct::declines(p) ? std::nullopt : Decline(fmt::format("rows of {} results do not have whole 16 bytes, those of the product have", columns));
+  if (region.is_single() || p.target->compute_capability != 90) return std::nullopt;
+  const Decline reason = HopperProduct::declines(region);
+  return !reason || HopperProduct::declines(p) ? std::nullopt : Decline(fmt::format("Hopper's product is faster alone, and declines the rest: {}", *reason));
 }
 
 Decline GeneralProduct::declines_tensor(const Region& region) {

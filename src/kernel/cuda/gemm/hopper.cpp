@@ -10,6 +10,8 @@ namespace {
 /// The tensor cores add fp8 products with about 14 significant bits, so sums move to float32 registers after every 128 or 256 reduction steps. Measured on
 /// normal data, the largest error is then 0.8 of the bound of float32 sums at K = 1024 with 128 steps, 0.6 at 2048 with 256, and falls as K grows.
 constexpr std::int64_t shortest_fp8 = 1024;
+/// Measured on an H200: docs/notes/gemm-cuda.md, "A second result".
+constexpr std::int64_t most_rows_of_two = 64;
 int fp8_stages(std::int64_t k) { return k < 2048 ? 1 : 2; }
 
 bool is_fp8(DType dtype) { return dtypes::fp8.contains(dtype); }
@@ -44,8 +46,10 @@ Decline HopperProduct::declines(const Region& region) {
   if (op == OpKind::matmul && (p.attributes.flag("transpose_a") || !p.attributes.flag("transpose_b")))
     return "an operand is not contiguous along the reduction";
   if (op == OpKind::matmul && p.input(0).dtype == DType::f32) return "a is f32";
-  if (Decline reason = GeneralProduct::declines(region)) return reason;
+  if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
   const Product product(region, GeneralProduct::loops);
+  if (product.also && max_rows(p, 0) > most_rows_of_two)
+    return fmt::format("two results of more than {} rows: the second in a launch of its own was faster", most_rows_of_two);
   if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1) return "scales of rows are of blocks and those of columns are not";
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!known(n) || !known(k)) return "N or K is not known beforehand";

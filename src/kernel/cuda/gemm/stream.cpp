@@ -32,7 +32,7 @@ Decline StreamProduct::declines(const Region& region) {
   const Problem& p = region.problem();
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
   if (Decline reason = declines_operands(p)) return reason;
-  if (Decline reason = GeneralProduct::declines(region)) return reason;
+  if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
   const Product product(region, GeneralProduct::loops);
   if (product.blocked) return "scales cover blocks of the reduction";
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
