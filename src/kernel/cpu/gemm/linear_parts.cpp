@@ -16,7 +16,7 @@ namespace cermet::cpu {
 /// Steps of the reduction in a slice: its parts take 48 KiB, twice, and 256 packed rows of it 384 KiB, which the second-level cache holds together.
 inline constexpr std::int64_t parts_slice = 256;
 /// Blocks of rows and panels of an item at most. Several panels where rows leave the cache between panels.
-inline constexpr std::int64_t parts_blocks = 8, parts_panels = 4;
+inline constexpr std::int64_t parts_blocks = 8, parts_panels = 6;
 inline constexpr std::int64_t parts_item_rows = (2 * parts_blocks + 1) * 16;
 inline constexpr std::int64_t parts_cached_rows = 896 << 10;
 
@@ -45,7 +45,7 @@ class PartsRun {
   PartsRun(const PackedProduct& product, const RowBlocks& blocks, const TensorView& w, int threads)
       : product_(product), blocks_(blocks), w_(w), panels_(panel_count(w.shape[0])), length_(w.shape[1]), ranges_(div_up(blocks.count(), parts_blocks)) {
     const bool cached = (blocks.last - blocks.first) * product.row_bytes <= parts_cached_rows * ranges_;
-    const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;  // items
+    const std::int64_t wanted = threads == 1 ? 1 : 2 * threads;  // items
     if (!cached) item_panels_ = std::clamp<std::int64_t>(panels_ * ranges_ / wanted, 1, parts_panels);
   }
   std::int64_t items() const { return ranges_ * div_up(panels_, item_panels_); }
