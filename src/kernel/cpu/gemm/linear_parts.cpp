@@ -17,12 +17,17 @@ namespace cermet::cpu {
 inline constexpr std::int64_t parts_slice = 256;
 /// Blocks of rows and panels of an item at most. Several panels where rows leave the cache between panels.
 inline constexpr std::int64_t parts_blocks = 8, parts_panels = 6;
-inline constexpr std::int64_t parts_item_rows = (2 * parts_blocks + 1) * 16;
+/// Bytes of the packed rows of an item that stay in the second-level cache.
 inline constexpr std::int64_t parts_cached_rows = 896 << 10;
+/// Blocks of rows that a thread packs for itself, to meet all panels of a weight of so many bytes.
+inline constexpr std::int64_t own_blocks = 4, own_weight_bytes = 640 << 10;
+
+/// Rows of so many blocks, in whole tiles: one block may have three.
+constexpr std::int64_t rows_of_parts(std::int64_t blocks) { return (2 * blocks + 1) * 16; }
 
 /// What each thread has: the sums of an item, and two slices in parts.
-inline constexpr std::int64_t parts_sums_bytes = parts_panels * parts_item_rows * panel_columns * 4, parts_slice_bytes = parts_slice / parts_steps * parts_panel_bytes,
-                              parts_thread_bytes = parts_sums_bytes + 2 * parts_slice_bytes;
+inline constexpr std::int64_t parts_sums_bytes = parts_panels * rows_of_parts(parts_blocks) * panel_columns * 4,
+                              parts_slice_bytes = parts_slice / parts_steps * parts_panel_bytes, parts_thread_bytes = parts_sums_bytes + 2 * parts_slice_bytes;
 
 /// Pieces that rows are packed in, which bounds workspace; all but the last are whole tiles.
 inline std::int64_t parts_piece(std::int64_t rows) { return round_up(div_up(rows, div_up(rows, packed_row_limit)), 16); }
@@ -36,34 +41,45 @@ namespace {
 
 /// A slice of a panel that an item's rows meet.
 struct SliceStep {
-  std::int64_t item = -1, panel = 0, first = 0;  ///< the panel counts from the item's first; the first step of the reduction
+  std::int64_t item = -1, group = 0, panel = 0, first = 0;  ///< the group of panels of the item, the panel of the group, the first step of the reduction
+  bool begins_item() const { return group == 0 && panel == 0 && first == 0; }
 };
 
-/// A product of packed rows, cut into items for threads.
+/// A product cut into items for threads: ranges of blocks of rows, with one group of panels each or with all of them.
 class PartsRun {
  public:
-  PartsRun(const PackedProduct& product, const RowBlocks& blocks, const TensorView& w, int threads)
-      : product_(product), blocks_(blocks), w_(w), panels_(panel_count(w.shape[0])), length_(w.shape[1]), ranges_(div_up(blocks.count(), parts_blocks)) {
-    const bool cached = (blocks.last - blocks.first) * product.row_bytes <= parts_cached_rows * ranges_;
-    const std::int64_t wanted = threads == 1 ? 1 : 2 * threads;  // items
-    if (!cached) item_panels_ = std::clamp<std::int64_t>(panels_ * ranges_ / wanted, 1, parts_panels);
+  /// `own_rows`: a thread packs the rows of an item for itself, which then meet all panels.
+  PartsRun(const RowBlocks& blocks, const TensorView& w, bool own_rows, int threads)
+      : blocks_(blocks),
+        w_(w),
+        panel_step_(panel_bytes(w.dtype, w.shape[1])),
+        panels_(panel_count(w.shape[0])),
+        length_(w.shape[1]),
+        ranges_(div_up(blocks.count(), own_rows ? own_blocks : parts_blocks)) {
+    const std::int64_t wanted = threads == 1 ? 1 : 2 * threads, rows = div_up(blocks.last - blocks.first, ranges_);  // items; rows of one
+    if (rows * packed_row_bytes(RowForm::parts, length_, 2) > parts_cached_rows)
+      group_panels_ = std::clamp<std::int64_t>(panels_ * ranges_ / wanted, 1, parts_panels);
+    groups_ = div_up(panels_, group_panels_);
+    item_groups_ = own_rows ? groups_ : 1;
   }
-  std::int64_t items() const { return ranges_ * div_up(panels_, item_panels_); }
+  std::int64_t items() const { return ranges_ * (groups_ / item_groups_); }
 
-  /// Multiplies the items that one thread takes. Calls finish(block of rows as a group, panel, sums).
-  template <class Finish>
-  void run(SharedItems& shared, int thread, std::byte* memory, const Finish& finish) const {
-    auto* const sums = reinterpret_cast<float*>(memory);
+  /// Multiplies the items that one thread takes. Calls begin(first block, last block of an item), which returns its packed rows, and finish(block of rows as
+  /// a group, panel, sums).
+  template <class Begin, class Finish>
+  void run(SharedItems& shared, int thread, std::byte* memory, const Begin& begin, const Finish& finish) const {
     std::byte* slices[] = {memory + parts_sums_bytes, memory + parts_sums_bytes + parts_slice_bytes};
     const AmxTiles registers;
     SliceStep now{.item = shared.take(thread)};
     if (now.item < 0) return;
     PanelParts parts = parts_of(now, slices[0]);
     split_rest(parts);
+    PackedProduct product{};
     while (now.item >= 0) {
+      if (now.begins_item()) product = begin(first_block(now.item), first_block(now.item, 1));
       const SliceStep next = after(now, shared, thread);
       parts = next.item >= 0 ? parts_of(next, slices[1]) : PanelParts();
-      multiply(now, slices[0], parts, sums, finish);
+      multiply(product, now, slices[0], parts, reinterpret_cast<float*>(memory), finish);
       split_rest(parts);
       now = next;
       std::swap(slices[0], slices[1]);
@@ -71,40 +87,74 @@ class PartsRun {
   }
 
  private:
-  std::int64_t first_panel(std::int64_t item) const { return item / ranges_ * item_panels_; }
-  std::int64_t panels_of(std::int64_t item) const { return std::min(item_panels_, panels_ - first_panel(item)); }
+  std::int64_t first_block(std::int64_t item, std::int64_t more = 0) const { return blocks_.count() * (item % ranges_ + more) / ranges_; }
+  std::int64_t first_panel(const SliceStep& step) const { return (step.item / ranges_ + step.group) * group_panels_; }
 
   PanelParts parts_of(const SliceStep& step, std::byte* to) const {
-    const auto* const panel = reinterpret_cast<const float*>(w_.as<const std::byte>() + (first_panel(step.item) + step.panel) * product_.panel_step);
+    const auto* const panel = reinterpret_cast<const float*>(w_.as<const std::byte>() + (first_panel(step) + step.panel) * panel_step_);
     return {panel + step.first * panel_columns, std::min(parts_slice, length_ - step.first), to};
   }
+  /// What the thread does next: the other panels of a group with the same steps, the next steps, the next group, another item.
   SliceStep after(SliceStep step, SharedItems& shared, int thread) const {
-    if (++step.panel < panels_of(step.item)) return step;
+    if (++step.panel < std::min(group_panels_, panels_ - first_panel(step))) return step;
     step.panel = 0;
-    step.first += parts_slice;
-    return step.first < length_ ? step : SliceStep{.item = shared.take(thread)};
+    if ((step.first += parts_slice) < length_) return step;
+    step.first = 0;
+    return ++step.group < item_groups_ ? step : SliceStep{.item = shared.take(thread)};
   }
 
   template <class Finish>
-  void multiply(const SliceStep& step, const std::byte* slice, PanelParts& next, float* sums, const Finish& finish) const {
-    const std::int64_t range = step.item % ranges_, steps = std::min(parts_slice, length_ - step.first), chunks = div_up(steps, parts_steps);
-    const std::int64_t begin = blocks_.count() * range / ranges_, end = blocks_.count() * (range + 1) / ranges_;
+  void multiply(const PackedProduct& product, const SliceStep& step, const std::byte* slice, PanelParts& next, float* sums, const Finish& finish) const {
+    const std::int64_t begin = first_block(step.item), end = first_block(step.item, 1);
+    const std::int64_t steps = std::min(parts_slice, length_ - step.first), chunks = div_up(steps, parts_steps);
     const std::int64_t share = div_up(next.pairs, chunks * (end - begin));
-    float* at = sums + step.panel * parts_item_rows * panel_columns;
+    float* at = sums + step.panel * rows_of_parts(parts_blocks) * panel_columns;
     for (std::int64_t b = begin; b < end; ++b) {
       const BlockGroup block{blocks_, b, 1};
       const std::int64_t rows = block.rows(0), tiles = div_up(rows, amx_rows);
-      const std::byte* const packed = product_.packed(block.first(0)) + step.first / parts_steps * parts_row_bytes * rows;
+      const std::byte* const packed = product.packed(block.first(0)) + step.first / parts_steps * parts_row_bytes * rows;
       parts_product(tiles)(packed, rows, slice, chunks, step.first == 0, next, share, at);
-      if (step.first + steps == length_) finish(block, first_panel(step.item) + step.panel, at);
+      if (step.first + steps == length_) finish(block, first_panel(step) + step.panel, at);
       at += tiles * amx_rows * panel_columns;
     }
   }
 
-  const PackedProduct& product_;
   const RowBlocks& blocks_;
   const TensorView& w_;
-  std::int64_t panels_, length_, ranges_, item_panels_ = 1;
+  std::int64_t panel_step_, panels_, length_, ranges_, group_panels_ = 1, groups_, item_groups_;
+};
+
+/// Rows that each thread packs for itself, an item at a time.
+struct OwnRows {
+  const LaunchArgs& args;
+  const ProductBinding& binding;
+  const RowBlocks& blocks;
+  PackedProduct product;  ///< the memory of all threads
+  TensorView x, made;     ///< all rows, and those that each thread makes of what comes before the product; one of them is present
+
+  OwnRows(const LaunchArgs& launch, const ProductBinding& bound, const RowBlocks& all, const TensorView& w, std::byte* memory)
+      : args(launch), binding(bound), blocks(all), product(make_product(w, RowForm::parts, memory, 0)) {
+    const std::int64_t held = args.pool->size() * rows_of_parts(own_blocks);
+    if (binding.prologue) made = binding.prologue.rows(held, w.shape.back(), memory + round_up(held * product.row_bytes, 64));
+    else x = binding.operands(args, 0);
+  }
+  PackedProduct pack(std::int64_t first_block, std::int64_t last_block, int thread) const {
+    const std::int64_t first = blocks.begin(first_block), last = blocks.begin(last_block), before = thread * rows_of_parts(own_blocks);
+    PackedProduct own = product;
+    own.packed_rows += before * product.row_bytes;
+    own.first_row = first;
+    TensorView rows = x;
+    if (binding.prologue) {
+      rows = made;
+      rows.data = made.as<std::byte>() + before * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
+      rows.shape[0] = last - first;
+      binding.prologue.run(args, first, last, rows, first);
+    }
+    const std::int64_t base = binding.prologue ? first : 0;
+    for (std::int64_t b = first_block; b < last_block; ++b)
+      pack_rows(Rows(rows), rows.dtype, blocks.begin(b) - base, blocks.begin(b + 1) - base, RowForm::parts, own.packed(blocks.begin(b)));
+    return own;
+  }
 };
 
 }  // namespace
@@ -113,17 +163,31 @@ void linear_parts(const LaunchArgs& args, const ProductBinding& binding) {
   const TensorView w = binding.operands(args, 1), &y = args.outputs[binding.result];
   if (y.elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
-  const std::int64_t rows = Rows(y).count(), piece = parts_piece(rows), threads = args.pool->size();
-  for (std::int64_t first = 0; first < rows; first += piece) {
-    const RowBlocks blocks{first, std::min(rows, first + piece), RowForm::parts};
-    PackedProduct product = make_product(w, RowForm::parts, args.workspace + threads * parts_thread_bytes, first);
-    pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
-    const PartsRun run(product, blocks, w, args.pool->size());
+  const auto finish = [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_block(epilogue, block, 0, panel, w.shape[0], sums); };
+  const std::int64_t rows = Rows(y).count(), threads = args.pool->size(), piece = parts_piece(rows);
+  std::byte* const packed = args.workspace + threads * parts_thread_bytes;
+  const auto run_all = [&](const RowBlocks& blocks, bool own_rows, const auto& begin) {
+    const PartsRun run(blocks, w, own_rows, args.pool->size());
     SharedItems shared(run.items(), args.pool->size());
     args.pool->run([&](int thread) {
-      run.run(shared, thread, args.workspace + thread * parts_thread_bytes,
-              [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_block(epilogue, block, 0, panel, w.shape[0], sums); });
+      run.run(
+          shared, thread, args.workspace + thread * parts_thread_bytes, [&](std::int64_t first, std::int64_t last) { return begin(first, last, thread); },
+          finish);
     });
+  };
+  const std::int64_t held = threads * rows_of_parts(own_blocks);
+  const bool own_rows = panels_bytes(w.dtype, w.shape[0], w.shape[1]) <= own_weight_bytes && rows >= 2 * held && held <= piece && !binding.prologue.makes_all();
+  if (own_rows) {
+    const RowBlocks blocks{0, rows, RowForm::parts};
+    const OwnRows own(args, binding, blocks, w, packed);
+    run_all(blocks, true, [&](std::int64_t first, std::int64_t last, int thread) { return own.pack(first, last, thread); });
+  } else {
+    for (std::int64_t first = 0; first < rows; first += piece) {
+      const RowBlocks blocks{first, std::min(rows, first + piece), RowForm::parts};
+      const PackedProduct product = make_product(w, RowForm::parts, packed, first);
+      pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
+      run_all(blocks, false, [&](std::int64_t, std::int64_t, int) { return product; });
+    }
   }
   binding.norm.run(args);
 }
@@ -172,9 +236,8 @@ extern const Kernel gemm_linear_parts = {
     },
     .weight_layout = [](const Region& region, std::size_t operand) { return region.operand_of(1) == operand ? panel_layout(DType::f32) : nullptr; },
     .workspace = parts_workspace,
-    .cost = [](const Region& region, const DeviceLimits& limits) {
-      return roofline_seconds(region, std::max(1.0, parts_ratio()) * limits.f32_operations_per_second, limits);
-    },
+    .cost = [](const Region& region,
+               const DeviceLimits& limits) { return roofline_seconds(region, std::max(1.0, parts_ratio()) * limits.f32_operations_per_second, limits); },
 };
 
 }  // namespace cermet::cpu

@@ -38,8 +38,8 @@ struct PanelParts {
 void split_rest(PanelParts& parts);
 
 /// sums[r][c] = [sums[r][c], unless it `begins`] + sum over k of rows[k][r] * panel[k][c] for `chunks` chunks of both; sums: [row_count rounded up to whole
-/// tiles][32], of which rows past row_count are undefined. Rows may be read up to the end of their last tile. With each chunk up to `share` pairs of steps of `next` are split. An
-/// AmxTiles must live around it.
+/// tiles][32], of which rows past row_count are undefined. Rows may be read up to the end of their last tile. With each chunk up to `share` pairs of steps of
+/// `next` are split. An AmxTiles must live around it.
 using PartsProduct = void (*)(const std::byte* rows, std::int64_t row_count, const std::byte* panel, std::int64_t chunks, bool begins, PanelParts& next,
                               std::int64_t share, float* sums);
 
