@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/linear_parts.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernel/cpu/gemm/linear_parts.hpp"
 #include "kernel/cpu/gemm/parts.hpp"
 #include "kernel/cpu/gemm/product_rows-inl.hpp"
 #include "kernel/cpu/limits.hpp"
@@ -19,8 +20,9 @@ inline constexpr std::int64_t parts_slice = 256;
 inline constexpr std::int64_t parts_blocks = 8, parts_panels = 6;
 /// Bytes of the packed rows of an item that stay in the second-level cache.
 inline constexpr std::int64_t parts_cached_rows = 896 << 10;
-/// Blocks of rows that a thread packs for itself, to meet all panels of a weight of so many bytes.
-inline constexpr std::int64_t own_blocks = 4, own_weight_bytes = 640 << 10;
+/// Blocks of rows that a thread packs for itself, to meet all panels of a weight of so many bytes, or of twice as many in few panels, of which threads that
+/// share them would have unlike numbers.
+inline constexpr std::int64_t own_blocks = 4, own_weight_bytes = 1280 << 10, few_panels = 16;
 
 /// Rows of so many blocks, in whole tiles: one block may have three.
 constexpr std::int64_t rows_of_parts(std::int64_t blocks) { return (2 * blocks + 1) * 16; }
@@ -55,8 +57,10 @@ class PartsRun {
         panel_step_(panel_bytes(w.dtype, w.shape[1])),
         panels_(panel_count(w.shape[0])),
         length_(w.shape[1]),
-        ranges_(div_up(blocks.count(), own_rows ? own_blocks : parts_blocks)) {
-    const std::int64_t wanted = threads == 1 ? 1 : 2 * threads, rows = div_up(blocks.last - blocks.first, ranges_);  // items; rows of one
+        ranges_(own_rows ? std::max<std::int64_t>(threads, div_up(blocks.count(), own_blocks)) : div_up(blocks.count(), parts_blocks)) {
+    const std::int64_t wanted = threads == 1 ? 1 : 2 * threads;  // items
+    if (!own_rows && panels_ < 2 * wanted) ranges_ = std::clamp<std::int64_t>(div_up(2 * wanted, panels_), ranges_, std::max(ranges_, blocks.count() / 2));
+    const std::int64_t rows = div_up(blocks.last - blocks.first, ranges_);
     if (rows * packed_row_bytes(RowForm::parts, length_, 2) > parts_cached_rows)
       group_panels_ = std::clamp<std::int64_t>(panels_ * ranges_ / wanted, 1, parts_panels);
     groups_ = div_up(panels_, group_panels_);
@@ -157,10 +161,16 @@ struct OwnRows {
   }
 };
 
+/// The first two dimensions of a packed weight.
+TensorView matrix_of(TensorView w) {
+  w.shape = {w.shape[0], w.shape[1]};
+  return w;
+}
+
 }  // namespace
 
-void linear_parts(const LaunchArgs& args, const ProductBinding& binding) {
-  const TensorView w = binding.operands(args, 1), &y = args.outputs[binding.result];
+void run_linear_parts(const LaunchArgs& args, const ProductBinding& binding) {
+  const TensorView w = matrix_of(binding.operands(args, 1)), &y = args.outputs[binding.result];
   if (y.elements() == 0) return;
   const TileRun epilogue(binding.epilogue, args);
   const auto finish = [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_block(epilogue, block, 0, panel, w.shape[0], sums); };
@@ -175,12 +185,13 @@ void linear_parts(const LaunchArgs& args, const ProductBinding& binding) {
           finish);
     });
   };
-  const std::int64_t held = threads * rows_of_parts(own_blocks);
-  const bool own_rows = panels_bytes(w.dtype, w.shape[0], w.shape[1]) <= own_weight_bytes && rows >= 2 * held && held <= piece && !binding.prologue.makes_all();
+  const RowBlocks all{0, rows, RowForm::parts};
+  const std::int64_t most_bytes = own_weight_bytes * (panel_count(w.shape[0]) <= few_panels ? 2 : 1);
+  const bool own_rows = panels_bytes(w.dtype, w.shape[0], w.shape[1]) <= most_bytes && all.count() >= 2 * threads &&
+                        threads * rows_of_parts(own_blocks) <= packed_row_limit && !binding.prologue.makes_all();
   if (own_rows) {
-    const RowBlocks blocks{0, rows, RowForm::parts};
-    const OwnRows own(args, binding, blocks, w, packed);
-    run_all(blocks, true, [&](std::int64_t first, std::int64_t last, int thread) { return own.pack(first, last, thread); });
+    const OwnRows own(args, binding, all, w, packed);
+    run_all(all, true, [&](std::int64_t first, std::int64_t last, int thread) { return own.pack(first, last, thread); });
   } else {
     for (std::int64_t first = 0; first < rows; first += piece) {
       const RowBlocks blocks{first, std::min(rows, first + piece), RowForm::parts};
@@ -199,45 +210,58 @@ HWY_AFTER_NAMESPACE();
 namespace cermet::cpu {
 namespace {
 
-HWY_EXPORT(linear_parts);
+HWY_EXPORT(run_linear_parts);
 
-/// Fewer take as long as float32: what is left is memory.
-constexpr std::int64_t least_parts_rows = 48;
+/// Fewer rows take as long as float32: what is left is memory.
+constexpr PartsSizes least_of_linear{.rows = 48};
 
-Decline declines_parts(const Region& region) {
-  const Problem& p = region.problem();
+Decline too_few(std::string_view what, std::int64_t found, std::int64_t least) {
+  return found < least ? Decline(fmt::format("there are {} {}, fewer than {}", found, what, least)) : std::nullopt;
+}
+
+}  // namespace
+
+void linear_parts(const LaunchArgs& args, const ProductBinding& binding) { HWY_DYNAMIC_DISPATCH(run_linear_parts)(args, binding); }
+
+Decline linear_parts_decline(const Problem& p, const PartsSizes& least) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     if (p.input(i).dtype != DType::f32) return fmt::format("{} is {}, not f32", p.input_name(i), name_of(p.input(i).dtype));
   if (!p.is_constant(1)) return "weight is not constant, so it cannot be prepacked";
   const Dims& x = p.input(0).dims;
   if (!std::ranges::all_of(x, &Dim::is_constant)) return "the number of rows is not known, and with few of them bits would be others than with many";
-  if (max_rows(p, 0) < least_parts_rows) return fmt::format("x has {} rows, fewer than {}", max_rows(p, 0), least_parts_rows);
-  if (Decline reason = ProductBinding::declines_around(region)) return reason;
+  if (Decline reason = too_few("rows", max_rows(p, 0), least.rows)) return reason;
+  if (Decline reason = too_few("columns", p.size(1, 0), least.columns)) return reason;
+  if (Decline reason = too_few("steps of the reduction", p.size(1, 1), least.steps)) return reason;
   return parts_decline();
 }
 
-std::int64_t parts_workspace(const Region& region, int threads) {
+std::int64_t linear_parts_workspace(const Region& region, int threads) {
   const Problem& p = region.problem();
-  const std::int64_t rows = std::min(max_rows(p, 0), parts_piece(max_rows(p, 0)));
+  const std::int64_t rows = std::max(std::min(max_rows(p, 0), parts_piece(max_rows(p, 0))), std::min(packed_row_limit, threads * rows_of_parts(own_blocks)));
   return threads * parts_thread_bytes + round_up(rows * packed_row_bytes(RowForm::parts, p.size(0, -1), 2), 64) + Prologue::workspace(region, rows) +
          amx_overread;
 }
 
-}  // namespace
+double linear_parts_cost(const Region& region, const DeviceLimits& limits) {
+  constexpr double reached = 0.55;  // of the rate in registers, beside the share of theirs that float32 products reach
+  return roofline_seconds(region, std::max(1.0, reached * parts_ratio()) * limits.f32_operations_per_second, limits);
+}
 
 extern const Kernel gemm_linear_parts = {
     .name = "gemm.linear.parts",
     .op = OpKind::linear,
     .summary = "float32 products by AMX tiles, each operand as three bf16, for 48 rows or more where that is measured to be faster than float32",
     .fuses = true,
-    .declines = declines_parts,
+    .declines = [](const Region& region) -> Decline {
+      if (Decline reason = linear_parts_decline(region.problem(), least_of_linear)) return reason;
+      return ProductBinding::declines_around(region);
+    },
     .bind = [](const Region& region, const Config& config) -> Launcher {
-      return [binding = ProductBinding(region, config)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_parts)(args, binding); };
+      return [binding = ProductBinding(region, config)](const LaunchArgs& args) { linear_parts(args, binding); };
     },
     .weight_layout = [](const Region& region, std::size_t operand) { return region.operand_of(1) == operand ? panel_layout(DType::f32) : nullptr; },
-    .workspace = parts_workspace,
-    .cost = [](const Region& region,
-               const DeviceLimits& limits) { return roofline_seconds(region, std::max(1.0, parts_ratio()) * limits.f32_operations_per_second, limits); },
+    .workspace = linear_parts_workspace,
+    .cost = linear_parts_cost,
 };
 
 }  // namespace cermet::cpu
