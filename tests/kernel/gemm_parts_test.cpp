@@ -66,8 +66,8 @@ TEST(GemmParts, ErrorsAreThoseOfFloat32) {
         const CaseData data = product_of(m, n, k);
         const OwnedTensor y = run_parts(data, pool);
         double squares = 0, units = 0;
-        for (std::int64_t r = 0; r < m; r += m > 200 ? 23 : 5)
-          for (std::int64_t c = 0; c < n; c += n > 100 ? 13 : 3) {
+        for (std::int64_t r = 0; r<m; r += m> 200 ? 23 : 5)
+          for (std::int64_t c = 0; c<n; c += n> 100 ? 13 : 3) {
             const auto [sum, magnitude] = exact(data, r, c);
             const double error = std::abs(static_cast<double>(*element(y.view, r, c)) - sum);
             ASSERT_LE(error, bound_of(k) * magnitude) << m << " rows, " << n << " columns, K " << k << ", row " << r << ", column " << c;
