@@ -181,16 +181,18 @@ Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes)
 #if defined(__x86_64__)
 namespace {
 
-/// A chain of operations that some instruction does, and how many a step of it has.
+/// A chain of operations that some instruction does, how many a step of it has, and how many are measured: some microseconds of them.
 struct Chain {
   float (*run)(std::int64_t steps);
-  double operations;
+  double operations, measured = 4e6;
 };
+
+/// Of tiles, whose configuration alone takes as long as the usual number of operations.
+constexpr double measured_by_tiles = 64e6;
 
 /// The rate of one chain over that of another on this thread: of the least times of many runs in turn, some microseconds each, which few interruptions hit.
 double ratio_of(const Chain& fast, const Chain& slow) {
-  constexpr double operations = 4e6;
-  const auto steps = [](const Chain& chain) { return static_cast<std::int64_t>(operations / chain.operations); };
+  const auto steps = [](const Chain& chain) { return static_cast<std::int64_t>(chain.measured / chain.operations); };
   double fast_seconds = 1, slow_seconds = 1;
   for (int run = 0; run < 10; ++run) {
     const double begin = seconds_now();
@@ -200,7 +202,7 @@ double ratio_of(const Chain& fast, const Chain& slow) {
     slow_seconds = std::min(slow_seconds, middle - begin);
     fast_seconds = std::min(fast_seconds, seconds_now() - middle);
   }
-  return slow_seconds / fast_seconds;
+  return slow_seconds / slow.measured * fast.measured / fast_seconds;
 }
 
 Chain f32_chain() {
@@ -215,12 +217,12 @@ double bf16_ratio() {
 }
 
 double amx_bf16_ratio() {
-  static const double ratio = ratio_of({amx_chains<AmxBf16>, amx_step(2)}, f32_chain());
+  static const double ratio = ratio_of({amx_chains<AmxBf16>, amx_step(2), measured_by_tiles}, f32_chain());
   return ratio;
 }
 
 double amx_int8_ratio() {
-  static const double ratio = ratio_of({amx_chains<AmxInt8>, amx_step(1)}, {int8_chains, 128 * 12});
+  static const double ratio = ratio_of({amx_chains<AmxInt8>, amx_step(1), measured_by_tiles}, {int8_chains, 128 * 12});
   return ratio;
 }
 

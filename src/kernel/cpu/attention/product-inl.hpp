@@ -6,6 +6,8 @@
 #define CERMET_PRODUCT_INL
 #endif
 
+#include <type_traits>
+
 #include "kernel/cpu/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,7 +55,14 @@ HWY_INLINE void product(const Broadcast& a, const float* b, float* c, const Prod
   constexpr int block = hn::MaxLanes(FloatTag()) >= 16 ? 8 : 4;  // as many sums as fit the registers of the instruction set
   std::int64_t m = 0;
   for (; m + block <= shape.m; m += block) product_rows<block>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
-  for (; m < shape.m; ++m) product_rows<1>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
+  const auto rest = [&]<int R>(std::integral_constant<int, R>) HWY_ATTR {  // a row by itself would wait for each of its sums
+    if (m + R > shape.m) return;
+    product_rows<R>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
+    m += R;
+  };
+  if constexpr (block > 4) rest(std::integral_constant<int, 4>());
+  rest(std::integral_constant<int, 2>());
+  rest(std::integral_constant<int, 1>());
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

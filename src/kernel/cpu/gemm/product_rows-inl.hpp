@@ -10,6 +10,7 @@
 
 #include "kernel/cpu/gemm/bf16.hpp"
 #include "kernel/cpu/gemm/packed_product-inl.hpp"
+#include "kernel/cpu/gemm/parts.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -48,7 +49,8 @@ inline void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std
 }
 
 inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, RowForm form, std::byte* packed) {
-  if (form == RowForm::chunks) pack_chunks(rows, first, last, rows.length() * static_cast<std::int64_t>(size_of(dtype)), packed);
+  if (form == RowForm::parts) pack_parts(rows, first, last, packed);
+  else if (form == RowForm::chunks) pack_chunks(rows, first, last, rows.length() * static_cast<std::int64_t>(size_of(dtype)), packed);
   else if (form == RowForm::units) pack_pairs(rows, first, last, packed);
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }

@@ -11,6 +11,7 @@ enum class RowForm : std::uint8_t {
   wide,    ///< [k][row] float32
   units,   ///< [k / unit][row][unit]: the adjacent steps of panels, for dot products of pairs of bf16 or quads of int8
   chunks,  ///< [k / chunk][row][chunk]: 64 bytes of a row at a time, for AMX tiles
+  parts,   ///< [k / 32][part][row][32]: float32 as three bf16, for AMX tiles (parts.hpp)
 };
 
 /// Bytes of a chunk of a row.
@@ -18,6 +19,7 @@ inline constexpr std::int64_t chunk_bytes = 64;
 
 /// Bytes of one packed row of `length` elements, padding included.
 constexpr std::int64_t packed_row_bytes(RowForm form, std::int64_t length, std::int64_t element_bytes) {
+  if (form == RowForm::parts) return 3 * round_up(2 * length, chunk_bytes);
   if (form == RowForm::chunks) return round_up(length * element_bytes, chunk_bytes);
   return round_up(length, 2) * (form == RowForm::wide ? static_cast<std::int64_t>(sizeof(float)) : element_bytes);
 }

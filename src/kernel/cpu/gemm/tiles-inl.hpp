@@ -29,17 +29,17 @@ namespace cermet::cpu::HWY_NAMESPACE {
 using Tile = float[std::max(block_rows, HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 ? amx_block_rows : 0) * panel_columns];
 
 /// Most rows of a block.
-constexpr int most_rows_of(RowForm form) { return form == RowForm::chunks ? amx_block_rows : block_rows; }
+constexpr int most_rows_of(RowForm form) { return form == RowForm::chunks || form == RowForm::parts ? amx_block_rows : block_rows; }
 
-/// Rows [first, last) in blocks, as even as possible; those for tile registers fill them but for the last.
+/// Rows [first, last) in blocks, as even as possible; those for tile registers fill them but for the last, those of parts two or three.
 struct RowBlocks {
   std::int64_t first, last;
   RowForm form = RowForm::wide;
-  std::int64_t count() const { return div_up(steps(), most_rows_of(form) / step()); }
+  std::int64_t count() const { return form == RowForm::parts ? std::max<std::int64_t>(1, steps() / 2) : div_up(steps(), most_rows_of(form) / step()); }
   std::int64_t begin(std::int64_t block) const { return std::min(last, first + steps() * block / count() * step()); }
 
  private:
-  std::int64_t step() const { return form == RowForm::chunks ? amx_rows : 1; }
+  std::int64_t step() const { return form == RowForm::chunks || form == RowForm::parts ? amx_rows : 1; }
   std::int64_t steps() const { return div_up(last - first, step()); }
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
@@ -79,7 +80,7 @@ void add_rms_norm(const LaunchArgs& args, const AddRmsNorm& parameters) {
   const RowIn weight = has_weight ? RowIn{args.inputs[2].as<std::byte>(), args.inputs[2].dtype} : RowIn{};
   const int trailing = has_weight ? args.inputs[2].shape.rank() : 1;
   const Rows x_rows(x, trailing), residual_rows(residual, trailing), y_rows(y, trailing), sum_rows(sum, trailing);
-  args.pool->parallel_for(x_rows.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(x_rows.count(), row_grain(x_rows.count(), x_rows.length()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
       add_rms_norm_row({{x_rows.row(r), x.dtype}, {residual_rows.row(r), residual.dtype}, weight, {y_rows.row(r), y.dtype}, {sum_rows.row(r), sum.dtype}},
                        static_cast<std::size_t>(x_rows.length()), parameters);

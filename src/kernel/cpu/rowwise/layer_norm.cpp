@@ -5,6 +5,7 @@
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/rowwise/moments-inl.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_grain.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -35,7 +36,7 @@ void layer_norm(const LaunchArgs& args, float eps) {
   const RowIn weight = vector(1), bias = vector(2);
   const int trailing = args.has(1) ? args.inputs[1].shape.rank() : args.has(2) ? args.inputs[2].shape.rank() : 1;
   const Rows from(args.inputs[0], trailing), to(args.outputs[0], trailing);
-  args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
       layer_norm_row({from.row(r), args.inputs[0].dtype}, weight, bias, {to.row(r), args.outputs[0].dtype}, static_cast<std::size_t>(from.length()), eps);
   });

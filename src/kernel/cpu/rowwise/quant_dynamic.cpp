@@ -4,6 +4,7 @@
 
 #include "kernel/cpu/rowwise/quantize_row-inl.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/kernel.hpp"
 
 #ifndef CERMET_DYNAMIC_QUANT_ONCE
@@ -54,7 +55,7 @@ void open_row(SmoothedRow& source, const LaunchArgs& args, const DynamicQuant& o
 
 void quantize_rows(const LaunchArgs& args, const DynamicQuant& op) {
   const Rows to(args.outputs[0]);
-  args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(to.count(), row_grain(to.count(), to.length()), [&](std::int64_t begin, std::int64_t end) {
     SmoothedRow source;
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);
@@ -68,7 +69,7 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
   const Rows to(args.outputs[0]);
   const auto length = static_cast<std::size_t>(to.length());
   auto* ranges = reinterpret_cast<ValueRange*>(args.workspace);
-  args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(to.count(), row_grain(to.count(), to.length()), [&](std::int64_t begin, std::int64_t end) {
     SmoothedRow source;
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);
@@ -81,7 +82,7 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
   const CodeScale scale = code_scale(range.low, range.high, op.format);
   *args.outputs[1].as<float>() = scale.scale;
   if (op.format.asymmetric) *args.outputs[2].as<std::int32_t>() = static_cast<std::int32_t>(scale.zero_point);
-  args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(to.count(), row_grain(to.count(), to.length()), [&](std::int64_t begin, std::int64_t end) {
     SmoothedRow source;
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);

@@ -6,6 +6,7 @@
 
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 
@@ -37,7 +38,7 @@ void rms_norm(const LaunchArgs& args, float eps, float offset) {
   by_real_dtype(x.dtype, [&](auto x_zero) {
     by_real_dtype(weight_type, [&](auto w_zero) {
       by_real_dtype(args.outputs[0].dtype, [&](auto y_zero) {
-        args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+        args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t r = begin; r < end; ++r)
             rms_norm_row(reinterpret_cast<const decltype(x_zero)*>(from.row(r)), static_cast<const decltype(w_zero)*>(weight),
                          reinterpret_cast<decltype(y_zero)*>(to.row(r)), static_cast<std::size_t>(from.length()), eps, offset);

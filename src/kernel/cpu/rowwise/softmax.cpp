@@ -7,6 +7,7 @@
 
 #include "kernel/cpu/reduce/lanes-inl.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 
@@ -77,7 +78,7 @@ void softmax(const LaunchArgs& args, bool logarithm) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y);
   if (from.length() == 0) return;
-  args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) softmax_row({from.row(r), x.dtype}, {to.row(r), y.dtype}, static_cast<std::size_t>(from.length()), logarithm);
   });
 }
@@ -101,7 +102,7 @@ void softmax_row(const double* x, double* y, std::int64_t length, bool logarithm
 void softmax_f64(const LaunchArgs& args, bool logarithm) {
   const Rows from(args.inputs[0]), to(args.outputs[0]);
   if (from.length() == 0) return;
-  args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
       softmax_row(reinterpret_cast<const double*>(from.row(r)), reinterpret_cast<double*>(to.row(r)), from.length(), logarithm);
   });
