@@ -7,26 +7,25 @@
 namespace cermet::cuda::attention_decode_file {
 namespace {
 
-enum Programs : std::size_t { decode, cluster };
+enum Programs : std::size_t { decode, first_cluster };
 
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
-/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this
-/// all SMs are needed.
-constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8;
-constexpr std::int64_t most_cluster_keys = 16384;
+/// Blocks of a cluster, which has one span: as many as leave each an SM. Tables are no longer than this for each of the blocks, nor for all: with more keys all
+/// SMs are needed, however lengths differ.
+constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8, fewest_cluster_blocks = 2;
+constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
 struct DecodeShape {
   AttentionProblem a;
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
-  int cluster_blocks, cluster_warps;                         ///< of clusters, where there are any
+  int cluster_warps;                                         ///< of clusters, where there are any
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_blocks(static_cast<int>(config.find("ranks").value_or(usual_cluster_blocks))),
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
@@ -49,15 +48,17 @@ struct DecodeShape {
   /// Thread blocks that share the work.
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
   /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
-  DecodeShape of_cluster() const {
+  DecodeShape of_cluster(int blocks) const {
     DecodeShape c = *this;
-    c.ranks = cluster_blocks;
+    c.ranks = blocks;
     c.blocks_each = 1;
     c.warps = cluster_warps;
     c.stages = 2;
     return c;
   }
-  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), cluster_blocks); }
+  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
+  /// Spans of a launch of as many tokens and sequences as there may be.
+  std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
@@ -80,10 +81,29 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
-bool has_clusters(const Problem& p, const Config& config) {
+/// Blocks of the clusters that are compiled, most first: of one that was asked for, or of as many as it takes so that every number of spans finds its own.
+std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  return config.find("clusters").value_or(1) != 0 && p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys &&
-         s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
+  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90) return {};
+  const auto fits = [&](int blocks) { return s.of_cluster(blocks).cluster_bytes() <= p.target->shared_bytes; };
+  if (const auto asked = config.find("ranks")) {
+    const auto blocks = static_cast<int>(*asked);
+    return s.a.keys <= most_cluster_keys && fits(blocks) ? std::vector{blocks} : std::vector<int>{};
+  }
+  std::vector<int> sizes;
+  if (s.a.keys > most_cluster_keys) return sizes;
+  for (int blocks = usual_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
+    if (fits(blocks)) sizes.push_back(blocks);
+    if (s.most_spans() * blocks <= p.target->multiprocessors) break;
+  }
+  return sizes;
+}
+
+/// The place among `sizes` of the clusters that so many spans get; their number where all SMs share the work.
+std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Target& target) {
+  std::size_t i = 0;
+  while (i < sizes.size() && spans * sizes[i] > target.multiprocessors) ++i;
+  return i;
 }
 
 /// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
@@ -93,7 +113,7 @@ std::vector<Config> configs(const Problem& p) {
     for (const int blocks : {2, 1})
       for (const int clusters : {1, 0}) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
-        if (DecodeShape(p, config).fits() && (clusters == 0 || has_clusters(p, config))) list.push_back(config);
+        if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
       }
   return list;
 }
@@ -108,7 +128,7 @@ ConfigSpace space(const Problem& p) {
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
-      [p, enabled](const Config& c) { return !enabled(c) || has_clusters(p, c); });
+      [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
   space.constrain("without clusters there are no ranks",
                   [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == usual_cluster_blocks && c.at("cluster_warps") == usual_cluster_warps); });
   return space;
@@ -120,11 +140,11 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   const DecodeShape s(p, config);
   if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
-  const std::int64_t tiles = div_up(div_up(s.a.tokens, s.a.sequences) * s.a.group(), s.rows) * s.a.sequences;
-  const std::int64_t in_clusters = tiles * s.a.kv_heads * s.cluster_blocks;
-  if (has_clusters(p, config) && in_clusters <= p.target->multiprocessors)
-    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(in_clusters) * 20.5 * limits.clock_hz);
-  const double again = static_cast<double>(tiles) / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
+  const std::vector<int> sizes = cluster_sizes(p, config);
+  if (const std::size_t found = cluster_for(sizes, s.most_spans(), *p.target); found < sizes.size())
+    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(s.most_spans() * sizes[found]) * 20.5 * limits.clock_hz);
+  const double tiles = static_cast<double>(s.most_spans()) / static_cast<double>(s.a.kv_heads);
+  const double again = tiles / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
   return 10500 * cycle + again * bytes / (0.93 * limits.read_bytes_per_second);
 }
 
@@ -135,8 +155,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                              .threads = 32 * s.warps,
                              .shared_bytes = s.shared_bytes(),
                              .min_blocks = s.blocks_each}};
-  if (has_clusters(p, config)) {
-    const DecodeShape c = s.of_cluster();
+  for (const int blocks : cluster_sizes(p, config)) {
+    const DecodeShape c = s.of_cluster(blocks);
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
@@ -149,20 +169,23 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 }
 
 /// In clusters, an item is a block of one, which has a tile of a sequence and a key-value head.
-void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t items) {
-  args.queue->run(cluster, items, p);
+void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t spans,
+                  std::size_t program, int blocks) {
+  const std::int64_t items = spans * blocks;
+  args.queue->run(program, items, p);
   if (items == 0 || !args.queue->wants_ranges()) return;
-  const std::int64_t heads = s.a.kv_heads, tiles = items / heads / s.cluster_blocks;
+  const std::int64_t heads = s.a.kv_heads, tiles = spans / heads;
   const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
-  attributes.declare(args, item_grid(1, tiles, heads, s.cluster_blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
+  attributes.declare(args, item_grid(1, tiles, heads, blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
 }
 
 /// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as touching everything.
-void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
+void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, std::span<const int> sizes) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
-  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * s.cluster_blocks;
-  if (clusters && in_clusters <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, in_clusters);
+  const std::int64_t spans = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads;
+  if (const std::size_t found = cluster_for(sizes, spans, args.queue->target()); found < sizes.size())
+    return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
 }
@@ -170,7 +193,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes, const QueriesLauncher& run_many) {
   attention::DecodeParams p{attributes.params(args), 0, 0};
   if (!p.a.aligned) return run_many(args, 0);
   if (p.a.tokens == 0) return;
@@ -178,7 +201,7 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
   if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
   if (may_have_many) p.a.most_queries = most_few;
-  run_few(args, attributes, p, s, clusters);
+  run_few(args, attributes, p, s, sizes);
   if (may_have_many) run_many(args, most_few + 1);
 }
 
@@ -188,9 +211,10 @@ QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
 }
 
 Launcher bind(const Problem& problem, const Config& config) {
-  const bool clusters = has_clusters(problem, config);
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), clusters,
-          run_many = bind_other_queries(problem, clusters ? 2 : 1)](const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
+  std::vector<int> sizes = cluster_sizes(problem, config);
+  const std::size_t own = first_cluster + sizes.size();
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), sizes = std::move(sizes),
+          run_many = bind_other_queries(problem, own)](const LaunchArgs& args) { launch(args, attributes, shape, sizes, run_many); };
 }
 
 }  // namespace
