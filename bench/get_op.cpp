@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "api/handle.hpp"
 #include "api/plain_tensor.hpp"
 #include "cermet/cermet.h"
+#include "device/cuda/plugin.hpp"
 #include "io/json_value.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"
@@ -112,9 +114,11 @@ cermet_callable* get_op(cermet_handle* handle, const Row& row, const Call& call)
 JsonValue measure(cermet_handle* handle, const Row& row) {
   const api::Handle& shared = *handle->shared;
   const Call call(row, 6, shared), other(row, 7, shared), far(row, 40, shared);  // other: of the same range; far: of another
-  void* const stream = nullptr;
   JsonValue json{{"operator", row.op}, {"device", shared.context.device_spec()}};
-  Stream* const waited = shared.context.computes() ? shared.context.stream() : nullptr;
+  // The stream that PyTorch uses, by its number in the driver's interface: with NULL a call waits until its results are there.
+  void* const stream = shared.context.computes() && shared.context.stream() ? std::bit_cast<void*>(std::uintptr_t{1}) : nullptr;
+  const std::unique_ptr<Stream> wrapped = stream ? cuda::plugin().wrap_stream(shared.context.device(), stream) : nullptr;
+  Stream* const waited = wrapped.get();
 
   std::vector<cermet_descriptor> descriptors;
   for (const TensorView& view : call.inputs) descriptors.push_back({name_of(view.dtype).data(), view.shape.rank(), view.shape.begin(), nullptr, 0});
@@ -130,7 +134,7 @@ JsonValue measure(cermet_handle* handle, const Row& row) {
     problem.target = shared.context.target();
     Choice choice = select_kernel(problem);
     BoundOp bound(problem, std::move(choice), shared.context.pool(), shared.context.queue());
-    json["kernel_ns"] = nanoseconds([&] { bound.run(call.inputs, call.outputs); }, waited);
+    json["kernel_ns"] = nanoseconds([&] { bound.run(call.inputs, call.outputs, nullptr, waited); }, waited);
   }
   json["op_run_ns"] =
       nanoseconds([&] { check(cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, stream)); }, waited);

@@ -21,7 +21,7 @@ struct Checked {
 constexpr Checked checked[] = {
     {"gemm.linear.hopper", 0.15},      {"gemm.dual_linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"gemm.linear.stream", 0.15},
     {"gemm.dual_linear.stream", 0.15}, {"gemm.scaled_mm.stream", 0.2},    {"cublaslt.linear", 0.2},       {"gemv.linear", 0.15},
-    {"gemv.scaled_mm", 0.15},
+    {"gemv.scaled_mm", 0.15},          {"gemv.grouped_linear", 0.1},      {"gemm.grouped_linear.hopper", 0.1},
 };
 
 bool is_attention(const Kernel& kernel) { return kernel.name.starts_with("attention."); }

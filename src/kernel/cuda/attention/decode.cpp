@@ -11,9 +11,9 @@ enum Programs : std::size_t { decode, first_cluster };
 
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
-/// Blocks of a cluster, which has one span: as many as leave each an SM. Tables are no longer than this for each of the blocks, nor for all: with more keys all
-/// SMs are needed, however lengths differ.
-constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8, fewest_cluster_blocks = 2;
+/// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with more keys all SMs are needed, however
+/// lengths differ. Every warp of a cluster should have a tile of keys.
+constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
@@ -21,12 +21,12 @@ struct DecodeShape {
   AttentionProblem a;
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
-  int cluster_warps;                                         ///< of clusters, where there are any
+  int cluster_warps;                                         ///< of clusters, where there are any; 0: as many as have keys
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
+        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -52,7 +52,7 @@ struct DecodeShape {
     DecodeShape c = *this;
     c.ranks = blocks;
     c.blocks_each = 1;
-    c.warps = cluster_warps;
+    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * tile_keys ? few_cluster_warps : many_cluster_warps;
     c.stages = 2;
     return c;
   }
@@ -81,20 +81,24 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
+/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts of a GPC, of which some SMs are left over,
+/// so that twice as many must be there: 16 clusters of 8 took an H200 two rounds, and 1.5 times as long as 16 of 4.
+bool run_at_once(std::int64_t spans, int blocks, const Target& target) {
+  return spans * blocks <= (blocks <= fewest_cluster_blocks ? target.multiprocessors : target.multiprocessors / 2);
+}
+
 /// Blocks of the clusters that are compiled, most first: of one that was asked for, or of as many as it takes so that every number of spans finds its own.
 std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90) return {};
+  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90 || s.a.keys > most_cluster_keys) return {};
   const auto fits = [&](int blocks) { return s.of_cluster(blocks).cluster_bytes() <= p.target->shared_bytes; };
-  if (const auto asked = config.find("ranks")) {
-    const auto blocks = static_cast<int>(*asked);
-    return s.a.keys <= most_cluster_keys && fits(blocks) ? std::vector{blocks} : std::vector<int>{};
-  }
+  if (const auto asked = static_cast<int>(config.find("ranks").value_or(0)); asked > 0) return fits(asked) ? std::vector{asked} : std::vector<int>{};
+  const bool varies = !p.input(0).is_constant() || s.a.tokens != s.a.sequences;
   std::vector<int> sizes;
-  if (s.a.keys > most_cluster_keys) return sizes;
-  for (int blocks = usual_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
-    if (fits(blocks)) sizes.push_back(blocks);
-    if (s.most_spans() * blocks <= p.target->multiprocessors) break;
+  for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
+    const bool is_last = run_at_once(s.most_spans(), blocks, *p.target), has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * s.tile_keys;
+    if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
+    if (is_last && has_keys) break;
   }
   return sizes;
 }
@@ -102,7 +106,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
 /// The place among `sizes` of the clusters that so many spans get; their number where all SMs share the work.
 std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Target& target) {
   std::size_t i = 0;
-  while (i < sizes.size() && spans * sizes[i] > target.multiprocessors) ++i;
+  while (i < sizes.size() && !run_at_once(spans, sizes[i], target)) ++i;
   return i;
 }
 
@@ -118,19 +122,18 @@ std::vector<Config> configs(const Problem& p) {
   return list;
 }
 
-/// Beside those, how many blocks a cluster has, and warps in each.
+/// Beside those, how many blocks a cluster has, and warps in each; 0: what suits the work.
 ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
-  space.add(ConfigField::powers("ranks", 2, 8).with_usual(usual_cluster_blocks)).add(ConfigField::set("cluster_warps", {4, 8}).with_usual(usual_cluster_warps));
+  space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
       [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
-  space.constrain("without clusters there are no ranks",
-                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == usual_cluster_blocks && c.at("cluster_warps") == usual_cluster_warps); });
+  space.constrain("without clusters there are no ranks", [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
   return space;
 }
 

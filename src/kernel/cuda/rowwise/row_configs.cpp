@@ -23,6 +23,18 @@ double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? 
 
 }  // namespace
 
+// On an H200 (bench/results/h200/tune/tables.json) softmax of 1024 x 2048 took 7.9 us with 64 threads for a row and 5.7 with 128 or 256, rms_norm of 512 x 1536
+// 2.4 us with 96 and 2.2 with 192. With as many threads as this, fewer elements are no faster.
+RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows) {
+  constexpr int enough_threads = 768, fewest = 8;  // on an SM
+  if (!has_choice(needs) || !needs.target) return needs;
+  for (RowTuning* tuning : {&needs.short_rows, &needs.long_rows})
+    while (tuning->elements / 2 >= std::max(fewest, needs.width) && std::int64_t{tuning->elements} * most_block_threads >= 2 * needs.columns &&
+           rows * needs.columns / tuning->elements < std::int64_t{needs.target->multiprocessors} * enough_threads)
+      tuning->elements /= 2;
+  return needs;
+}
+
 std::vector<Config> row_configs(const RowNeeds& needs) {
   std::vector<Config> list(1);
   if (!has_choice(needs)) return list;
