@@ -31,9 +31,11 @@ JsonValue replay(const RecordedTable& table, bool prints) {
     std::vector<std::vector<double>> curves;
     for (std::uint64_t seed = 0; seed < (kind == SearchKind::exhaustive ? 1 : seeds); ++seed) curves.push_back(table.curve(kind, seed, at_once));
     JsonValue curve = JsonValue::array();
-    for (std::size_t count = 1; count <= all; ++count) curve.push_back(std::isfinite(median_after(curves, count)) ? JsonValue(median_after(curves, count)) : JsonValue());
+    for (std::size_t count = 1; count <= all; ++count)
+      curve.push_back(std::isfinite(median_after(curves, count)) ? JsonValue(median_after(curves, count)) : JsonValue());
     json["curves"][std::string(name_of(kind))] = std::move(curve);
-    text += fmt::format("{:>7.3f}{:>7.3f}{:>7.3f}{:>7.3f}", median_after(curves, tenth), median_after(curves, 8), median_after(curves, 16), median_after(curves, 32));
+    text += fmt::format("{:>7.3f}{:>7.3f}{:>7.3f}{:>7.3f}", median_after(curves, tenth), median_after(curves, 8), median_after(curves, 16),
+                        median_after(curves, 32));
   }
   json["untuned"] = table.seconds[0] ? JsonValue(*table.seconds[0] / table.least) : JsonValue();
   if (prints) fmt::print("{:70.70} {:>4}{:>4} {:>6.3f} {}\n", table.name, all, tenth, table.seconds[0].value_or(NAN) / table.least, text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/target.hpp"
+#include "select/tuning_key.hpp"
 
 namespace cermet {
 namespace {
@@ -21,8 +22,12 @@ struct Checked {
 constexpr Checked checked[] = {
     {"gemm.linear.hopper", 0.15},      {"gemm.dual_linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"gemm.linear.stream", 0.15},
     {"gemm.dual_linear.stream", 0.15}, {"gemm.scaled_mm.stream", 0.2},    {"cublaslt.linear", 0.2},       {"gemv.linear", 0.15},
-    {"gemv.scaled_mm", 0.15},          {"gemv.grouped_linear", 0.1},      {"gemm.grouped_linear.hopper", 0.1},
+    {"gemv.scaled_mm", 0.15},
 };
+
+/// How long groups are is not known beforehand, so that both models of grouped products are off, but alike: 2 to 4 rows in a group are faster in tiles
+/// (bench/results/h200/tune/few-rows.jsonl).
+constexpr double grouped = 0.1;
 
 bool is_attention(const Kernel& kernel) { return kernel.name.starts_with("attention."); }
 
@@ -34,13 +39,20 @@ std::optional<double> checked_margin(const Kernel& kernel, const Target* target)
 
 }  // namespace
 
-double config_margin(const Kernel& kernel, const Target* target) { return target && is_attention(kernel) ? contexts : unchecked; }
+double config_margin(const Kernel& kernel, const Region& region) {
+  const Target* const target = region.target();
+  if (target && is_attention(kernel)) return contexts;
+  // A tile that is best for the most rows alone is no choice where they vary: the kernel's own has one for every number of them.
+  const auto own = kernel.name.ends_with(".hopper") ? checked_margin(kernel, target) : std::nullopt;
+  return own && symbols_of(region).empty() ? *own : unchecked;
+}
 
 double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target) {
+  if (kernel.name == "gemm.grouped_linear.hopper" && before.name == "gemv.grouped_linear") return grouped;
   const auto own = checked_margin(kernel, target), other = checked_margin(before, target);
   if ((other && !own) || is_attention(kernel)) return 1;
   if (own && other) return std::max(*own, *other);
-  return std::max(config_margin(kernel, target), config_margin(before, target));
+  return target && (is_attention(kernel) || is_attention(before)) ? contexts : unchecked;
 }
 
 }  // namespace cermet

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t startup_candidates = 8;
 constexpr std::size_t improved_candidates = 2;  ///< whose neighbours are tried
 constexpr int estimated_every = 3;              ///< one proposal of so many is the estimator's, the others are neighbours
-constexpr int explored_every = 6;  ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
+constexpr int explored_every = 6;               ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
 
 bool is_modelled(const TuneCandidate& candidate) { return candidate.modelled > 0; }
 

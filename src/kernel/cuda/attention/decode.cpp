@@ -81,8 +81,8 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
-/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts of a GPC, of which some SMs are left over,
-/// so that twice as many must be there: 16 clusters of 8 took an H200 two rounds, and 1.5 times as long as 16 of 4.
+/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts of a GPC, of which some SMs are left
+/// over, so that twice as many must be there: 16 clusters of 8 took an H200 two rounds, and 1.5 times as long as 16 of 4.
 bool run_at_once(std::int64_t spans, int blocks, const Target& target) {
   return spans * blocks <= (blocks <= fewest_cluster_blocks ? target.multiprocessors : target.multiprocessors / 2);
 }
@@ -96,7 +96,8 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   const bool varies = !p.input(0).is_constant() || s.a.tokens != s.a.sequences;
   std::vector<int> sizes;
   for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
-    const bool is_last = run_at_once(s.most_spans(), blocks, *p.target), has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * s.tile_keys;
+    const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
+               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * s.tile_keys;
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }
@@ -133,7 +134,8 @@ ConfigSpace space(const Problem& p) {
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
       [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
-  space.constrain("without clusters there are no ranks", [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
+  space.constrain("without clusters there are no ranks",
+                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
   return space;
 }
 

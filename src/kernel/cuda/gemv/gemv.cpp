@@ -132,8 +132,8 @@ int FewRows::min_blocks(int threads, int held) const {
   return !stream_ && !heads_ && held <= 8 ? 3 : 2;
 }
 
-/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each row of a group after its first takes 0.6
-/// of the time again (bench/results/h200/tune/few-rows.jsonl).
+/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each row of a group after its first takes
+/// 0.6 of the time again (bench/results/h200/tune/few-rows.jsonl).
 double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
   const Problem& p = region.problem();
   const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
