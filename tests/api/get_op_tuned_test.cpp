@@ -15,8 +15,10 @@ namespace {
 /// What `cermet tune` says of two calls: this machine's name, and the texts of their regions.
 nlohmann::json tuned_dry(const ScratchFolder& folder) {
   const std::string out = (folder / "tuned.json").string();
-  const std::string command = "CERMET_TUNING=off " CERMET_BINARY_DIR "/bin/cermet tune op rms_norm --shapes 'f32[48,4] f32[4]' 'f32[T,4] f32[4]' --tokens 128 "
-                              "--threads 2 --candidates 1 --budget 0.2 --seconds 0.001 --dry --json >" + out;
+  const std::string command = "CERMET_TUNING=off " CERMET_BINARY_DIR
+                              "/bin/cermet tune op rms_norm --shapes 'f32[48,4] f32[4]' 'f32[T,4] f32[4]' --tokens 128 "
+                              "--threads 2 --candidates 1 --budget 0.2 --seconds 0.001 --dry --json >" +
+                              out;
   if (std::system(command.c_str()) != 0) return {};
   return nlohmann::json::parse(content_of(out));
 }
@@ -25,8 +27,15 @@ nlohmann::json tuned_dry(const ScratchFolder& folder) {
 std::string table_of(const nlohmann::json& tuned) {
   nlohmann::json entries = nlohmann::json::array();
   for (const auto& result : tuned["results"])
-    entries.push_back({{"region", result["region"]}, {"device", tuned["device"]}, {"versions", tuned["versions"]}, {"kernel", "rowwise.rms_norm"},
-                       {"config", "threads=1"}, {"seconds", 1e-6}, {"spread", 1e-8}, {"date", "2026-03-01 14:05:09"}, {"rivals", nlohmann::json::array()}});
+    entries.push_back({{"region", result["region"]},
+                       {"device", tuned["device"]},
+                       {"versions", tuned["versions"]},
+                       {"kernel", "rowwise.rms_norm"},
+                       {"config", "threads=1"},
+                       {"seconds", 1e-6},
+                       {"spread", 1e-8},
+                       {"date", "2026-03-01 14:05:09"},
+                       {"rivals", nlohmann::json::array()}});
   return nlohmann::json{{"cermet_tuning", 1}, {"entries", entries}}.dump();
 }
 

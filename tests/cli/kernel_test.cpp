@@ -62,11 +62,20 @@ TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesThe
   bool tried = false;
   for (const auto& candidate : tuned["results"][0]["tried"]) tried = tried || (candidate["kernel"] == "example.rms_norm_c" && candidate["state"] != "wrong");
   EXPECT_TRUE(tried) << "a tuner measures it beside the others: " << tuned;
-  nlohmann::json entry{{"region", tuned["results"][0]["region"]}, {"device", tuned["device"]}, {"versions", tuned["versions"]}, {"kernel", "example.rms_norm_c"}, {"config", "default"},
-                       {"seconds", 1e-6}, {"spread", 1e-8}, {"date", "2026-03-01 14:05:09"}, {"rivals", nlohmann::json::array()}};
+  nlohmann::json entry{{"region", tuned["results"][0]["region"]},
+                       {"device", tuned["device"]},
+                       {"versions", tuned["versions"]},
+                       {"kernel", "example.rms_norm_c"},
+                       {"config", "default"},
+                       {"seconds", 1e-6},
+                       {"spread", 1e-8},
+                       {"date", "2026-03-01 14:05:09"},
+                       {"rivals", nlohmann::json::array()}};
   const auto table = scratch.file("table.json", nlohmann::json{{"cermet_tuning", 1}, {"entries", {entry}}}.dump());
   const std::string with = "CERMET_TUNING=" + table.string(), without = "CERMET_TUNING=off";
-  const auto kernel_for = [&](const char* tokens, const std::string& tuning) { return run("ops rms_norm --explain " + norm + tokens, tuning).json()["kernel"]; };
+  const auto kernel_for = [&](const char* tokens, const std::string& tuning) {
+    return run("ops rms_norm --explain " + norm + tokens, tuning).json()["kernel"];
+  };
   EXPECT_EQ(kernel_for("32", with), "example.rms_norm_c");
   EXPECT_NE(kernel_for("64", with), "example.rms_norm_c") << "nowhere else";
   EXPECT_NE(kernel_for("32", without), "example.rms_norm_c");
