@@ -128,7 +128,7 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     const Kernel* const before = selection.choice.kernel;
     if (before && !is_cheaper(own.seconds, best, kernel_margin(*kernel, *before, region.target()))) continue;
     selection.choice = {*kernel, own.config};
-    best = own.seconds;
+    best = is_compared_by_own_choice(*kernel, region.target()) ? candidate.configs.front().seconds : own.seconds;
   }
   if (options.tuned && !forced)
     take_measured(selection, region, options.threads, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));

@@ -9,8 +9,7 @@ namespace {
 
 struct RecordedSearch : testing::Test {
   std::unique_ptr<Device> device = make_device("null:sm_90");
-  std::vector<RecordedTable> tables =
-      recorded_tables(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/tune/tables.json", device->target());
+  std::vector<RecordedTable> tables = recorded_tables(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/tune/tables.json", device->target());
 };
 
 TEST_F(RecordedSearch, ATenthOfTheMeasurementsComesWithinTwoPercent) {
