@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -60,7 +61,10 @@ TEST(Tune, TakesSeveralShapesOnceEachWithinItsBudget) {
 /// The model was run with all tuned choices and without; where that was slower, those without are stored.
 void expect_whole_model_compared(const nlohmann::json& tuned, const TuneFolder& place) {
   const auto changed = [](const auto& result) { return result["kernel"] != result["untuned"]["kernel"] || result["config"] != result["untuned"]["config"]; };
-  if (std::ranges::none_of(tuned["results"], changed)) return EXPECT_TRUE(tuned["whole"].is_null()) << tuned["whole"];
+  if (std::ranges::none_of(tuned["results"], changed)) {
+    EXPECT_TRUE(tuned["whole"].is_null()) << tuned["whole"];
+    return;
+  }
   EXPECT_GT(tuned["whole"]["untuned_step_seconds"], 0);
   EXPECT_GT(tuned["whole"]["tuned_prompt_seconds"], 0);
   const auto stored = place.run("tune list --json").json();
