@@ -61,8 +61,8 @@ std::uint64_t CallShape::hash() const {
   return hash;
 }
 
-CallKey::CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open)
-    : inputs_(shape.inputs.size()), range_ends_(shape.range_ends), shared_(shape.shared), hash_(shape.hash()) {
+CallKey::CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open, std::vector<PerRowAxis<std::int64_t>> but)
+    : inputs_(shape.inputs.size()), range_ends_(shape.range_ends), shared_(shape.shared), but_(std::move(but)), hash_(shape.hash()) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const DLTensor* const t = shape.inputs[i];
     if (!t) continue;
@@ -88,7 +88,7 @@ bool CallKey::matches(const CallShape& shape) const {
     for (std::size_t a = 0; a < static_cast<std::size_t>(t->ndim); ++a)  // which of them share an open size, `shared` has told
       if (input.dims[a] != t->shape[a] && input.dims[a] != any_of_range) return false;
   }
-  return true;
+  return but_.empty() || std::ranges::find(but_, shape.rows) == but_.end();
 }
 
 }  // namespace cermet::api

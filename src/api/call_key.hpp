@@ -34,8 +34,8 @@ struct CallShape {
 /// Everything that a choice was made for. Calls whose row axes lie in its ranges match it.
 class CallKey {
  public:
-  /// `open`: bit i of an axis: the key stands for all sizes of the range there, else for this one.
-  CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open);
+  /// `open`: bit i of an axis: the key stands for all sizes of the range there, else for this one. `but`: not for these sizes of the axes.
+  CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open, std::vector<PerRowAxis<std::int64_t>> but = {});
   /// A comparison of all that the key has, not of hashes.
   bool matches(const CallShape& shape) const;
   std::uint64_t hash() const { return hash_; }
@@ -51,6 +51,7 @@ class CallKey {
   std::vector<Input> inputs_;
   PerRowAxis<std::int64_t> range_ends_;
   PerRowAxis<std::uint64_t> shared_;
+  std::vector<PerRowAxis<std::int64_t>> but_;
   std::uint64_t hash_;
 };
 

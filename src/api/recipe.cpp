@@ -68,8 +68,9 @@ class Variation {
   const PerRowAxis<std::uint64_t>& open_;
 };
 
-Choice choose(const CallRequest& request, const Region& region, int threads) {
-  return choose_by_name(region, request.kernel, request.config, {.threads = threads}, fmt::format("{}: ", request.op->name));
+Choice choose(const CallRequest& request, const Region& region, const Machine& machine, bool tuned = true) {
+  return choose_by_name(region, request.kernel, request.config, {.threads = machine.threads, .tuned = tuned, .tuning = machine.tuning},
+                        fmt::format("{}: ", request.op->name));
 }
 
 /// Whether the same instructions run: on a GPU, whether the same programs are compiled.
@@ -77,6 +78,25 @@ bool same_way(const Region& a, const Choice& of_a, const Region& b, const Choice
   if (of_a != of_b) return false;
   const auto& programs = of_a.kernel->programs;
   return !programs || programs(a, of_a.config) == programs(b, of_b.config);
+}
+
+/// Whether the choice for a problem is one that was measured: it then holds for all of its sizes.
+bool is_measured(const CallRequest& request, const Problem& problem, const Machine& machine) {
+  if (!request.kernel.empty() || !request.config.empty()) return false;
+  return explain_selection(problem, {.threads = machine.threads, .tuning = machine.tuning}).tuned.has_value();
+}
+
+/// Sizes of the row axes, those that are not open as in this call, that were measured on their own.
+std::vector<PerRowAxis<std::int64_t>> tuned_apart(const CallRequest& request, const CallShape& shape, const Machine& machine, const Problem& made) {
+  std::vector<PerRowAxis<std::int64_t>> apart;
+  if (!request.kernel.empty() || !request.config.empty()) return apart;
+  for (const SymbolValues& values : (machine.tuning ? *machine.tuning : Tuning::process()).tuned_sizes(made, machine.threads)) {
+    PerRowAxis<std::int64_t> sizes = shape.rows;
+    for (std::size_t axis = 0; axis < row_axes; ++axis)
+      if (const std::int64_t size = values[Symbol({&letters[axis], 1})]; size > 0) sizes[axis] = size;
+    apart.push_back(sizes);
+  }
+  return apart;
 }
 
 /// The recipe with these axes open; null where operands or kernel must know them.
@@ -87,10 +107,12 @@ std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const Call
     Problem made = variation.problem({}, ranges);
     for (const auto& sizes : {range_starts(shape), shape.rows, shape.range_ends})
       if (!variation.agrees(made, ranges, sizes)) return nullptr;
+    std::vector<PerRowAxis<std::int64_t>> apart = tuned_apart(request, shape, machine, made);
+    if (std::ranges::find(apart, shape.rows) != apart.end()) return nullptr;
     const Problem at_end = variation.problem(shape.range_ends, none);
-    Choice choice = choose(request, made, machine.threads);
-    if (!same_way(made, choice, at_end, choose(request, at_end, machine.threads))) return nullptr;
-    return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open)});
+    Choice choice = choose(request, made, machine);
+    if (!same_way(made, choice, at_end, choose(request, at_end, machine, false)) && !is_measured(request, made, machine)) return nullptr;
+    return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open, std::move(apart))});
   } catch (const Error& error) {
     if (error.status() == Status::internal) throw;
     return nullptr;  // what is wrong with the call itself, its recipe for one size will say
@@ -146,7 +168,7 @@ std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const Call
   std::vector<Range> none;
   const PerRowAxis<std::uint64_t> closed{};
   Problem made = Variation(request, shape, machine.target, closed).problem({}, none);
-  Choice choice = choose(request, made, machine.threads);
+  Choice choice = choose(request, made, machine);
   return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), {}, CallKey(shape, closed)});
 }
 

@@ -35,6 +35,7 @@ DType element_type(const CallRequest& request, std::size_t i, const DLTensor& te
 struct Machine {
   const Target* target = nullptr;
   int threads = 0;
+  const Tuning* tuning = nullptr;  ///< where measured choices are; null: the process's
 };
 
 struct Recipe {
@@ -44,8 +45,9 @@ struct Recipe {
   CallKey key;
 };
 
-/// Infers and selects. Leaves as many of the row axes open as do not change kernel, configuration and programs: compared at the ends of the ranges, so that
-/// the recipe depends on the key alone. Throws Error naming operand, attribute, kernel or, where none fits, every reason.
+/// Infers and selects. Leaves as many of the row axes open as do not change kernel, configuration and programs, compared at the ends of the ranges, so that
+/// the recipe depends on the key alone; or as a choice was measured for. A size that was measured on its own is left out of its range, and has a recipe of its
+/// own. Throws Error naming operand, attribute, kernel or, where none fits, every reason.
 std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine);
 
 /// The recipes of a handle. Thread-safe.

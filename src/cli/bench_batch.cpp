@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 
-#include "model/sampler.hpp"
+#include "model/batch_sampler.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -16,12 +15,14 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 class Round {
  public:
   Round(Engine& engine, std::int64_t prompt_tokens, const std::function<void()>& on_step)
-      : engine_(engine), on_step_(on_step), prompt_(some_ids(prompt_tokens, engine.config().vocab_size)) {
-    const std::int64_t sequences = engine.cache_size().sequences;
-    ids_.resize(static_cast<std::size_t>(sequences));
-    for (std::int64_t s = 0; s < sequences; ++s) {
-      engine.reset(static_cast<int>(s));
-      samplers_.push_back(std::make_unique<Sampler>(Sampling{}, engine.config().vocab_size, engine.pool(), engine.queue()));
+      : engine_(engine),
+        on_step_(on_step),
+        prompt_(some_ids(prompt_tokens, engine.config().vocab_size)),
+        ids_(static_cast<std::size_t>(engine.cache_size().sequences)),
+        sampler_(engine.cache_size().sequences, engine.config().vocab_size, engine.pool(), engine.queue()) {
+    for (int s = 0; s < std::ssize(ids_); ++s) {
+      engine.reset(s);
+      sampler_.begin(s, {});
     }
   }
 
@@ -56,19 +57,16 @@ class Round {
   void run(std::span<const SequenceTokens> pass) {
     on_step_();
     const TensorView logits = engine_.forward(pass, Engine::Logits::last, Engine::Memory::device);
-    const std::int64_t vocab_size = engine_.config().vocab_size;
-    for (std::size_t i = 0; i < pass.size(); ++i) {
-      const TensorView row(static_cast<std::byte*>(logits.data) + static_cast<std::int64_t>(i) * vocab_size * static_cast<std::int64_t>(sizeof(float)),
-                           DType::f32, {1, vocab_size});
-      samplers_[static_cast<std::size_t>(pass[i].sequence)]->start(row);
-    }
-    for (const SequenceTokens& part : pass) ids_[static_cast<std::size_t>(part.sequence)] = samplers_[static_cast<std::size_t>(part.sequence)]->finish();
+    std::vector<int> sequences;
+    for (const SequenceTokens& part : pass) sequences.push_back(part.sequence);
+    const std::span<const std::int32_t> chosen = sampler_.choose(logits, sequences);
+    for (std::size_t i = 0; i < pass.size(); ++i) ids_[static_cast<std::size_t>(pass[i].sequence)] = chosen[i];
   }
 
   Engine& engine_;
   const std::function<void()>& on_step_;
   std::vector<std::int32_t> prompt_, ids_;  ///< ids_: the last token of each sequence
-  std::vector<std::unique_ptr<Sampler>> samplers_;
+  BatchSampler sampler_;
 };
 
 }  // namespace

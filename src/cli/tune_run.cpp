@@ -159,7 +159,7 @@ void set_ranges(std::vector<TuneJob>& jobs) {
   }
 }
 
-void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs, const TuneRunOptions& options) {
+void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs, const TuneRunOptions& options, const TuneFinish& finish) {
   require(!jobs.empty(), "tune: expected a region to tune, found none");
   require(context.computes(), "--device: expected one that computes, found {}", context.device_spec());
   TuneOptions tuning{.search = parse_search(options.search), .seed = options.seed, .most = options.candidates};
@@ -179,6 +179,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   Progress progress("tuning");
   std::vector<std::pair<std::size_t, Json>> results;
   std::vector<double> gains;
+  std::vector<TunedJob> all_tuned;
   JobQueue queue(jobs, place, tuning);
   while (const std::optional<std::size_t> job = gains.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
     const double left = options.budget - tuning_seconds_since(begin);
@@ -193,11 +194,20 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
     tuning.prepare_seconds = std::max(tuning.prepare_seconds, report.prepare_seconds);
     if (database) database->put(entry_of(report, tuning_key(jobs[*job].region, identity)));
     gains.push_back(report.gain);
+    if (finish) all_tuned.push_back({jobs[*job], report});
     if (console.json()) results.emplace_back(*job, job_json(jobs[*job], *job, report));
     else console.write(job_text(jobs[*job], report)), console.flush();
   }
   const std::size_t done = gains.size();
   const std::string file = database ? database->file().string() : "";
+  const bool changes = std::ranges::any_of(all_tuned, [](const TunedJob& tuned) { return tuned.report.choice != tuned.report.tried.front().choice; });
+  const TuneVerdict verdict = finish && changes && !interrupted() ? finish(all_tuned) : TuneVerdict{};
+  if (database && !verdict.fault.empty())
+    for (TunedJob& tuned : all_tuned) {
+      tuned.report.choice = tuned.report.tried.front().choice;
+      tuned.report.timing = tuned.report.tried.front().timing;
+      database->put(entry_of(tuned.report, tuning_key(tuned.job.region, identity)));
+    }
   Json list = Json::array();
   std::ranges::sort(results, {}, [](const auto& result) { return result.first; });
   for (auto& [job, json] : results) list.push_back(std::move(json));
@@ -212,10 +222,15 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
                         {"tuned", done},
                         {"mean_gain", mean_gain(gains)},
                         {"database", file.empty() ? Json() : Json(file)},
+                        {"whole", verdict.json},
+                        {"fault", verdict.fault.empty() ? Json() : Json(verdict.fault)},
                         {"results", std::move(list)}});
   else
-    console.print("{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", done, jobs.size(), seconds_text(tuning_seconds_since(begin)),
-                  mean_gain(gains), file.empty() ? "nothing is stored" : "stored in " + file);
+    console.print("{}{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", verdict.text, done, jobs.size(),
+                  seconds_text(tuning_seconds_since(begin)), mean_gain(gains),
+                  file.empty()            ? "nothing is stored"
+                  : verdict.fault.empty() ? "stored in " + file
+                                          : fmt::format("not stored: {}", verdict.fault));
   console.flush();
   if (interrupted()) fail(Status::cancelled, "interrupted: {} of {} regions are tuned{}", done, jobs.size(), database ? " and stored" : "");
 }

@@ -1,6 +1,7 @@
 #include "model/engine_state.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "model/decoder.hpp"
 #include "model/engine_choices.hpp"
@@ -32,10 +33,13 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
   compile_graphs(engine::weight_type(options, stored));
 }
 
-/// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; and as
-/// many as were asked for. A CPU that may decode several sequences has no pass for one: their results would depend on how many are left.
+/// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; on a GPU as
+/// many as decode together where those are more; and as many as were asked for. A CPU that may decode several sequences has no pass for one: their results
+/// would depend on how many are left.
 void Engine::State::compile_graphs(DType weight_dtype) {
   std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences), options.max_batch_tokens};
+  if (stream() && options.max_sequences > engine::few_tokens)
+    sizes.insert(sizes.end() - 1, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(options.max_sequences))));
   if (stream() || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
   for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <optional>
 
-#include "model/sampler.hpp"
+#include "model/batch_sampler.hpp"
 #include "model/scheduler.hpp"
 
 namespace cermet {
@@ -27,7 +26,6 @@ Scheduler::Limits limits_of(const Engine& engine) {
 
 struct Running {
   BatchRequest request;
-  std::optional<Sampler> sampler;  ///< from admission on
   Generation result;
   Clock::time_point start;
   int sequence = -1;  ///< slot of the cache, while it runs
@@ -39,20 +37,21 @@ struct BatchGenerator::State {
   Engine& engine;
   Events events;
   Scheduler scheduler;
+  BatchSampler sampler;
   std::map<std::size_t, Running> requests;  ///< by number; those that are not done
   std::size_t added = 0;
   bool failed = false;  ///< a step threw: parts that the scheduler counts as computed may not be
   std::vector<SequenceTokens> batch;
 
-  State(Engine& e, Events given) : engine(e), events(std::move(given)), scheduler(limits_of(e)) {
+  State(Engine& e, Events given)
+      : engine(e), events(std::move(given)), scheduler(limits_of(e)), sampler(e.cache_size().sequences, e.config().vocab_size, e.pool(), e.queue()) {
     for (std::int64_t s = 0; s < e.cache_size().sequences; ++s) e.reset(static_cast<int>(s));
   }
 
   void begin(Running& r, int sequence) {
     r.sequence = sequence;
     r.start = Clock::now();
-    r.sampler.emplace(r.request.options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
-    r.sampler->remember(r.request.prompt);
+    sampler.begin(sequence, r.request.options.sampling, r.request.prompt);
   }
 
   SequenceTokens tokens_of(const Scheduler::Part& part) {
@@ -103,19 +102,16 @@ struct BatchGenerator::State {
     batch.clear();
     for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
     const TensorView logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
-    const auto row = [&](std::size_t i) {
-      const std::int64_t vocab = engine.config().vocab_size;
-      return TensorView(static_cast<std::byte*>(logits.data) + static_cast<std::int64_t>(i) * vocab * static_cast<std::int64_t>(sizeof(float)), DType::f32,
-                        {1, vocab});
-    };
     const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests.at(part.request).request.options.max_new_tokens > 0; };
-    for (std::size_t i = 0; i < planned.size(); ++i)
-      if (chooses(planned[i])) requests.at(planned[i].request).sampler->start(row(i));
+    std::vector<int> choosing;
+    for (const Scheduler::Part& part : planned) choosing.push_back(chooses(part) ? part.sequence : -1);
+    std::vector<std::int32_t> ids(planned.size());
+    if (std::ranges::any_of(choosing, [](int sequence) { return sequence >= 0; })) std::ranges::copy(sampler.choose(logits, choosing), ids.begin());
     const std::vector<Scheduler::Part> parts(planned.begin(), planned.end());  // the scheduler's own change as requests end
-    for (const Scheduler::Part& part : parts) {
-      if (!requests.contains(part.request)) continue;
-      if (chooses(part)) accept(part.request, requests.at(part.request).sampler->finish());
-      else if (part.is_last) end(part.request, Generation::End::length);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!requests.contains(parts[i].request)) continue;
+      if (choosing[i] >= 0) accept(parts[i].request, ids[i]);
+      else if (parts[i].is_last) end(parts[i].request, Generation::End::length);
     }
     return true;
   }

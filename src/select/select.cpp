@@ -118,7 +118,7 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     Candidate& candidate = selection.candidates.emplace_back(Candidate{kernel, decline_of(*kernel, region), {}});
     if (candidate.decline) continue;
     candidate.configs = costs_of(*kernel, region, limits, options.threads);
-    const double margin = config_margin(*kernel, region.target());
+    const double margin = config_margin(*kernel, region);
     if (const auto text = forced_configs().find(kernel->name); text && !forced) {
       selection.choice = {*kernel, wanted_config({*kernel, region, options.threads, candidate.configs}, margin, *text, forced_configs().source())};
       forced = true;
@@ -128,7 +128,7 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     const Kernel* const before = selection.choice.kernel;
     if (before && !is_cheaper(own.seconds, best, kernel_margin(*kernel, *before, region.target()))) continue;
     selection.choice = {*kernel, own.config};
-    best = own.seconds;
+    best = is_compared_by_own_choice(*kernel, region.target()) ? candidate.configs.front().seconds : own.seconds;
   }
   if (options.tuned && !forced)
     take_measured(selection, region, options.threads, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
@@ -176,7 +176,7 @@ Choice choose_by_name(const Region& region, std::string_view name, std::string_v
   const Kernel& kernel = **found;
   if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
   const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()), options.threads);
-  const double margin = config_margin(kernel, region.target());
+  const double margin = config_margin(kernel, region);
   if (!config.empty()) return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, config, fmt::format("{}config", given_as))};
   if (const auto text = forced_configs().find(wanted))
     return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, *text, forced_configs().source())};

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "jit/cache.hpp"
 #include "select/shipped_tables.hpp"
+#include "select/tuned_sizes.hpp"
 #include "select/tuning_text.hpp"
 
 namespace cermet {
@@ -61,6 +62,25 @@ std::vector<FoundTuning> Tuning::find(const Region& region, int threads) const {
   key.versions = shipped_versions();
   if (const TuningEntry* entry = shipped_->find(key)) found.push_back({*entry, true});
   return found;
+}
+
+std::vector<SymbolValues> Tuning::tuned_sizes(const Region& region, int threads) const {
+  std::vector<SymbolValues> sizes;
+  if (is_off_ || (!region.target() && threads == 0)) return sizes;
+  const std::string device = device_text(region.target(), threads);
+  const bool own = database_ ? database_->has_device(device) : text_.has_device(device), shipped = shipped_ && shipped_->has_device(device);
+  if (!own && !shipped) return sizes;
+  const SizedTexts texts(region);
+  const auto look_for = [&](std::string versions) {
+    return [&, versions = std::move(versions)](const TuningKey& key) {
+      auto found = texts.sizes_in(key.region);
+      if (found && key.device == device && key.versions == versions) sizes.push_back(std::move(*found));
+    };
+  };
+  if (own && database_) database_->visit(look_for(versions_text(region.target())));
+  if (own && !database_) text_.visit(look_for(versions_text(region.target())));
+  if (shipped) shipped_->visit(look_for(shipped_versions()));
+  return sizes;
 }
 
 std::vector<TuningEntry> Tuning::all(std::string_view device) const { return database_ ? database_->all(device) : text_.all(device); }

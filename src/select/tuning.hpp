@@ -30,6 +30,8 @@ class Tuning {
   bool is_off() const { return is_off_; }
   /// The entries for the region on its device, on the CPU with so many threads (0: not known, so none), the user's own first. Thread-safe.
   std::vector<FoundTuning> find(const Region& region, int threads) const;
+  /// Values of the region's symbols for which there are entries of their own. Thread-safe.
+  std::vector<SymbolValues> tuned_sizes(const Region& region, int threads) const;
   /// The user's own entries by key; of one device where it is named.
   std::vector<TuningEntry> all(std::string_view device = {}) const;
   /// Where a tuner stores what it measures. Throws Error(unsupported) saying why there is no such place.

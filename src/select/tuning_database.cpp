@@ -96,6 +96,11 @@ std::optional<TuningEntry> TuningDatabase::find(const TuningKey& key) const {
   return found ? std::optional(*found) : std::nullopt;
 }
 
+void TuningDatabase::visit(FunctionRef<void(const TuningKey&)> look) const {
+  const std::shared_lock lock(state_->table_mutex);
+  state_->table.visit(look);
+}
+
 void TuningDatabase::put(const TuningEntry& entry) {
   if (const std::string fault = fault_of(entry); !fault.empty()) fail(Status::invalid_argument, "tuning entry: {}", fault);
   state_->write([&](TuningFile& file) { file.put(entry); });

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "select/tuning_entry.hpp"
 
 namespace cermet {
@@ -32,6 +33,8 @@ class TuningDatabase {
   bool has_device(std::string_view device) const;
   /// The entry of this key as the file had it when it was read, or as put() by this object since. Thread-safe.
   std::optional<TuningEntry> find(const TuningKey& key) const;
+  /// Shows every entry's key, in no order. Thread-safe.
+  void visit(FunctionRef<void(const TuningKey&)> look) const;
   /// Stores an entry in place of one of the same key: complete or not at all. Waits for others that write. Thread-safe. Throws Error(io) naming the file where
   /// it cannot be written, Error(invalid_argument) for an entry with a fault_of().
   void put(const TuningEntry& entry);

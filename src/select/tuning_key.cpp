@@ -43,12 +43,6 @@ class Numbered {
   std::vector<std::string> names_;  ///< by number
 };
 
-bool is_symbolic(const Region& region) {
-  return std::ranges::any_of(region.nodes, [](const RegionNode& node) {
-    return std::ranges::any_of(node.problem.inputs, [](const auto& type) { return type && !type->is_constant(); });
-  });
-}
-
 }  // namespace
 
 std::size_t hash_of(const TuningKey& key) {
@@ -61,17 +55,31 @@ std::int64_t size_bucket(std::int64_t maximum) {
   return static_cast<std::int64_t>(std::min(std::bit_ceil(std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(maximum, 1)), largest)), largest));
 }
 
-std::string tuning_text(const Region& region) {
-  std::string text, constants;
+std::string constants_text(const Region& region) {
+  std::string text;
   for (std::size_t i = 0; i < region.operands.size(); ++i)
-    if (region.has(i) && region.is_constant(i)) constants += fmt::format("; constant ${}", i);
-  if (!is_symbolic(region)) return region.to_string() + constants;
+    if (region.has(i) && region.is_constant(i)) text += fmt::format("; constant ${}", i);
+  return text;
+}
+
+std::set<Symbol> symbols_of(const Region& region) {
+  std::set<Symbol> symbols;
+  for (const RegionNode& node : region.nodes)
+    for (const auto& type : node.problem.inputs)
+      if (type)
+        for (const Dim& dim : type->dims)
+          for (const Symbol& symbol : dim.symbols()) symbols.insert(symbol);
+  return symbols;
+}
+
+std::string tuning_text(const Region& region) {
+  if (symbols_of(region).empty()) return region.to_string() + constants_text(region);
   Region numbered = region;
   Numbered number;
   for (RegionNode& node : numbered.nodes)
     for (std::optional<TensorType>& type : node.problem.inputs)
       if (type) std::ranges::transform(type->dims, type->dims.begin(), std::ref(number));
-  text = numbered.to_string() + constants;
+  std::string text = numbered.to_string() + constants_text(region);
   for (std::size_t i = 0; i < number.names().size(); ++i) text += fmt::format("; s{} <= {}", i, size_bucket(region.maximum()[Symbol(number.names()[i])]));
   return text;
 }

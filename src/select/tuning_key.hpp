@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 
 #include "op/region.hpp"
@@ -25,6 +26,11 @@ std::int64_t size_bucket(std::int64_t maximum);
 /// order of their appearance (s0, s1), then the constant operands and each symbol's bucket:
 /// `linear(bf16[s0, 2048], bf16[8192, 2048]) {out_dtype = "bf16"}; constant $1; s0 <= 32`.
 std::string tuning_text(const Region& region);
+
+/// Its part that names the constant operands: "; constant $1".
+std::string constants_text(const Region& region);
+/// The symbols of its operands' dimensions.
+std::set<Symbol> symbols_of(const Region& region);
 
 TuningKey tuning_key(const Region& region, const DeviceIdentity& device);
 

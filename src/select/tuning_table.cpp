@@ -27,6 +27,10 @@ std::size_t TuningTable::clear(std::string_view device) {
   return std::erase_if(entries_, [&](const auto& entry) { return device.empty() || entry.second.key.device == device; });
 }
 
+void TuningTable::visit(FunctionRef<void(const TuningKey&)> look) const {
+  for (const auto& [hash, entry] : entries_) look(entry.key);
+}
+
 std::vector<TuningEntry> TuningTable::all(std::string_view device) const {
   std::vector<TuningEntry> list;
   for (const auto& [hash, entry] : entries_)

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "select/tuning_entry.hpp"
 
 namespace cermet {
@@ -26,6 +27,7 @@ class TuningTable {
   void put(TuningEntry entry);
   /// Removes the entries of a device, or all where it is empty. Returns how many there were.
   std::size_t clear(std::string_view device);
+  void visit(FunctionRef<void(const TuningKey&)> look) const;
   /// By key; of one device where it is named.
   std::vector<TuningEntry> all(std::string_view device = {}) const;
 

@@ -54,6 +54,37 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
   EXPECT_NE(gone.err.find("expected one that was added"), std::string::npos) << gone.err;
 }
 
+TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesTheSame) {
+  ASSERT_EQ(run("kernel add " + example.string()).code, 0);
+  const std::string model = tiny + " --mode none --threads 2";
+  const std::string norm = "'f32[T,96] f32[96] eps=1e-06 out_dtype=f32' --constant weight --threads 2 --json --tokens ";  // as the model has it
+  const auto tuned = run("tune op rms_norm --dry --search exhaustive --seconds 0.001 --shapes " + norm + "32").json();
+  bool tried = false;
+  for (const auto& candidate : tuned["results"][0]["tried"]) tried = tried || (candidate["kernel"] == "example.rms_norm_c" && candidate["state"] != "wrong");
+  EXPECT_TRUE(tried) << "a tuner measures it beside the others: " << tuned;
+  nlohmann::json entry{{"region", tuned["results"][0]["region"]},
+                       {"device", tuned["device"]},
+                       {"versions", tuned["versions"]},
+                       {"kernel", "example.rms_norm_c"},
+                       {"config", "default"},
+                       {"seconds", 1e-6},
+                       {"spread", 1e-8},
+                       {"date", "2026-03-01 14:05:09"},
+                       {"rivals", nlohmann::json::array()}};
+  const auto table = scratch.file("table.json", nlohmann::json{{"cermet_tuning", 1}, {"entries", {entry}}}.dump());
+  const std::string with = "CERMET_TUNING=" + table.string(), without = "CERMET_TUNING=off";
+  const auto kernel_for = [&](const char* tokens, const std::string& tuning) {
+    return run("ops rms_norm --explain " + norm + tokens, tuning).json()["kernel"];
+  };
+  EXPECT_EQ(kernel_for("32", with), "example.rms_norm_c");
+  EXPECT_NE(kernel_for("64", with), "example.rms_norm_c") << "nowhere else";
+  EXPECT_NE(kernel_for("32", without), "example.rms_norm_c");
+  const std::string prompt = "run " + model + " --ids 3,5,7,11,13,17,19,23 -n 12 --ignore-eos --json";
+  const auto chosen = run(prompt, with), own = run(prompt, without);
+  ASSERT_EQ(chosen.code, 0) << chosen.err;
+  EXPECT_EQ(chosen.json()["ids"], own.json()["ids"]);
+}
+
 TEST_F(KernelVerbs, ManifestsAreCheckedWithoutBeingAdded) {
   const CommandResult checked = run("kernel check " + example.string());
   EXPECT_EQ(checked.code, 0) << checked.err;

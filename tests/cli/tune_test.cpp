@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -58,6 +59,26 @@ TEST(Tune, TakesSeveralShapesOnceEachWithinItsBudget) {
   EXPECT_LT(result.json()["seconds"], 4);
 }
 
+/// The model was run with all tuned choices and without; where that was slower, those without are stored.
+void expect_whole_model_compared(const nlohmann::json& tuned, const TuneFolder& place) {
+  const auto changed = [](const auto& result) { return result["kernel"] != result["untuned"]["kernel"] || result["config"] != result["untuned"]["config"]; };
+  if (std::ranges::none_of(tuned["results"], changed)) {
+    EXPECT_TRUE(tuned["whole"].is_null()) << tuned["whole"];
+    return;
+  }
+  EXPECT_GT(tuned["whole"]["untuned_step_seconds"], 0);
+  EXPECT_GT(tuned["whole"]["tuned_prompt_seconds"], 0);
+  const auto stored = place.run("tune list --json").json();
+  EXPECT_EQ(stored["count"], tuned["tuned"]);
+  for (const auto& entry : stored["entries"])
+    for (const auto& result : tuned["results"])
+      if (entry["region"] == result["region"]) {
+        const auto& kept = tuned["fault"].is_null() ? result : result["untuned"];
+        EXPECT_EQ(entry["kernel"], kept["kernel"]) << entry["region"];
+        EXPECT_EQ(entry["config"], kept["config"]) << entry["region"];
+      }
+}
+
 TEST(Tune, TakesModelsAndGraphs) {
   const TuneFolder place;
   const CommandResult model = place.run("tune model " + tiny + " --threads 2 --seconds 0.001 --budget 3 --candidates 4 --json");
@@ -66,6 +87,7 @@ TEST(Tune, TakesModelsAndGraphs) {
   EXPECT_GT(model.json()["tuned"], 0);
   for (const auto& result : model.json()["results"])
     for (const auto& tried : result["tried"]) EXPECT_NE(tried["state"], "wrong") << result["region"] << tried;
+  expect_whole_model_compared(model.json(), place);
   const auto graph = place.folder.file("norm.graph",
                                        "graph norm {\n  symbol T : 1..64\n  input %x : f32[T, 64]\n  constant %w : f32[64]\n"
                                        "  %y = rms_norm(%x, %w) : f32[T, 64]\n  output y = %y\n}\n");

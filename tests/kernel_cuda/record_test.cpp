@@ -66,6 +66,9 @@ TEST(Record, ModelsAreAsCloseAsTheirMarginsSay) {
   EXPECT_EQ(compared, 180) << "108 products, 36 of bf16 by the library, and 36 of few rows";
 }
 
+/// Seconds of products in tiles of 128 x 128, which models prefer to the kernel's own choice: measured in turn with that (docs/notes/selection.md).
+const std::map<std::string, double> tiles{{"bf16 M512 N4096 K4096", 28.47e-6}, {"bf16 M512 N4096 K14336", 87.81e-6}};
+
 TEST(Record, NothingIsChosenThatWasRecordedSlower) {
   const auto device = make_null_device(90);
   int changed = 0;
@@ -77,7 +80,11 @@ TEST(Record, NothingIsChosenThatWasRecordedSlower) {
   };
   for (const Row& row : rows) {
     const Choice choice = select_kernel(row.region);
-    EXPECT_TRUE(choice.config.empty()) << row.name << ": the record has the kernels' own choices only";
+    if (!choice.config.empty()) {
+      ASSERT_TRUE(tiles.contains(row.name)) << row.name << ": the record has the kernels' own choices only";
+      EXPECT_LT(tiles.at(row.name), row.seconds.at(choice.kernel->name)) << row.name;
+      continue;
+    }
     const Row& measured = row.seconds.contains(choice.kernel->name) ? row : in_i8(row);
     const auto recorded = measured.seconds.find(choice.kernel->name);
     ASSERT_NE(recorded, measured.seconds.end()) << row.name << ": " << choice.kernel->name << " was not recorded";

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "device/device.hpp"
+#include "kernel/cuda/task.hpp"
 #include "op/operator.hpp"
 #include "tests/select/landscape.hpp"
 #include "tests/support/error_text.hpp"
@@ -108,6 +109,21 @@ TEST(TuneSearch, BayesLeavesWhatFails) {
 TEST(TuneSearch, NamesItsKinds) {
   for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) EXPECT_EQ(parse_search(name_of(kind)), kind);
   EXPECT_EQ(error_text([] { parse_search("grid"); }), "--search: expected bayes, random or exhaustive, found \"grid\"");
+}
+
+TEST(TuneCandidates, ThatCompileToTheSameAreOne) {
+  const auto device = make_device("null:sm_90");
+  Problem norm = make_problem(definition(OpKind::rms_norm), {TensorType{DType::bf16, {512, 1536}}, TensorType{DType::bf16, {1536}}}, {});
+  norm.target = device->target();
+  const TuneCandidates candidates = tune_candidates(norm, 1);
+  const Kernel& kernel = *candidates.list[0].choice.kernel;
+  std::set<std::vector<cuda::Program>> programs;
+  std::size_t own = 0;
+  for (const TuneCandidate& candidate : candidates.list)
+    if (candidate.choice.kernel == &kernel) ++own, programs.insert(kernel.programs(norm, candidate.choice.config));
+  EXPECT_EQ(programs.size(), own);
+  EXPECT_LT(2 * own, space_of(kernel, norm).points().size()) << "most registers that may be asked for make no difference";
+  EXPECT_FALSE(candidates.list[0].places.empty()) << "the kernel's own choice is a point of its space";
 }
 
 TEST(TuneCandidates, LeaveLaunchesThatOverlapTheirNeighbours) {

@@ -28,6 +28,23 @@ TEST(Tuner, FindsTheFastest) {
   }
 }
 
+/// Times that scatter by half a percent.
+TEST(Tuner, TwoTuningsAgreeOrDifferByNoise) {
+  const Landscape landscape(bowl_space(), 3, bowl);
+  constexpr double scatter = 0.005;
+  const auto tuned = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto measured = [&](const Choice& choice) { return landscape.seconds(choice) * (1 + scatter * std::normal_distribution()(random)); };
+    TuneBench bench = landscape.bench();
+    bench.time = [&](const Choice& choice, double) {
+      const double seconds = measured(choice);
+      return Timing{seconds, 0.67 * scatter * seconds};
+    };
+    return landscape.seconds(tune(landscape.candidates(), bench, {.search = SearchKind::bayes, .seed = seed, .seconds = 60, .most = 300}).choice);
+  };
+  for (std::uint64_t seed = 0; seed < 10; ++seed) EXPECT_NEAR(tuned(2 * seed) / tuned(2 * seed + 1), 1, 6 * scatter) << "three deviations of each; " << seed;
+}
+
 TEST(Tuner, StopsAtItsMostCandidates) {
   const Landscape landscape(bowl_space(), 3, bowl);
   const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 90});

@@ -4,6 +4,7 @@
 
 #include "device/device.hpp"
 #include "op/region_text.hpp"
+#include "select/tuned_sizes.hpp"
 #include "tests/select/tuning_entries.hpp"
 
 namespace cermet {
@@ -40,6 +41,26 @@ TEST(TuningKey, DoesNotDependOnNamesOfSymbols) {
   EXPECT_EQ(tuning_text(linear_region("2*T+1", 32, nullptr)), tuning_text(linear_region("2*rows+1", 32, nullptr)));
   EXPECT_EQ(tuning_text(linear_region("ceil(T/2)", 32, nullptr)), tuning_text(linear_region("ceil(H/2)", 32, nullptr)));
   EXPECT_EQ(tuning_text(linear_region("s1", 32, nullptr)), tuning_text(linear_region("s0", 32, nullptr)));
+}
+
+TEST(TuningKey, SizesAreFoundInTexts) {
+  const SizedTexts texts(linear_region("T", 32, nullptr));
+  const auto size = [&](const Region& region) {
+    const auto found = texts.sizes_in(tuning_text(region));
+    return found ? (*found)[Symbol("T")] : -1;
+  };
+  EXPECT_EQ(size(linear_region("17", 0, nullptr)), 17);
+  EXPECT_EQ(size(linear_region("2048", 0, nullptr)), 2048) << "as long as it is wide";
+  EXPECT_EQ(size(linear_region("T", 32, nullptr)), -1) << "a range";
+  EXPECT_EQ(size(linear_region("17", 0, nullptr, "f32")), -1);
+  EXPECT_EQ(size(linear_region("17", 0, nullptr, "bf16", 4097)), -1);
+  Region variable = linear_region("17", 0, nullptr);
+  variable.nodes[0].problem.constant_inputs = 0;
+  EXPECT_EQ(size(variable), -1) << "constants";
+  const SizedTexts twice(parse_region("add(f32[T, 64], f32[T, 64])"));
+  EXPECT_TRUE(twice.sizes_in(tuning_text(parse_region("add(f32[5, 64], f32[5, 64])"))).has_value());
+  EXPECT_FALSE(twice.sizes_in(tuning_text(parse_region("add(f32[5, 64], f32[1, 64])"))).has_value());
+  EXPECT_FALSE(twice.sizes_in("").has_value());
 }
 
 TEST(TuningKey, OfSeveralNodesHasWiringAndRounding) {

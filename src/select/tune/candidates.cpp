@@ -1,6 +1,8 @@
 #include "select/tune/candidates.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "kernel/cuda/task.hpp"
 
@@ -12,6 +14,43 @@ namespace {
 bool overlaps_neighbours(const Region& region, const Choice& choice) {
   return choice.kernel->programs && std::ranges::any_of(choice.kernel->programs(region, choice.config), &cuda::Program::alternates);
 }
+
+/// Candidates, each once. On a GPU points that compile to the same programs are one candidate, because what a field says need not show: registers that no row
+/// fills, clusters for rows that fit a block.
+class UnlikeCandidates {
+ public:
+  UnlikeCandidates(const Region& region, int threads) : region_(region), threads_(threads), limits_(limits_of(region.target())) {}
+
+  void add(const Choice& choice, std::vector<int> places) {
+    const std::size_t same = place_of(choice);
+    if (same < list.size()) {
+      if (list[same].places.empty()) list[same].places = std::move(places);
+      return;
+    }
+    const Kernel& kernel = *choice.kernel;
+    list.push_back({choice, std::move(places), kernel.cost ? kernel.cost(region_, choice.config, limits_) : 0});
+  }
+
+  std::vector<TuneCandidate> list;
+
+ private:
+  using Way = std::tuple<const Kernel*, std::vector<cuda::Program>, std::int64_t>;  ///< with its programs and workspace
+
+  /// Of the candidate that runs alike; the end of the list where there is none.
+  std::size_t place_of(const Choice& choice) {
+    const Kernel& kernel = *choice.kernel;
+    if (kernel.programs) {
+      Way way{&kernel, kernel.programs(region_, choice.config), kernel.workspace(region_, choice.config, threads_)};
+      return known_.emplace(std::move(way), list.size()).first->second;
+    }
+    return static_cast<std::size_t>(std::ranges::find(list, choice, &TuneCandidate::choice) - list.begin());
+  }
+
+  const Region& region_;
+  int threads_;
+  DeviceLimits limits_;
+  std::map<Way, std::size_t> known_;
+};
 
 }  // namespace
 
@@ -27,16 +66,12 @@ std::vector<int> places_of(const ConfigSpace& space, const Config& point) {
 }
 
 TuneCandidates tune_candidates(const Region& region, int threads) {
-  const DeviceLimits limits = limits_of(region.target());
   const Selection selection = explain_selection(region, {.threads = threads, .tuned = false});
-  TuneCandidates all;
-  const auto add = [&](const Kernel& kernel, const Config& config, std::vector<int> places) {
-    const double seconds = kernel.cost ? kernel.cost(region, config, limits) : 0;
-    all.list.push_back({{kernel, config}, std::move(places), seconds});
-  };
   if (!selection.choice.kernel) select_kernel(region);  // says why
-  add(*selection.choice.kernel, selection.choice.config, {});
-  if (overlaps_neighbours(region, selection.choice)) return all;
+  UnlikeCandidates unlike(region, threads);
+  unlike.add(selection.choice, {});
+  if (overlaps_neighbours(region, selection.choice)) return {std::move(unlike.list), {}};
+  std::vector<std::pair<const Kernel*, std::vector<int>>> all_sizes;
   const auto forced = [&](const Kernel& kernel) { return forced_configs().find(kernel.name).has_value(); };
   for (const Candidate& candidate : selection.candidates) {
     const Kernel& kernel = *candidate.kernel;
@@ -44,20 +79,12 @@ TuneCandidates tune_candidates(const Region& region, int threads) {
     const ConfigSpace space = space_of(kernel, region, threads);
     std::vector<int> sizes;
     for (const ConfigField& field : space.fields()) sizes.push_back(static_cast<int>(std::max<std::size_t>(1, field.values.size())));
-    all.sizes.emplace_back(&kernel, std::move(sizes));
-    const std::size_t before = all.list.size();
+    all_sizes.emplace_back(&kernel, std::move(sizes));
     if (forced(kernel)) continue;
-    const auto add_new = [&](const Config& config, std::vector<int> places) {
-      if (all.list.front().choice == Choice{kernel, config}) all.list.front().places = std::move(places);
-      else add(kernel, config, std::move(places));
-    };
-    for (const Config& point : space.points()) add_new(point, places_of(space, point));
-    const auto own = [&](const TuneCandidate& c) { return c.choice.kernel == &kernel && c.choice.config.empty(); };
-    if (std::ranges::any_of(all.list, own)) continue;
-    add(kernel, {}, {});
-    std::rotate(all.list.begin() + static_cast<std::ptrdiff_t>(before), all.list.end() - 1, all.list.end());
+    unlike.add(kernel, {});
+    for (const Config& point : space.points()) unlike.add({kernel, point}, places_of(space, point));
   }
-  return all;
+  return {std::move(unlike.list), std::move(all_sizes)};
 }
 
 }  // namespace cermet

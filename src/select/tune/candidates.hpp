@@ -27,9 +27,9 @@ struct TuneCandidates {
 /// Place of each field's value in a point of a space.
 std::vector<int> places_of(const ConfigSpace& space, const Config& point);
 
-/// Candidates for a region in device memory or, on the CPU, for so many threads. A kernel that forced_configs() names is left in that configuration, and
-/// is then the only one, and so is a choice without tuning whose launches overlap their neighbours in a graph (cuda::Program::alternates): alone it is not
-/// measured as it is deployed. Throws Error where no kernel takes the region.
+/// Candidates for a region in device memory or, on the CPU, for so many threads, each once: of a GPU's points that compile to the same programs the first. A
+/// kernel that forced_configs() names is left in that configuration, and is then the only one, and so is a choice without tuning whose launches overlap their
+/// neighbours in a graph (cuda::Program::alternates): alone it is not measured as it is deployed. Throws Error where no kernel takes the region.
 TuneCandidates tune_candidates(const Region& region, int threads);
 
 }  // namespace cermet

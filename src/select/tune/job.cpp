@@ -4,19 +4,10 @@
 #include <set>
 
 #include "op/operator.hpp"
+#include "select/tuning_key.hpp"
 
 namespace cermet {
 namespace {
-
-std::set<Symbol> symbols_of(const Region& region) {
-  std::set<Symbol> symbols;
-  for (const RegionNode& node : region.nodes)
-    for (const auto& type : node.problem.inputs)
-      if (type)
-        for (const Dim& dim : type->dims)
-          for (const Symbol& symbol : dim.symbols()) symbols.insert(symbol);
-  return symbols;
-}
 
 std::vector<cuda::Program> programs_of(const Region& region, const std::vector<Choice>& choices) {
   std::vector<cuda::Program> programs;

@@ -13,7 +13,9 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t startup_candidates = 8;
-constexpr int explored_every = 6;  ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
+constexpr std::size_t improved_candidates = 2;  ///< whose neighbours are tried
+constexpr int estimated_every = 3;              ///< one proposal of so many is the estimator's, the others are neighbours
+constexpr int explored_every = 6;               ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
 
 bool is_modelled(const TuneCandidate& candidate) { return candidate.modelled > 0; }
 
@@ -35,6 +37,18 @@ std::vector<std::size_t> unlike_first(const std::vector<TuneCandidate>& list, co
   for (const std::size_t i : order) (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : rest).push_back(i);
   first.insert(first.end(), rest.begin(), rest.end());
   return first;
+}
+
+/// How far two points are apart that differ in one field alone; 0 for others.
+int steps_between(const std::vector<int>& a, const std::vector<int>& b) {
+  if (a.size() != b.size()) return 0;
+  int steps = 0;
+  for (std::size_t f = 0; f < a.size(); ++f) {
+    if (a[f] == b[f]) continue;
+    if (steps > 0) return 0;
+    steps = std::abs(a[f] - b[f]);
+  }
+  return steps;
 }
 
 /// In an order that the seed gives, alike on every machine.
@@ -90,7 +104,10 @@ void TuneSearch::tell(std::size_t candidate, std::optional<double> seconds) {
 std::size_t TuneSearch::propose() {
   const std::size_t count = candidates_.list.size() - left_;
   const bool estimates = kind_ == SearchKind::bayes && count >= startup_ && !told_.empty();
-  if (estimates && count % explored_every != 0) return propose_by_estimate();
+  if (estimates && count % explored_every != 0) {
+    const std::optional<std::size_t> near = count % estimated_every != 0 ? propose_near_best() : std::nullopt;
+    return near ? *near : propose_by_estimate();
+  }
   if (estimates) {
     std::size_t skip = random_() % left_;
     for (std::size_t i = 0;; ++i)
@@ -98,6 +115,26 @@ std::size_t TuneSearch::propose() {
   }
   while (given_[order_[next_]]) ++next_;
   return order_[next_];
+}
+
+/// The neighbour of the fastest, or of the second, that differs in one field alone: by modelled time, then by how far the field's value is.
+std::optional<std::size_t> TuneSearch::propose_near_best() const {
+  std::vector<Told> sorted = told_;
+  std::ranges::stable_sort(sorted, {}, &Told::seconds);
+  const std::vector<TuneCandidate>& list = candidates_.list;
+  for (std::size_t i = 0; i < std::min(improved_candidates, sorted.size()) && std::isfinite(sorted[i].seconds); ++i) {
+    const TuneCandidate& best = list[sorted[i].candidate];
+    std::optional<std::size_t> nearest;
+    std::pair<double, int> least;
+    for (std::size_t c = 0; c < list.size(); ++c) {
+      const int steps = given_[c] || list[c].choice.kernel != best.choice.kernel ? 0 : steps_between(list[c].places, best.places);
+      if (steps == 0) continue;
+      const std::pair<double, int> rank(list[c].modelled, steps);
+      if (!nearest || rank < least) nearest = c, least = rank;
+    }
+    if (nearest) return nearest;
+  }
+  return std::nullopt;
 }
 
 std::size_t TuneSearch::propose_by_estimate() {

@@ -33,6 +33,7 @@ class TuneSearch {
     double seconds;  ///< infinite where nothing was told
   };
   std::size_t propose();
+  std::optional<std::size_t> propose_near_best() const;
   std::size_t propose_by_estimate();
 
   const TuneCandidates& candidates_;

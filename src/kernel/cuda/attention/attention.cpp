@@ -204,9 +204,9 @@ void AttentionLaunch::declare(const LaunchArgs& args, const ItemGrid& grid, Grid
 std::int64_t AttentionLaunch::most_tiles(const attention::Params& p, std::int64_t group, std::int64_t rows) {
   if (p.tokens == 0 || p.sequences == 0) return 0;
   if (!p.query_starts) return p.sequences * div_up(p.tokens / p.sequences * group, rows);
-  // A sequence with x rows has 1 + (x - 1) / rows tiles; most when as many sequences as possible have queries.
+  // A sequence with x rows has 1 + (x - 1) / rows tiles, which is most when as many sequences as possible have queries; and no more than its queries alone.
   const std::int64_t with_queries = std::min<std::int64_t>(p.sequences, p.tokens);
-  return with_queries + (p.tokens * group - with_queries) / rows;
+  return std::min(with_queries + (p.tokens * group - with_queries) / rows, p.tokens * div_up(group, rows));
 }
 
 }  // namespace cermet::cuda

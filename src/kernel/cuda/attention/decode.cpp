@@ -7,27 +7,26 @@
 namespace cermet::cuda::attention_decode_file {
 namespace {
 
-enum Programs : std::size_t { decode, cluster };
+enum Programs : std::size_t { decode, first_cluster };
 
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
-/// Blocks of a cluster, which has one span, and the longest tables for which that is tried: with more keys than this
-/// all SMs are needed.
-constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8;
-constexpr std::int64_t most_cluster_keys = 16384;
+/// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with more keys all SMs are needed, however
+/// lengths differ. Every warp of a cluster should have a tile of keys.
+constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
+constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 
 /// What is compiled for a problem.
 struct DecodeShape {
   AttentionProblem a;
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
-  int cluster_blocks, cluster_warps;                         ///< of clusters, where there are any
+  int cluster_warps;                                         ///< of clusters, where there are any; 0: as many as have keys
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_blocks(static_cast<int>(config.find("ranks").value_or(usual_cluster_blocks))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
+        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -49,15 +48,17 @@ struct DecodeShape {
   /// Thread blocks that share the work.
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
   /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
-  DecodeShape of_cluster() const {
+  DecodeShape of_cluster(int blocks) const {
     DecodeShape c = *this;
-    c.ranks = cluster_blocks;
+    c.ranks = blocks;
     c.blocks_each = 1;
-    c.warps = cluster_warps;
+    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * tile_keys ? few_cluster_warps : many_cluster_warps;
     c.stages = 2;
     return c;
   }
-  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), cluster_blocks); }
+  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
+  /// Spans of a launch of as many tokens and sequences as there may be.
+  std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
@@ -80,10 +81,34 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
-bool has_clusters(const Problem& p, const Config& config) {
+/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts of a GPC, of which some SMs are left
+/// over, so that twice as many must be there: 16 clusters of 8 took an H200 two rounds, and 1.5 times as long as 16 of 4.
+bool run_at_once(std::int64_t spans, int blocks, const Target& target) {
+  return spans * blocks <= (blocks <= fewest_cluster_blocks ? target.multiprocessors : target.multiprocessors / 2);
+}
+
+/// Blocks of the clusters that are compiled, most first: of one that was asked for, or of as many as it takes so that every number of spans finds its own.
+std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  return config.find("clusters").value_or(1) != 0 && p.target->compute_capability >= 90 && s.a.keys <= most_cluster_keys &&
-         s.of_cluster().cluster_bytes() <= p.target->shared_bytes;
+  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90 || s.a.keys > most_cluster_keys) return {};
+  const auto fits = [&](int blocks) { return s.of_cluster(blocks).cluster_bytes() <= p.target->shared_bytes; };
+  if (const auto asked = static_cast<int>(config.find("ranks").value_or(0)); asked > 0) return fits(asked) ? std::vector{asked} : std::vector<int>{};
+  const bool varies = !p.input(0).is_constant() || s.a.tokens != s.a.sequences;
+  std::vector<int> sizes;
+  for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
+    const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
+               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * s.tile_keys;
+    if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
+    if (is_last && has_keys) break;
+  }
+  return sizes;
+}
+
+/// The place among `sizes` of the clusters that so many spans get; their number where all SMs share the work.
+std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Target& target) {
+  std::size_t i = 0;
+  while (i < sizes.size() && !run_at_once(spans, sizes[i], target)) ++i;
+  return i;
 }
 
 /// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
@@ -93,24 +118,24 @@ std::vector<Config> configs(const Problem& p) {
     for (const int blocks : {2, 1})
       for (const int clusters : {1, 0}) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
-        if (DecodeShape(p, config).fits() && (clusters == 0 || has_clusters(p, config))) list.push_back(config);
+        if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
       }
   return list;
 }
 
-/// Beside those, how many blocks a cluster has, and warps in each.
+/// Beside those, how many blocks a cluster has, and warps in each; 0: what suits the work.
 ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
-  space.add(ConfigField::powers("ranks", 2, 8).with_usual(usual_cluster_blocks)).add(ConfigField::set("cluster_warps", {4, 8}).with_usual(usual_cluster_warps));
+  space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
-      [p, enabled](const Config& c) { return !enabled(c) || has_clusters(p, c); });
+      [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
   space.constrain("without clusters there are no ranks",
-                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == usual_cluster_blocks && c.at("cluster_warps") == usual_cluster_warps); });
+                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
   return space;
 }
 
@@ -120,11 +145,11 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   const DecodeShape s(p, config);
   if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
-  const std::int64_t tiles = div_up(div_up(s.a.tokens, s.a.sequences) * s.a.group(), s.rows) * s.a.sequences;
-  const std::int64_t in_clusters = tiles * s.a.kv_heads * s.cluster_blocks;
-  if (has_clusters(p, config) && in_clusters <= p.target->multiprocessors)
-    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(in_clusters) * 20.5 * limits.clock_hz);
-  const double again = static_cast<double>(tiles) / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
+  const std::vector<int> sizes = cluster_sizes(p, config);
+  if (const std::size_t found = cluster_for(sizes, s.most_spans(), *p.target); found < sizes.size())
+    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(s.most_spans() * sizes[found]) * 20.5 * limits.clock_hz);
+  const double tiles = static_cast<double>(s.most_spans()) / static_cast<double>(s.a.kv_heads);
+  const double again = tiles / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
   return 10500 * cycle + again * bytes / (0.93 * limits.read_bytes_per_second);
 }
 
@@ -135,8 +160,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                              .threads = 32 * s.warps,
                              .shared_bytes = s.shared_bytes(),
                              .min_blocks = s.blocks_each}};
-  if (has_clusters(p, config)) {
-    const DecodeShape c = s.of_cluster();
+  for (const int blocks : cluster_sizes(p, config)) {
+    const DecodeShape c = s.of_cluster(blocks);
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
@@ -149,20 +174,23 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 }
 
 /// In clusters, an item is a block of one, which has a tile of a sequence and a key-value head.
-void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t items) {
-  args.queue->run(cluster, items, p);
+void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t spans,
+                  std::size_t program, int blocks) {
+  const std::int64_t items = spans * blocks;
+  args.queue->run(program, items, p);
   if (items == 0 || !args.queue->wants_ranges()) return;
-  const std::int64_t heads = s.a.kv_heads, tiles = items / heads / s.cluster_blocks;
+  const std::int64_t heads = s.a.kv_heads, tiles = spans / heads;
   const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
-  attributes.declare(args, item_grid(1, tiles, heads, s.cluster_blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
+  attributes.declare(args, item_grid(1, tiles, heads, blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
 }
 
 /// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as touching everything.
-void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, bool clusters) {
+void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, std::span<const int> sizes) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
-  const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * s.cluster_blocks;
-  if (clusters && in_clusters <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, in_clusters);
+  const std::int64_t spans = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads;
+  if (const std::size_t found = cluster_for(sizes, spans, args.queue->target()); found < sizes.size())
+    return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   args.queue->run(decode, p.thread_blocks, p);
 }
@@ -170,7 +198,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes, const QueriesLauncher& run_many) {
   attention::DecodeParams p{attributes.params(args), 0, 0};
   if (!p.a.aligned) return run_many(args, 0);
   if (p.a.tokens == 0) return;
@@ -178,7 +206,7 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
   if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
   if (may_have_many) p.a.most_queries = most_few;
-  run_few(args, attributes, p, s, clusters);
+  run_few(args, attributes, p, s, sizes);
   if (may_have_many) run_many(args, most_few + 1);
 }
 
@@ -188,9 +216,10 @@ QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
 }
 
 Launcher bind(const Problem& problem, const Config& config) {
-  const bool clusters = has_clusters(problem, config);
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), clusters,
-          run_many = bind_other_queries(problem, clusters ? 2 : 1)](const LaunchArgs& args) { launch(args, attributes, shape, clusters, run_many); };
+  std::vector<int> sizes = cluster_sizes(problem, config);
+  const std::size_t own = first_cluster + sizes.size();
+  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), sizes = std::move(sizes),
+          run_many = bind_other_queries(problem, own)](const LaunchArgs& args) { launch(args, attributes, shape, sizes, run_many); };
 }
 
 }  // namespace

@@ -125,10 +125,15 @@ int FewRows::min_blocks(int threads, int held) const {
   return !stream_ && !heads_ && held <= 8 ? 3 : 2;
 }
 
-/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended.
+/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each row of a group after its first takes
+/// 0.6 of the time again (bench/results/h200/tune/few-rows.jsonl).
 double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
+  const Problem& p = region.problem();
   const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
-  return start + roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
+  const double reading = roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
+  if (p.op->kind != OpKind::grouped_linear || !p.input(1).dims[0].is_constant()) return start + reading;
+  const double rows = static_cast<double>(max_rows(p, 0)) / static_cast<double>(std::max<std::int64_t>(1, p.size(1, 0)));
+  return start + reading * (1 + 0.6 * std::max(0.0, rows - 1));
 }
 
 std::string FewRows::row_task(const Region& region, bool aligned) const {

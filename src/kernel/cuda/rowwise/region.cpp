@@ -36,7 +36,7 @@ struct RowRegion {
       quantization = codes.text(needs.columns);
       factors_out = !codes.exact && needs.group == 0 && !codes.format.asymmetric && leaves_factor_out(program);
     }
-    needs = configured(needs, config);
+    needs = configured(spread_over_device(needs, rows(region.maximum())), config);
   }
   bool is_along_row(std::size_t extra) const {
     const Extent extent = program.tile.extras[extra].extent;
@@ -48,6 +48,11 @@ struct RowRegion {
   std::int64_t columns() const {
     std::int64_t product = 1;
     for (auto dim = program.dims.end() - program.trailing; dim != program.dims.end(); ++dim) product *= dim->is_constant() ? dim->constant() : 0;
+    return product;
+  }
+  std::int64_t rows(const SymbolValues& sizes) const {
+    std::int64_t product = 1;
+    for (auto dim = program.dims.begin(); dim != program.dims.end() - program.trailing; ++dim) product *= dim->value(sizes);
     return product;
   }
   /// Few elements for each thread: what a region computes besides is not known here.

@@ -21,7 +21,28 @@ Config config_of(RowTuning tuning, int cluster) { return {{"elements", tuning.el
 /// Bytes that a thread loads for each column.
 double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? needs.loaded_bytes : 16.0 / needs.width; }
 
+/// With so many elements for each thread in place of a tuning's.
+int registers_for(const RowNeeds& needs, const RowTuning& own, int elements) {
+  const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // that hold them
+  return std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168);
+}
+
 }  // namespace
+
+// On an H200 (bench/results/h200/tune/tables.json) softmax of 1024 x 2048 took 7.9 us with 64 threads for a row and 5.7 with 128 or 256, rms_norm of 512 x 1536
+// 2.4 us with 96 and 2.2 with 192. With as many threads as this, fewer elements are no faster.
+RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows) {
+  constexpr int enough_threads = 768, fewest = 8;                                                  // the first: on an SM
+  if (!has_choice(needs) || !needs.target || rows <= needs.target->multiprocessors) return needs;  // so few lie otherwise: rowwise.cpp
+  const std::int64_t threads = std::int64_t{needs.target->multiprocessors} * enough_threads;
+  const auto holds = [&](int elements) { return elements >= std::max(fewest, needs.width) && std::int64_t{elements} * most_block_threads >= needs.columns; };
+  for (RowTuning* tuning : {&needs.short_rows, &needs.long_rows}) {
+    const RowTuning own = *tuning;
+    while (holds(tuning->elements / 2) && rows * needs.columns / tuning->elements < threads) tuning->elements /= 2;
+    if (tuning->elements != own.elements) tuning->registers = registers_for(needs, own, tuning->elements);
+  }
+  return needs;
+}
 
 std::vector<Config> row_configs(const RowNeeds& needs) {
   std::vector<Config> list(1);
@@ -29,8 +50,7 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
   const RowTuning own = own_tuning(needs);
   for (const int elements : {8, 16, 32, 56, 64}) {
     if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_block_threads < needs.columns) continue;
-    const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // registers that hold them
-    list.push_back(config_of({elements, std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168)}, needs.few_cluster));
+    list.push_back(config_of({elements, registers_for(needs, own, elements)}, needs.few_cluster));
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
   return list;

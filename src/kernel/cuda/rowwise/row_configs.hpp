@@ -9,6 +9,8 @@
 
 namespace cermet::cuda {
 
+/// Fewer elements for each thread where so many rows would leave SMs without threads.
+RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows);
 /// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a row lies.
 std::vector<Config> row_configs(const RowNeeds& needs);
 /// All that they may be.

@@ -1,0 +1,57 @@
+// The choice of the next tokens of many sequences: the operator `sample` on all their rows of logits in one launch.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/sampler.hpp"
+
+namespace cermet {
+
+class BatchSampler {
+ public:
+  /// For sequences 0 to `sequences` - 1. Logits come in memory of the queue's device, or of the host where it has none.
+  BatchSampler(std::int64_t sequences, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue = {});
+  ~BatchSampler();
+  BatchSampler(const BatchSampler&) = delete;
+  BatchSampler& operator=(const BatchSampler&) = delete;
+
+  /// From now on a sequence's tokens are chosen so; `prompt`: what a repetition penalty knows, besides the tokens that are chosen.
+  /// Throws Error naming the parameter that is out of range.
+  void begin(int sequence, const Sampling& sampling, std::span<const std::int32_t> prompt = {});
+  /// Tokens for rows of logits f32[rows, vocab_size], row i of sequence sequences[i], or of none where that is negative: its result means nothing then.
+  /// Each sequence comes once, and was begun. Waits for them; what is returned is there until the next call.
+  std::span<const std::int32_t> choose(const TensorView& logits, std::span<const int> sequences);
+
+ private:
+  struct Sequence {
+    Sampling sampling;
+    std::int64_t step = 0;
+    std::unique_ptr<Sampler> alone;  ///< with a repetition penalty, whose tokens are its own
+  };
+  /// Operands of the operator and its result, [sequences] of each, one behind the other.
+  struct Lists {
+    std::int64_t *seeds, *steps;
+    float *temperature, *top_p, *min_p;
+    std::int32_t *top_k, *ids;
+    Lists(std::byte* at, std::int64_t sequences);
+    static std::int64_t bytes(std::int64_t sequences) { return sequences * (2 * 8 + 5 * 4); }
+  };
+
+  void fill(std::span<const int> sequences);
+  void run(const TensorView& logits);
+
+  std::int64_t vocab_size_;
+  ThreadPool& pool_;
+  DeviceQueue queue_;
+  std::vector<Sequence> sequences_;
+  DeviceBuffer device_, pinned_;
+  AlignedBuffer own_;
+  std::unique_ptr<Stream> uploads_;  ///< so that parameters arrive while the logits are computed
+  std::unique_ptr<DeviceEvent> uploaded_, made_;
+  Lists host_, read_;  ///< where parameters are written, and where the operator reads them
+  std::optional<BoundOp> op_;
+};
+
+}  // namespace cermet

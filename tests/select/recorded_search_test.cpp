@@ -1,0 +1,38 @@
+// Searches and the choices without tuning, over what all candidates of some calls took on an H200.
+#include <gtest/gtest.h>
+
+#include "bench/recorded_tables.hpp"
+#include "device/device.hpp"
+
+namespace cermet {
+namespace {
+
+struct RecordedSearch : testing::Test {
+  std::unique_ptr<Device> device = make_device("null:sm_90");
+  std::vector<RecordedTable> tables = recorded_tables(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/tune/tables.json", device->target());
+};
+
+TEST_F(RecordedSearch, ATenthOfTheMeasurementsComesWithinTwoPercent) {
+  constexpr std::uint64_t seeds = 5;
+  std::size_t near = 0;
+  for (const RecordedTable& table : tables)
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const std::vector<double> curve = table.curve(SearchKind::bayes, seed, 4);
+      ASSERT_LT(curve.back(), 1.001) << table.name << ": the best of the record is among the candidates";
+      near += curve[(curve.size() + 9) / 10 - 1] < 1.02 ? 1 : 0;
+    }
+  EXPECT_GE(tables.size(), 16u);
+  EXPECT_GE(10 * near, 8 * seeds * tables.size()) << near << " of " << seeds * tables.size();
+}
+
+TEST_F(RecordedSearch, WhatModelsChooseIsWithinFivePercent) {
+  std::size_t near = 0;
+  for (const RecordedTable& table : tables) {
+    ASSERT_TRUE(table.seconds[0].has_value()) << table.name << ": what is chosen now was recorded";
+    near += *table.seconds[0] < 1.05 * table.least ? 1 : 0;
+  }
+  EXPECT_GE(10 * near, 9 * tables.size()) << near << " of " << tables.size();
+}
+
+}  // namespace
+}  // namespace cermet
