@@ -6,23 +6,17 @@
 #include "base/log.hpp"
 
 namespace cermet {
-namespace {
-
-std::vector<SuperKernelOptions> parsed(const std::vector<SuperKernel>& super_kernels) {
+std::vector<SuperKernelOptions> options_of(const std::vector<SuperKernel>& super_kernels) {
   std::vector<SuperKernelOptions> list;
   for (const SuperKernel& each : super_kernels) list.push_back(SuperKernelOptions::parse(each.options));
   return list;
 }
 
-/// "layers.0.mlp (launch 7): vendor-product: a matrix product ...; let ...".
-std::string text_of(const SuperBreak& found, const std::vector<std::string>& scopes) {
+std::string text_of(const SuperBreak& found, std::string_view scope) {
   const SuperReasonInfo& info = info_of(found.reason);
-  const std::string& scope = scopes[found.step];
   return fmt::format("{} (launch {}): {}: {}{}; {}", scope.empty() ? "a node without a scope" : scope, found.launch, info.id, info.sentence,
                      found.found.empty() ? "" : " (" + found.found + ")", info.advice);
 }
-
-}  // namespace
 
 std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options, const SuperLimits& limits) {
   const auto apart = [&](SuperReason reason, std::string found = {}) { return SuperBreak{{}, launch.step, 0, reason, std::move(found)}; };
@@ -45,7 +39,14 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
 
 SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits) {
   SuperFormation formation;
-  const std::vector<SuperKernelOptions> options = parsed(super_kernels);
+  form_regions(formation, plan, steps, super_kernels, options_of(super_kernels), limits);
+  return formation;
+}
+
+void form_regions(SuperFormation& formation, const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels,
+                  std::span<const SuperKernelOptions> options, const SuperLimits& limits) {
+  formation.regions.clear();
+  formation.breaks.clear();
   std::int32_t open = Node::unmarked;  // the super-kernel of the last region, while nothing has ended it
   for (std::size_t l = 0; l < plan.launches().size(); ++l) {
     const Launch& launch = plan.launches()[l];
@@ -67,15 +68,14 @@ SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& step
     formation.regions.back().end_launch = l + 1;
     open = step.mark;
   }
-  return formation;
 }
 
-void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels, const std::vector<std::string>& scopes) {
+void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels, FunctionRef<std::string_view(std::size_t step)> scope_of) {
   for (const SuperKernel& each : super_kernels) {
     std::string list;
     std::size_t count = 0;
     for (const SuperBreak& found : formation.breaks)
-      if (found.name == each.name) list += fmt::format("\n  {}", text_of(found, scopes)), ++count;
+      if (found.name == each.name) list += fmt::format("\n  {}", text_of(found, scope_of(found.step))), ++count;
     if (count == 0) continue;
     if (SuperKernelOptions::parse(each.options).strict_scope_check == StrictScopeCheck::abort)
       fail(Status::unsupported, "super-kernel '{}': expected launches that can all join, found {} that cannot:{}", each.name, count, list);

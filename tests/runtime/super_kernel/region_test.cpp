@@ -41,7 +41,8 @@ struct Marked {
   /// "first 0-2 second 3"
   std::string text() const {
     std::string text;
-    for (const SuperRegion& region : formation().regions) text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", region.name, region.first_step, region.last_step);
+    for (const SuperRegion& region : formation().regions)
+      text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", region.name, region.first_step, region.last_step);
     return text;
   }
 };
@@ -71,14 +72,21 @@ TEST(SuperRegions, ALaunchOfManyIsInTheRegionOfItsStep) {
 
 TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
   Marked marked("aAaB");
-  EXPECT_EQ(error_text([&] { report_breaks(marked.formation(), marked.super_kernels, marked.scopes); }), "no error") << "a warning";
+  EXPECT_EQ(
+      error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
+      "no error")
+      << "a warning";
   marked.super_kernels[0].options = "strict-scope-check=abort";
-  EXPECT_EQ(error_text([&] { report_breaks(marked.formation(), marked.super_kernels, marked.scopes); }),
-            "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): clusters: thread blocks that form clusters, "
-            "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet ops NAME --explain` lists them");
+  EXPECT_EQ(
+      error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
+      "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): clusters: thread blocks that form clusters, "
+      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet ops NAME --explain` lists them");
   marked.super_kernels[0].options = "";
   marked.super_kernels[1].options = "strict-scope-check=abort";
-  EXPECT_NE(error_text([&] { report_breaks(marked.formation(), marked.super_kernels, marked.scopes); }).find("super-kernel 'second'"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; });
+            }).find("super-kernel 'second'"),
+            std::string::npos);
 }
 
 /// The reason, or "joins".
@@ -110,8 +118,9 @@ TEST(SuperReasons, EachIsReached) {
       reason_of(program(101)),
       reason_of(program(), false, "", {.calls = false, .links = false}),
   };
-  EXPECT_EQ(found, (std::vector<std::string>{"vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4", "shared-memory: 1001 bytes, at most 1000",
-                                             "narrow-barrier: 4 items, 8 blocks", "wide-barrier: 9 items, 8 blocks", "many-items: 101, at most 100", "architecture"}));
+  EXPECT_EQ(found, (std::vector<std::string>{"vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
+                                             "shared-memory: 1001 bytes, at most 1000", "narrow-barrier: 4 items, 8 blocks", "wide-barrier: 9 items, 8 blocks",
+                                             "many-items: 101, at most 100", "architecture"}));
   std::set<std::string> ids;
   for (const std::string& text : found) ids.insert(text.substr(0, text.find(':')));
   for (const SuperReasonInfo& info : super_reasons()) {
