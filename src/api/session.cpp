@@ -1,0 +1,247 @@
+#include "api/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/caller_tensor.hpp"
+#include "api/guard.hpp"
+#include "api/managed_copy.hpp"
+#include "graph/memory.hpp"
+#include "runtime/explain.hpp"
+
+namespace cermet::api {
+namespace {
+
+SymbolValues maxima_of(const Graph& graph, std::span<const Symbol> used, std::span<const cermet_maximum> given) {
+  SymbolValues maxima;
+  for (const Symbol& symbol : used) {
+    const DimRange range = range_of(graph.ranges(), symbol);
+    const auto found = std::ranges::find_if(given, [&](const cermet_maximum& m) { return symbol.name() == m.symbol; });
+    const bool has_end = range.greatest != DimRange{}.greatest;
+    require(found != given.end() || has_end, "maxima: expected the largest value of '{}', whose range has no end, found none", symbol.name());
+    const std::int64_t value = found != given.end() ? found->value : range.greatest;
+    require(value >= std::max<std::int64_t>(range.least, 1) && value <= range.greatest, "maximum of '{}': expected {} to {}, found {}", symbol.name(),
+            std::max<std::int64_t>(range.least, 1), range.greatest, value);
+    maxima.set(symbol, value);
+  }
+  return maxima;
+}
+
+void check_maxima(std::span<const Symbol> used, std::span<const cermet_maximum> given) {
+  for (const cermet_maximum& m : given) {
+    require_pointer(m.symbol, "maxima: symbol");
+    require(std::ranges::count_if(given, [&](const cermet_maximum& other) { return other.symbol && std::string_view(other.symbol) == m.symbol; }) == 1,
+            "maximum of '{}': expected one, found two", m.symbol);
+    require(std::ranges::find(used, std::string_view(m.symbol), &Symbol::name) != used.end(), "maximum of '{}': expected a symbol of the graph, found none of this name",
+            m.symbol);
+  }
+}
+
+Rounding rounding_named(const char* name) {
+  const std::string_view wanted = name ? name : "strict";
+  require(wanted == "strict" || wanted == "fast", "rounding: expected strict or fast, found '{}'", wanted);
+  return wanted == "fast" ? Rounding::fast : Rounding::strict;
+}
+
+/// Reads the caller's constants while weights load.
+LoadWeight loader_of(const GraphBuilder& from) {
+  return [&from](const std::string& name, std::int64_t slice, const TensorView& destination) {
+    const ConstantMemory& memory = from.constants().find(name)->second;  // the compilation began with all of them
+    TensorView part = memory.view;
+    if (slice >= 0) {
+      const std::int64_t step = slice * part.strides[0] * static_cast<std::int64_t>(size_of(part.dtype));
+      part = TensorView(part.as<std::byte>() + step, part.dtype, destination.shape, {part.strides[1], part.strides[2]});
+    }
+    copy_to_host(from.handle()->context, part, memory.on_device, destination.as<std::byte>());
+  };
+}
+
+void check_constants(const GraphBuilder& from) {
+  for (const Value& value : from.graph().values())
+    if (value.kind == ValueKind::constant && std::holds_alternative<std::monostate>(value.source))
+      require(from.constants().contains(value.name), "constant '{}': expected values, given by cermet_graph_set_constant(), found none", value.name);
+}
+
+}  // namespace
+
+GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_options& options)
+    : handle_(from.handle()), context_(handle_->context.with_own_stream()), name_(from.graph().name), ranges_(from.graph().ranges()), symbols_used_(symbols_of(from.graph())) {
+  const Graph& graph = from.graph();
+  const std::span<const cermet_maximum> maxima(options.maxima, options.maximum_count);
+  check_maxima(symbols_used_, maxima);
+  SessionOptions made;
+  made.maximum = maximum_ = maxima_of(graph, symbols_used_, maxima);
+  for (std::size_t i = 0; i < options.skip_count; ++i) made.skip.emplace_back(options.skip[i]);
+  made.capture = options.capture != 0;
+  made.fusion.mode = options.fusion ? fusion_mode_named("fusion", options.fusion) : FusionMode::full;
+  made.fusion.rounding = rounding_named(options.rounding);
+  if (context_.computes()) check_constants(from);
+  std::vector<int> input_of(graph.values().size(), -1);
+  for (std::size_t v = 0; v < graph.values().size(); ++v) {
+    const Value& value = graph.values()[v];
+    if (value.kind != ValueKind::input) continue;
+    input_of[v] = static_cast<int>(inputs_.size());
+    inputs_.push_back({value.name, value.type});
+    shapes_.push_back({value.name, value.type, {}});
+  }
+  const std::vector<std::int32_t> roots = memory_roots(graph, [](std::int32_t) { return false; });
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs_.push_back({output.name, graph.type(output.value)});
+    outputs_.back().alias = input_of[static_cast<std::size_t>(roots[static_cast<std::size_t>(output.value.index)])];
+  }
+  session_.emplace(graph, context_, loader_of(from), made, &steps_);
+  if (Stream* const stream = context_.stream(); stream && context_.computes()) stream->synchronize();  // runs may be on streams of the caller
+}
+
+const GraphSession::Port& GraphSession::output(std::size_t index) const {
+  require(index < outputs_.size(), "output: expected an index below {}, found {}", outputs_.size(), index);
+  return outputs_[index];
+}
+
+Expectation GraphSession::expect(const Port& port, std::size_t index, bool is_output) const {
+  return {.op = name_,
+          .role = is_output ? "output" : "input",
+          .operand = port.name,
+          .index = index,
+          .type = &port.type,
+          .symbols = &symbols_,
+          .dense_dims = is_output && port.alias < 0 ? port.type.rank() : 1,
+          .is_output = is_output,
+          .device = handle_->memory,
+          .is_touched = context_.computes()};
+}
+
+/// Works out what tensors must be, where a shape is not that of the last run.
+void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
+  require(inputs.size() == inputs_.size(), "{}: expected {} inputs, found {}", name_, inputs_.size(), inputs.size());
+  bool known = is_sized_;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Port& port = inputs_[i];
+    const DLTensor* const tensor = inputs[i];
+    if (!tensor) fail(Status::invalid_argument, "{}: input {} ({}): expected a tensor, found NULL", name_, i, port.name);
+    if (tensor->ndim != port.type.rank() || (tensor->ndim > 0 && !tensor->shape))
+      fail(Status::invalid_argument, "{}: input {} ({}): expected {}, found {} dimensions", name_, i, port.name, port.type.to_string(), tensor->ndim);
+    known = known && shapes_[i].shape && std::equal(shapes_[i].shape->begin(), shapes_[i].shape->end(), tensor->shape);
+    if (known) continue;
+    is_sized_ = false;
+    shapes_[i].shape.emplace();
+    for (int axis = 0; axis < tensor->ndim; ++axis) shapes_[i].shape->push_back(tensor->shape[axis]);
+  }
+  if (known) return;
+  symbols_ = symbols_told_by(shapes_, symbols_used_);
+  for (const Symbol& symbol : symbols_used_)
+    if (const DimRange range{range_of(ranges_, symbol).least, maximum_[symbol]}; symbols_[symbol] < range.least || symbols_[symbol] > range.greatest)
+      fail(Status::invalid_argument, "{}: expected {} from {} to {}, found {}", name_, symbol.name(), range.least, range.greatest, symbols_[symbol]);
+  for (std::vector<Port>* ports : {&inputs_, &outputs_})
+    for (Port& port : *ports) port.plain = PlainTensor(port.type.dtype, cermet::bind(port.type.dims, symbols_));
+  is_sized_ = true;
+}
+
+void GraphSession::take_input(std::size_t i, const DLTensor& tensor) {
+  Port& port = inputs_[i];
+  TensorView view = port.plain.view;
+  if (port.plain.matches(tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  else view = checked_view(tensor, expect(port, i, false));
+  const bool is_bound = has_run_ && coincide(view, port.view);
+  if (!is_bound) session_->bind(port.name, view);
+  port.view = view;
+  port.range = range_of(view);
+}
+
+void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
+  Port& port = outputs_[i];
+  port.view = {};
+  port.range = {};
+  if (!tensor) return;
+  TensorView view = port.plain.view;
+  if (port.plain.matches(*tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
+  else view = checked_view(*tensor, expect(port, i, true));
+  const auto refuse = [&](std::string_view expected, std::string_view found) {
+    fail(Status::invalid_argument, "{}: output {} ({}): expected {}, found {}", name_, i, port.name, expected, found);
+  };
+  if (port.alias >= 0 && !coincide(view, inputs_[static_cast<std::size_t>(port.alias)].view))
+    refuse(fmt::format("the memory of input '{}', which it shares, or NULL", inputs_[static_cast<std::size_t>(port.alias)].name), "another");
+  const ByteRange range = range_of(view);
+  for (std::size_t o = 0; o < outputs_.size() && port.alias < 0; ++o) {
+    if (o < i && outputs_[o].view.present && range.overlaps(outputs_[o].range)) refuse("memory of its own", fmt::format("that of output {}", o));
+    const Port* const state = outputs_[o].alias >= 0 ? &inputs_[static_cast<std::size_t>(outputs_[o].alias)] : nullptr;
+    if (state && range.overlaps(state->range)) refuse("memory of its own", fmt::format("that of input '{}', which is a result too", state->name));
+  }
+  port.view = view;
+  port.range = range;
+}
+
+void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* stream) {
+  require(!stream || context_.stream(), "{}: stream: expected NULL on {}, found a stream", name_, context_.device_spec());
+  require(outputs.empty() || outputs.size() == outputs_.size(), "{}: expected {} outputs or none, found {}", name_, outputs_.size(), outputs.size());
+  take_sizes(inputs);
+  for (std::size_t o = 0; o < outputs_.size(); ++o) outputs_[o].view = {};
+  // Everything is checked before anything is bound for good: a rejected call leaves only memory bound that the next call replaces.
+  for (std::size_t i = 0; i < inputs.size(); ++i) take_input(i, *inputs[i]);
+  for (std::size_t o = 0; o < outputs_.size(); ++o) take_output(o, outputs.empty() ? nullptr : outputs[o]);
+  for (std::size_t o = 0; o < outputs_.size(); ++o) {
+    Port& port = outputs_[o];
+    const bool is_apart = std::ranges::none_of(inputs_, [&](const Port& input) { return port.range.overlaps(input.range); });
+    const bool wanted = port.view.present && port.alias < 0 && is_apart;
+    port.is_direct = session_->bind_result(port.name, wanted ? port.view.as<std::byte>() : nullptr) && wanted;
+  }
+  has_run_ = false;
+  last_stream_ = context_.computes() ? memory_.stream(context_, stream) : nullptr;
+  session_->run(last_stream_);
+  has_run_ = true;
+  if (!context_.computes()) return;
+  copy_results(last_stream_);
+  if (last_stream_ && !stream) last_stream_->synchronize();
+}
+
+/// Results that kernels could not write where the caller wants them.
+void GraphSession::copy_results(Stream* stream) {
+  for (const Port& port : outputs_) {
+    if (!port.view.present || port.is_direct || port.alias >= 0) continue;
+    copy_rows(session_->output(port.name), port.view.as<std::byte>(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
+      if (stream) stream->copy(to, from, bytes);
+      else std::memmove(to, from, static_cast<std::size_t>(bytes));
+    });
+  }
+}
+
+Shape GraphSession::output_shape(std::size_t index, std::span<const DLTensor* const> inputs) {
+  const Port& port = output(index);
+  take_sizes(inputs);
+  return port.plain.view.shape;
+}
+
+TensorView GraphSession::result_view(std::size_t index) {
+  const Port& port = output(index);
+  if (!context_.computes()) fail(Status::unsupported, "output '{}': expected a device that computes, found {}", port.name, context_.description());
+  require(has_run_, "output '{}': expected a run that succeeded, found none", port.name);
+  return port.view.present ? port.view : session_->output(port.name);
+}
+
+DLTensor GraphSession::result(std::size_t index) {
+  const TensorView view = result_view(index);
+  Port& port = outputs_[index];
+  port.shape.assign(view.shape.begin(), view.shape.end());
+  port.shape.insert(port.shape.end(), view.strides.begin(), view.strides.end());
+  std::int64_t* const strides = view.is_dense() ? nullptr : port.shape.data() + view.shape.rank();
+  return {view.data, handle_->memory, view.shape.rank(), dl_type_of(view.dtype), port.shape.data(), strides, 0};
+}
+
+DLManagedTensor* GraphSession::result_copy(std::size_t index) {
+  const TensorView view = result_view(index);
+  auto copy = std::make_unique<ManagedCopy>(view.dtype, view.shape);
+  copy_rows(view, copy->data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
+    if (last_stream_) last_stream_->download(to, from, bytes);
+    else std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  });
+  if (last_stream_) last_stream_->synchronize();
+  return ManagedCopy::release(std::move(copy));
+}
+
+std::string GraphSession::explain() const {
+  std::string made;
+  for (const CompileStep& step : steps_) made += fmt::format("{}: {}\n", step.name, step.note);
+  return made + "\n" + cermet::explain(session_->executable().steps());
+}
+
+}  // namespace cermet::api
