@@ -212,7 +212,7 @@ class graph : public graph_operators {
     std::vector<cermet_attribute> list;
     for (const value& v : inputs) operands.push_back(v.id());
     for (const attribute& a : attributes) list.push_back(a.get());
-    return add(op.c_str(), operands, list.data(), list.size(), names);
+    return append(op.c_str(), operands, list.data(), list.size(), names);
   }
 
   /// Ends a scope at the end of its block.
@@ -250,7 +250,7 @@ class graph : public graph_operators {
   };
   explicit graph(cermet_graph* made) : graph_(made) {}
 
-  std::vector<value> add(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count,
+  std::vector<value> append(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count,
                          const std::vector<std::string>& names) {
     std::vector<const char*> pointers;
     for (const std::string& name : names) pointers.push_back(name.c_str());
@@ -264,7 +264,7 @@ class graph : public graph_operators {
     return list;
   }
   std::vector<value> add_node(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count) override {
-    return add(op, inputs, attributes, count, {});
+    return append(op, inputs, attributes, count, {});
   }
 
   std::unique_ptr<cermet_graph, destroy> graph_;

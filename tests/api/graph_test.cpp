@@ -136,7 +136,7 @@ TEST(GraphFace, LeavesDefaultsOutOfItsText) {
   graph made("norm");
   const value x = made.input("x", dtype::f32, {"T", 4});
   made.output("y", made.rms_norm(x, {{}, 1e-3}));
-  EXPECT_NE(made.text().find("rms_norm(%x, -) {eps = 0.001} : f32[T, 4]"), std::string::npos) << made.text();
+  EXPECT_NE(made.text().find("rms_norm(%x) {eps = 0.001} : f32[T, 4]"), std::string::npos) << made.text();
 }
 
 TEST(GraphFace, OperatorsOfSeveralResultsAndListsOfOperands) {
@@ -159,12 +159,12 @@ TEST(GraphFace, OperatorsOfSeveralResultsAndListsOfOperands) {
 TEST(GraphFace, StateIsUpdatedInPlace) {
   graph made("state");
   const value key = made.input("key", dtype::f32, {"T", 1, 4}), val = made.input("value", dtype::f32, {"T", 1, 4});
-  const value keys = made.input("keys", dtype::f32, {2, 1, 4, 4}), vals = made.input("values", dtype::f32, {2, 1, 4, 4}), slots = made.input("slots", dtype::i64, {"T"});
+  const value keys = made.input("keys", dtype::f32, {2, 1, 8, 4}), vals = made.input("values", dtype::f32, {2, 1, 8, 4}), slots = made.input("slots", dtype::i64, {"T"});
   const auto written = made.kv_cache_write(key, val, keys, vals, slots);
   made.output("new_keys", written.k_cache);
   made.output("new_values", written.v_cache);
   session compiled = made.compile({{{"T", 4}}});
-  const tensor k({1, 1, 4}, Values{1, 2, 3, 4}), cache({2, 1, 4, 4}, Values(32)), other({2, 1, 4, 4}, Values(32)), slot({1}, dtype::i64);
+  const tensor k({1, 1, 4}, Values{1, 2, 3, 4}), cache({2, 1, 8, 4}, Values(64)), other({2, 1, 8, 4}, Values(64)), slot({1}, dtype::i64);
   static_cast<std::int64_t*>(slot.data())[0] = 5;
   EXPECT_EQ(cermet_session_output_alias(compiled.get(), 0), 2);
   compiled.run({k, k, cache, other, slot});
@@ -181,7 +181,7 @@ TEST(GraphFace, NamesWhatDoesNotFit) {
   EXPECT_SAYS(made.input("v", dtype::f32, {"T-"}), "T-");
   EXPECT_SAYS(made.apply("lineer", {x, w}), "linear");
   EXPECT_SAYS(made.apply("linear", {x, value(99)}), "linear: input 1 (w): expected a value of graph 'small', of which there are 5, found 99");
-  EXPECT_SAYS(made.apply("linear", {x, x}), "operand 1 (w)");
+  EXPECT_SAYS(made.apply("linear", {x, made.literal("three", tensor({1, 3}, Values(3)))}), "linear: operand 1 (w)");
   EXPECT_SAYS(made.apply("relu", {x}, {}, {"x"}), "value 'x': expected a name of its own, found one that is taken");
   EXPECT_SAYS(made.apply("relu", {x}, {{"slope", 1}}), "slope");
   EXPECT_SAYS(made.output("y", x), "output 'y': expected a name of its own");
@@ -204,7 +204,7 @@ TEST(GraphFace, NamesWhatDoesNotFit) {
   EXPECT_SAYS(compiled.run({tensor({1, 2}, dtype::i64)}), "input 0 (x): expected f32");
   EXPECT_SAYS(compiled.run({good}, {bad, tensor()}), "output 0 (y): expected f32[T, 2] with T = 1, found [1, 3]");
   EXPECT_SAYS(compiled.output_shape(0, {}), "expected 1 inputs, found 0");
-  EXPECT_SAYS(compiled.run({good}, {}, stream(&wide)), "stream: expected NULL on cpu, found a stream");
+  EXPECT_SAYS(compiled.run({good}, {}, stream(wide.data())), "stream: expected NULL on cpu, found a stream");
   graph open("open");
   open.output("y", open.relu(open.input("x", dtype::f32, {"N"})));
   EXPECT_SAYS(open.compile(), "maxima: expected the largest value of 'N', whose range has no end, found none");
