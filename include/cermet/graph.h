@@ -60,8 +60,8 @@ CERMET_API cermet_status cermet_graph_scope_begin(cermet_graph* graph, const cha
 CERMET_API cermet_status cermet_graph_scope_end(cermet_graph* graph);
 
 /* Nodes that are added until the end belong to the super-kernel region `name`, which becomes one launch where the device can. May be entered again by its
- * name; NULL excludes nodes from the region around it. `options`, "key=value:key=value", are those of docs/guide/super-kernels.md; NULL or "": the defaults,
- * or where the region is entered again those it has. Regions do not nest but for the exclusion. */
+ * name; NULL excludes nodes from every region. `options`, "key=value:key=value", are those of docs/guide/super-kernels.md; NULL or "": the defaults, or where the
+ * region is entered again those it has, which others may not differ from. An inner one takes the place of an outer one until it ends. */
 CERMET_API cermet_status cermet_graph_super_kernel_begin(cermet_graph* graph, const char* name, const char* options);
 CERMET_API cermet_status cermet_graph_super_kernel_end(cermet_graph* graph);
 

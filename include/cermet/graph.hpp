@@ -235,6 +235,17 @@ class graph : public graph_operators {
     return {get(), cermet_graph_scope_end};
   }
 
+  /// Nodes that are added while the result lives belong to a super-kernel region, which may be entered again:
+  /// auto scope = graph.super_kernel("sp1", "stream-fusion=1:strict-scope-check=abort"). Without a name they belong to none.
+  [[nodiscard]] part super_kernel(const std::string& name, const std::string& options = "") {
+    face::check(cermet_graph_super_kernel_begin(get(), name.c_str(), options.c_str()));
+    return {get(), cermet_graph_super_kernel_end};
+  }
+  [[nodiscard]] part super_kernel() {
+    face::check(cermet_graph_super_kernel_begin(get(), nullptr, nullptr));
+    return {get(), cermet_graph_super_kernel_end};
+  }
+
   value find(const std::string& name) const { return value(cermet_graph_find(get(), name.c_str())); }
   value_info info(value of) const {
     cermet_value_info made{};

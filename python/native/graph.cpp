@@ -135,6 +135,16 @@ PyObject* scope_begin(PyObject* self, PyObject* args) {
   });
 }
 
+/// super_kernel_begin(name or None, options)
+PyObject* super_kernel_begin(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    const char *name = nullptr, *options = nullptr;
+    require_set(PyArg_ParseTuple(args, "zs", &name, &options) != 0);
+    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_super_kernel_begin(graph, name, options); });
+    return none();
+  });
+}
+
 template <cermet_status (*End)(cermet_graph*)>
 PyObject* end(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -188,6 +198,8 @@ PyMethodDef methods[] = {{"symbol", symbol, METH_VARARGS, "symbol(name, least, g
                          {"output", output, METH_VARARGS, "output(name, value)."},
                          {"scope_begin", scope_begin, METH_VARARGS, "scope_begin(name)."},
                          {"scope_end", end<cermet_graph_scope_end>, METH_NOARGS, "scope_end()."},
+                         {"super_kernel_begin", super_kernel_begin, METH_VARARGS, "super_kernel_begin(name, options)."},
+                         {"super_kernel_end", end<cermet_graph_super_kernel_end>, METH_NOARGS, "super_kernel_end()."},
                          {"describe", describe, METH_VARARGS, "describe(value): (name, dtype, shape)."},
                          {"find", find, METH_VARARGS, "find(name): value, or -1."},
                          {"text", as_text, METH_NOARGS, "The graph as text."},

@@ -111,4 +111,16 @@ void GraphBuilder::end_scope() {
   scopes_.pop_back();
 }
 
+void GraphBuilder::begin_super_kernel(const char* name, const char* options) {
+  const std::string_view given = options ? options : "";
+  require(name || given.empty(), "super-kernel without a name: expected no options, because its nodes are in none, found '{}'", given);
+  const std::int32_t region = name ? graph_.add_super_kernel(name, given) : Node::excluded;
+  super_kernels_.push_back(std::make_unique<Graph::SuperKernelScope>(graph_, region));
+}
+
+void GraphBuilder::end_super_kernel() {
+  require(!super_kernels_.empty(), "super-kernel: expected one that was begun, found none");
+  super_kernels_.pop_back();
+}
+
 }  // namespace cermet::api

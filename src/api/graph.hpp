@@ -42,6 +42,9 @@ class GraphBuilder {
   std::vector<ValueId> apply(const char* op, std::span<const cermet_value> inputs, std::span<const cermet_attribute> attributes, const char* const* names);
   void begin_scope(const char* name);
   void end_scope();
+  /// Without a name: excludes.
+  void begin_super_kernel(const char* name, const char* options);
+  void end_super_kernel();
   /// Throws Error where the graph has no such value.
   ValueId value(cermet_value id, std::string_view what) const;
 
@@ -60,6 +63,7 @@ class GraphBuilder {
   Graph graph_;
   std::map<std::string, ConstantMemory, std::less<>> constants_;
   std::vector<std::unique_ptr<Graph::Scope>> scopes_;
+  std::vector<std::unique_ptr<Graph::SuperKernelScope>> super_kernels_;
 };
 
 }  // namespace cermet::api

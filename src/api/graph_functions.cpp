@@ -1,7 +1,6 @@
 // The C functions that build graphs.
 #include <algorithm>
 
-#include "api/caller_tensor.hpp"
 #include "api/graph.hpp"
 #include "api/guard.hpp"
 #include "graph/text.hpp"
@@ -112,6 +111,20 @@ cermet_status cermet_graph_scope_end(cermet_graph* graph) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");
     graph->builder.end_scope();
+  });
+}
+
+cermet_status cermet_graph_super_kernel_begin(cermet_graph* graph, const char* name, const char* options) {
+  return api::guarded([&] {
+    api::require_pointer(graph, "graph");
+    graph->builder.begin_super_kernel(name, options);
+  });
+}
+
+cermet_status cermet_graph_super_kernel_end(cermet_graph* graph) {
+  return api::guarded([&] {
+    api::require_pointer(graph, "graph");
+    graph->builder.end_super_kernel();
   });
 }
 

@@ -132,6 +132,37 @@ TEST(GraphFace, TextIsTheSameGraph) {
   EXPECT_SAYS(graph::parse("graph x {"), "graph text, line 2: expected '}', found the end");
 }
 
+TEST(GraphFace, MarksSuperKernels) {
+  graph made("marked");
+  const value x = made.input("x", dtype::f32, {4});
+  value y;
+  {
+    const auto scope = made.super_kernel("sp1", "stream-fusion=1:strict-scope-check=bypass");
+    y = made.relu(x);
+    const auto outside = made.super_kernel();
+    y = made.neg(y);
+  }
+  {
+    const auto again = made.super_kernel("sp1");
+    made.output("y", made.exp(y));
+  }
+  made.output("z", made.sin(y));
+  const std::string text = made.text();
+  EXPECT_NE(text.find("super_kernel sp1 \"stream-fusion=1:strict-scope-check=bypass\""), std::string::npos) << text;
+  for (const char* line : {"relu(%x) : f32[4] in sp1", "neg(%relu) : f32[4] outside", "exp(%neg) : f32[4] in sp1", "sin(%neg) : f32[4]\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  session marked = made.compile();
+  const tensor given({4}, Values{1, -2, 3, 0});
+  graph plain("plain");
+  const value p = plain.neg(plain.relu(plain.input("x", dtype::f32, {4})));
+  plain.output("y", plain.exp(p));
+  EXPECT_EQ(marked(given)[0].values(), plain.compile()(given)[0].values());
+  EXPECT_SAYS((void)made.super_kernel("sp2", "fast=1"), "super-kernel 'sp2'");
+  EXPECT_SAYS((void)made.super_kernel("sp1", "stream-fusion=0"), "super-kernel 'sp1'");
+  expect_refused(cermet_graph_super_kernel_begin(made.get(), nullptr, "width=2"), {"super-kernel without a name", "found 'width=2'"});
+  expect_refused(cermet_graph_super_kernel_end(made.get()), {"super-kernel: expected one that was begun, found none"});
+}
+
 TEST(GraphFace, LeavesDefaultsOutOfItsText) {
   graph made("norm");
   const value x = made.input("x", dtype::f32, {"T", 4});

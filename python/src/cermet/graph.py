@@ -105,6 +105,17 @@ class Graph(GraphOperators):
         finally:
             self._native.scope_end()
 
+    @contextlib.contextmanager
+    def super_kernel(self, name: str | None = None, options: str = "") -> Iterator[None]:
+        """Nodes that are added inside belong to a super-kernel region, which becomes one launch where the device can and may be entered again:
+        `with graph.super_kernel("sp1", "stream-fusion=1:strict-scope-check=abort"):`. Without a name they belong to none.
+        """
+        self._native.super_kernel_begin(name, options)
+        try:
+            yield
+        finally:
+            self._native.super_kernel_end()
+
     def find(self, name: str) -> Value | None:
         """A value by name."""
         found = self._native.find(name)
