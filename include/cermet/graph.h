@@ -130,15 +130,16 @@ CERMET_API cermet_status cermet_session_output_shape(cermet_session* session, si
 /* Index of the input whose memory a result is (state that is updated in place), or -1. */
 CERMET_API int32_t cermet_session_output_alias(const cermet_session* session, size_t index);
 
-/* Runs. Tensors are in memory of the handle's device and are checked as cermet_op_run does; the sizes that runs give come from the inputs' shapes, which must
- * agree. Trailing dimensions of inputs are contiguous, leading ones may be strided where the operators that read them take it. `outputs` are dense, one per
- * result; NULL, or with output_count 0 all of them: the result stays in the session's memory, where cermet_session_result() finds it. A result that shares an
- * input's memory is given as that tensor, or NULL. `stream` is as of cermet_op_run: on a GPU the work is enqueued on it and not complete when this returns;
- * with NULL it runs on the session's own stream and is complete. Runs on several streams must not overlap, because they use the same memory.
- * Allocates nothing once a run of the same sizes has been. */
+/* Runs. Tensors are in memory of the handle's device, or of the host, from and to which they are copied, and are checked as cermet_op_run does; the sizes that
+ * runs give come from the inputs' shapes, which must agree. Trailing dimensions of inputs are contiguous, leading ones may be strided where the operators that
+ * read them take it. `outputs` are dense, one per result; NULL, or with output_count 0 all of them: the result stays in the session's memory, where
+ * cermet_session_result() finds it. A result that shares an input's memory is given as that tensor, or NULL; that input is on the device. `stream` is as of
+ * cermet_op_run: on a GPU the work is enqueued on it and not complete when this returns; with NULL it runs on the session's own stream and is complete, as it is
+ * where a result is in memory of the host. Inputs in memory of the host are no longer read when this returns, unless they are pinned. Runs on several streams
+ * must not overlap, because they use the same memory. Allocates nothing once a run of the same sizes has been. */
 CERMET_API cermet_status cermet_session_run(cermet_session* session, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs,
                                             size_t output_count, void* stream);
-/* A result of the last run in the session's memory, or the caller's where it was given, dense, on the handle's device: in the order of the run's stream, and
+/* A result of the last run in the session's memory, or the caller's where it was given, dense: in the order of the run's stream, and
  * valid, as the shape that it points to, until the next run. */
 CERMET_API cermet_status cermet_session_result(cermet_session* session, size_t index, DLTensor* result);
 /* The same as a copy in memory of the host that the caller keeps and frees by its deleter. Waits for the run. */

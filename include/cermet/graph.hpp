@@ -72,16 +72,13 @@ class session {
   const std::vector<value_info>& inputs() const { return inputs_; }
   const std::vector<value_info>& outputs() const { return outputs_; }
 
-  /// Runs on tensors in the order of the inputs; results are in new host memory: for handles of the CPU. One that is an input's memory is that tensor.
+  /// Runs on tensors in the order of the inputs, in memory of the host or of the handle's device; results are in new host memory. One that is an input's memory
+  /// is that tensor.
   template <class... Tensors>
   std::vector<tensor> operator()(const Tensors&... tensors) {
     return all({tensors...});
   }
   std::vector<tensor> all(const std::vector<tensor>& given) {
-    for (const tensor& t : given)
-      if (!t.on_host())
-        throw error(CERMET_INVALID_ARGUMENT,
-                    "results: expected memory of the caller, given to run(), for inputs on " + face::text_of(t.device()) + ", found a call that makes its own");
     std::vector<tensor> made;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const std::int32_t shared = cermet_session_output_alias(get(), i);

@@ -88,6 +88,7 @@ GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_option
   for (const GraphOutput& output : graph.outputs()) {
     outputs_.push_back({output.name, graph.type(output.value)});
     outputs_.back().alias = input_of[static_cast<std::size_t>(roots[static_cast<std::size_t>(output.value.index)])];
+    if (outputs_.back().alias >= 0) inputs_[static_cast<std::size_t>(outputs_.back().alias)].is_state = true;
   }
   session_.emplace(graph, context_, loader_of(from), made, &steps_);
   if (Stream* const stream = context_.stream(); stream && context_.computes()) stream->synchronize();  // runs may be on streams of the caller
@@ -108,6 +109,7 @@ Expectation GraphSession::expect(const Port& port, std::size_t index, bool is_ou
           .dense_dims = is_output && port.alias < 0 ? port.type.rank() : 1,
           .is_output = is_output,
           .device = handle_->memory,
+          .or_host = !port.is_state && port.alias < 0,
           .is_touched = context_.computes()};
 }
 
@@ -142,16 +144,36 @@ void GraphSession::take_input(std::size_t i, const DLTensor& tensor) {
   TensorView view = port.plain.view;
   if (port.plain.matches(tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   else view = checked_view(tensor, expect(port, i, false));
+  port.on_host = context_.stream() && tensor.device.device_type == kDLCPU;
+  if (port.on_host) view = copied(port, view);
   const bool is_bound = has_run_ && coincide(view, port.view);
   if (!is_bound) session_->bind(port.name, view);
   port.view = view;
   port.range = range_of(view);
 }
 
+/// The device's memory for an input that is in the host's.
+TensorView GraphSession::copied(Port& port, const TensorView& host) {
+  port.host = host;
+  const std::int64_t bytes = dense_bytes(host.dtype, host.shape);
+  if (port.copy.size() < bytes) {
+    if (last_stream_) last_stream_->synchronize();  // an earlier run may still read what is freed
+    port.copy = {};
+    port.copy = context_.device().allocate(bytes);
+  }
+  return TensorView(port.copy.data(), host.dtype, host.shape);
+}
+
+void GraphSession::copy_inputs(Stream* stream) {
+  for (const Port& port : inputs_)
+    if (port.on_host) copy_rows(port.host, port.copy.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->upload(to, from, bytes); });
+}
+
 void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
   Port& port = outputs_[i];
   port.view = {};
   port.range = {};
+  port.on_host = tensor && context_.stream() && tensor->device.device_type == kDLCPU;
   if (!tensor) return;
   TensorView view = port.plain.view;
   if (port.plain.matches(*tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
@@ -182,16 +204,17 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     Port& port = outputs_[o];
     const bool is_apart = std::ranges::none_of(inputs_, [&](const Port& input) { return port.range.overlaps(input.range); });
-    const bool wanted = port.view.present && port.alias < 0 && is_apart;
+    const bool wanted = port.view.present && !port.on_host && port.alias < 0 && is_apart;
     port.is_direct = session_->bind_result(port.name, wanted ? port.view.as<std::byte>() : nullptr) && wanted;
   }
   has_run_ = false;
   last_stream_ = context_.computes() ? memory_.stream(context_, stream) : nullptr;
+  if (context_.computes()) copy_inputs(last_stream_);
   session_->run(last_stream_);
   has_run_ = true;
   if (!context_.computes()) return;
   copy_results(last_stream_);
-  if (last_stream_ && !stream) last_stream_->synchronize();
+  if (last_stream_ && (!stream || std::ranges::any_of(outputs_, &Port::on_host))) last_stream_->synchronize();
 }
 
 /// Results that kernels could not write where the caller wants them.
@@ -199,7 +222,8 @@ void GraphSession::copy_results(Stream* stream) {
   for (const Port& port : outputs_) {
     if (!port.view.present || port.is_direct || port.alias >= 0) continue;
     copy_rows(session_->output(port.name), port.view.as<std::byte>(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
-      if (stream) stream->copy(to, from, bytes);
+      if (port.on_host) stream->download(to, from, bytes);
+      else if (stream) stream->copy(to, from, bytes);
       else std::memmove(to, from, static_cast<std::size_t>(bytes));
     });
   }
@@ -224,14 +248,15 @@ DLTensor GraphSession::result(std::size_t index) {
   port.shape.assign(view.shape.begin(), view.shape.end());
   port.shape.insert(port.shape.end(), view.strides.begin(), view.strides.end());
   std::int64_t* const strides = view.is_dense() ? nullptr : port.shape.data() + view.shape.rank();
-  return {view.data, handle_->memory, view.shape.rank(), dl_type_of(view.dtype), port.shape.data(), strides, 0};
+  const DLDevice place = port.view.present && port.on_host ? DLDevice{kDLCPU, 0} : handle_->memory;
+  return {view.data, place, view.shape.rank(), dl_type_of(view.dtype), port.shape.data(), strides, 0};
 }
 
 DLManagedTensor* GraphSession::result_copy(std::size_t index) {
   const TensorView view = result_view(index);
   auto copy = std::make_unique<ManagedCopy>(view.dtype, view.shape);
   copy_rows(view, copy->data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
-    if (last_stream_) last_stream_->download(to, from, bytes);
+    if (last_stream_ && !outputs_[index].on_host) last_stream_->download(to, from, bytes);
     else std::memcpy(to, from, static_cast<std::size_t>(bytes));
   });
   if (last_stream_) last_stream_->synchronize();

@@ -27,9 +27,13 @@ class GraphSession {
     TensorType type;
     PlainTensor plain = {};  ///< what it must be in the present run, in the usual case
     TensorView view = {};    ///< of the run: an input, or a result in the caller's memory
+    TensorView host = {};    ///< of a run on a GPU: the caller's memory of the host, for an input that is copied
+    DeviceBuffer copy = {};  ///< where it is copied to
+    bool on_host = false;    ///< on a GPU: the caller's tensor is in memory of the host
     ByteRange range = {};
-    int alias = -1;                        ///< of a result: the input whose memory it is
-    bool is_direct = false;                ///< of a result: kernels write the caller's memory
+    int alias = -1;          ///< of a result: the input whose memory it is
+    bool is_state = false;   ///< of an input: a result is its memory
+    bool is_direct = false;  ///< of a result: kernels write the caller's memory
     std::vector<std::int64_t> shape = {};  ///< of a result that the caller asked for
   };
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -54,6 +58,8 @@ class GraphSession {
   void take_sizes(std::span<const DLTensor* const> inputs);
   void take_input(std::size_t i, const DLTensor& tensor);
   void take_output(std::size_t i, const DLTensor* tensor);
+  TensorView copied(Port& port, const TensorView& host);
+  void copy_inputs(Stream* stream);
   void copy_results(Stream* stream);
   Expectation expect(const Port& port, std::size_t index, bool is_output) const;
   TensorView result_view(std::size_t index);
