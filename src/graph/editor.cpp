@@ -7,7 +7,12 @@
 namespace cermet {
 
 GraphEditor::GraphEditor(const Graph& graph)
-    : name_(graph.name), ranges_(graph.ranges()), super_kernels_(graph.super_kernels()), values_(graph.values()), outputs_(graph.outputs()), original_values_(graph.values().size()) {
+    : name_(graph.name),
+      ranges_(graph.ranges()),
+      super_kernels_(graph.super_kernels()),
+      values_(graph.values()),
+      outputs_(graph.outputs()),
+      original_values_(graph.values().size()) {
   readers_.resize(values_.size());
   for (std::size_t v = 0; v < values_.size(); ++v) names_.add(values_[v].name, {static_cast<std::int32_t>(v)});
   for (std::size_t o = 0; o < outputs_.size(); ++o) readers_.at(outputs_[o].value.at()).outputs.push_back(o);

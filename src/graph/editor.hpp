@@ -50,7 +50,8 @@ class GraphEditor {
   ValueId add_constant(std::string_view name, ConstantExpression expression);
   ValueId add_constant(std::string_view name, TensorData data);
 
-  /// A new node in the given scope and in the super-kernel of `place`, in front of or behind it; at the end of the graph, in none, behind no_node. Names and errors are those of Graph::apply_all.
+  /// A new node in the given scope and in the super-kernel of `place`, in front of or behind it; at the end of the graph, in none, behind no_node. Names and
+  /// errors are those of Graph::apply_all.
   std::vector<ValueId> insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view scope = {},
                                      const std::vector<std::string>& names = {});
   std::vector<ValueId> insert_after(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view scope = {},
@@ -104,7 +105,7 @@ class GraphEditor {
   bool has_marks_ = false;
   std::optional<std::int32_t> focus_;                   ///< the only mark whose nodes are seen
   mutable std::deque<std::vector<Use>> filtered_uses_;  ///< what seen_uses() gave since the focus began
-  std::vector<Value> values_;  ///< values of erased nodes keep their place
+  std::vector<Value> values_;                           ///< values of erased nodes keep their place
   std::vector<Readers> readers_;
   std::vector<Slot> nodes_;
   std::vector<Link> links_;

@@ -48,8 +48,8 @@ struct Node {
   OpKind op;
   std::vector<ValueId> inputs;  ///< in the schema's order; ValueId{} where an optional operand is not given
   std::vector<ValueId> outputs;
-  Attributes attributes;  ///< as given; defaults are the schema's
-  std::string scope;      ///< its place in the model: "layers.3.attention"
+  Attributes attributes;                 ///< as given; defaults are the schema's
+  std::string scope;                     ///< its place in the model: "layers.3.attention"
   std::int32_t super_kernel = unmarked;  ///< of Graph::super_kernels()
 
   static constexpr std::int32_t unmarked = -1;

@@ -17,7 +17,7 @@ struct OptionRow {
   std::string (*get)(const SuperKernelOptions&);
 };
 
-template <bool SuperKernelOptions::* member>
+template <bool SuperKernelOptions::*member>
 constexpr OptionRow switch_row(std::string_view key, std::string_view standard, std::string_view summary) {
   return {{key, "0|1", standard, summary},
           [](SuperKernelOptions& options, std::string_view value) {
@@ -40,15 +40,17 @@ bool set_width(SuperKernelOptions& options, std::string_view value) {
 
 constexpr OptionRow rows[] = {
     switch_row<&SuperKernelOptions::feed_sync_all>(
-        "feed-sync-all", "0", "1: where a task synchronises all its blocks and has fewer than the super-kernel, idle blocks take part as often; 0: it cannot join"),
-    switch_row<&SuperKernelOptions::stream_fusion>("stream-fusion", "1", "1: branches that do not depend on each other run side by side; 0: one after the other"),
+        "feed-sync-all", "0",
+        "1: where a task synchronises all its blocks and has fewer than the super-kernel, idle blocks take part as often; 0: it cannot join"),
+    switch_row<&SuperKernelOptions::stream_fusion>("stream-fusion", "1",
+                                                   "1: branches that do not depend on each other run side by side; 0: one after the other"),
     {{"strict-scope-check", "bypass|abort", "bypass",
       "nodes that cannot join: bypass warns once and launches them by themselves; abort refuses the graph and names every node with its reason"},
      set_check,
      check_text},
     switch_row<&SuperKernelOptions::prefetch>("prefetch", "1", "1: weights of later tasks are brought into a cache while earlier ones wait"),
-    switch_row<&SuperKernelOptions::early_start>(
-        "early-start", "1", "1: an item starts when the items whose results it reads have ended; 0: when their whole tasks have"),
+    switch_row<&SuperKernelOptions::early_start>("early-start", "1",
+                                                 "1: an item starts when the items whose results it reads have ended; 0: when their whole tasks have"),
     {{"width", "0..1048576", "0", "thread blocks, or threads of a CPU; 0: as many as run at once"},
      set_width,
      [](const SuperKernelOptions& options) { return std::to_string(options.width); }},

@@ -30,8 +30,7 @@ class GraphParser {
       end_of(line);
     }
     resolve_expressions();
-    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(), std::move(ranges_),
-                             std::move(super_kernels_));
+    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(), std::move(ranges_), std::move(super_kernels_));
   }
 
  private:
@@ -83,7 +82,8 @@ class GraphParser {
     if (!line.take_word("in")) return Node::unmarked;
     const std::string name = line.name("a super-kernel's name");
     const auto known = std::ranges::find(super_kernels_, name, &SuperKernel::name);
-    if (known == super_kernels_.end()) fail(Status::invalid_argument, "graph text, line {}: expected a super-kernel of the lines before, found '{}'", line.number(), name);
+    if (known == super_kernels_.end())
+      fail(Status::invalid_argument, "graph text, line {}: expected a super-kernel of the lines before, found '{}'", line.number(), name);
     return static_cast<std::int32_t>(known - super_kernels_.begin());
   }
 
