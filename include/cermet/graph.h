@@ -100,7 +100,9 @@ typedef struct cermet_compile_options {
   size_t maximum_count;
   const char* const* skip; /* names of compile steps to leave out: "rewrite"; those of `cermet explain` */
   size_t skip_count;
-  int32_t capture; /* not 0: on a GPU, runs with the sizes and addresses of an earlier one replay a captured CUDA graph */
+  int32_t capture;          /* not 0: on a GPU, runs with the sizes and addresses of an earlier one replay a captured CUDA graph */
+  const char* super_kernel; /* regions beside those that the graph marks: "layer", "decode", "NAME:PATTERN"; "none": no region; NULL: as it is marked */
+  const char* super_kernel_options; /* of those regions; NULL: the defaults */
 } cermet_compile_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_compile_options). For languages that do not compile this header. */

@@ -44,6 +44,7 @@ struct compile_options {
   std::string fusion = "full", rounding = "strict";
   std::vector<std::string> skip = {};
   bool capture = true;
+  std::string super_kernel = {}, super_kernel_options = {};
 };
 
 /// A compiled graph. Used by one thread at a time.
@@ -62,6 +63,8 @@ class session {
     options.skip = skip.data();
     options.skip_count = skip.size();
     options.capture = how.capture;
+    options.super_kernel = how.super_kernel.empty() ? nullptr : how.super_kernel.c_str();
+    options.super_kernel_options = how.super_kernel_options.empty() ? nullptr : how.super_kernel_options.c_str();
     cermet_session* made = nullptr;
     face::check(cermet_graph_compile(graph, &options, &made));
     session_.reset(made);

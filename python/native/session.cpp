@@ -26,13 +26,14 @@ struct Session {
   ~Session() { cermet_session_destroy(session); }
 };
 
-/// compile(graph, ((symbol, maximum), ..), fusion, rounding, (skip, ..), capture)
+/// compile(graph, ((symbol, maximum), ..), fusion, rounding, (skip, ..), capture, super_kernel, super_kernel_options)
 PyObject* compile(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject *graph = nullptr, *rows = nullptr, *steps = nullptr;
     cermet_compile_options options = cermet_compile_defaults();
     int capture = 1;
-    require_set(PyArg_ParseTuple(args, "OO!ssO!p", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding, &PyTuple_Type, &steps, &capture) != 0);
+    require_set(PyArg_ParseTuple(args, "OO!ssO!pzz", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding, &PyTuple_Type, &steps, &capture,
+                                 &options.super_kernel, &options.super_kernel_options) != 0);
     std::vector<cermet_maximum> maxima(static_cast<std::size_t>(PyTuple_Size(rows)));
     for (std::size_t i = 0; i < maxima.size(); ++i) {
       long long most = 0;

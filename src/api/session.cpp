@@ -75,6 +75,9 @@ GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_option
   made.capture = options.capture != 0;
   made.fusion.mode = options.fusion ? fusion_mode_named("fusion", options.fusion) : FusionMode::full;
   made.fusion.rounding = rounding_named(options.rounding);
+  if (options.super_kernel) made.fusion.super_kernel.select = options.super_kernel;
+  if (options.super_kernel_options) made.fusion.super_kernel.options = options.super_kernel_options;
+  check(made.fusion.super_kernel);
   if (context_.computes()) check_constants(from);
   std::vector<int> input_of(graph.values().size(), -1);
   for (std::size_t v = 0; v < graph.values().size(); ++v) {

@@ -6,7 +6,7 @@
 namespace cermet::api {
 namespace {
 
-cermet_compile_options compile_defaults() { return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1}; }
+cermet_compile_options compile_defaults() { return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1, nullptr, nullptr}; }
 
 cermet_compile_options checked_compile_options(const cermet_compile_options* given) {
   const cermet_compile_options options = filled(given, compile_defaults, "cermet_compile_options");

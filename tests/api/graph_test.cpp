@@ -157,6 +157,11 @@ TEST(GraphFace, MarksSuperKernels) {
   const value p = plain.neg(plain.relu(plain.input("x", dtype::f32, {4})));
   plain.output("y", plain.exp(p));
   EXPECT_EQ(marked(given)[0].values(), plain.compile()(given)[0].values());
+  compile_options all;
+  all.super_kernel = "decode";
+  EXPECT_EQ(plain.compile(all)(given)[0].values(), marked(given)[0].values());
+  all.super_kernel = "sideways";
+  EXPECT_SAYS(plain.compile(all), "sideways");
   EXPECT_SAYS((void)made.super_kernel("sp2", "fast=1"), "super-kernel 'sp2'");
   EXPECT_SAYS((void)made.super_kernel("sp1", "stream-fusion=0"), "super-kernel 'sp1'");
   expect_refused(cermet_graph_super_kernel_begin(made.get(), nullptr, "width=2"), {"super-kernel without a name", "found 'width=2'"});

@@ -134,14 +134,18 @@ class Graph(GraphOperators):
         rounding: str = "strict",
         skip: Sequence[str] = (),
         capture: bool = True,
+        super_kernel: str | None = None,
+        super_kernel_options: str | None = None,
     ) -> Session:
         """Rewrites, fuses, chooses kernels, packs constants and plans memory. The graph stays as it is and may be compiled again.
 
         maxima: the largest value of each size that runs give, where its range has no end; others may be lowered.
         fusion: "none", "pattern", "published" or "full". rounding: "strict" has the bits of single operators, "fast" float32 between operators of one kernel.
         skip: compile steps to leave out, as `cermet explain` names them. capture: on a GPU, replay a captured CUDA graph where sizes and addresses are the same.
+        super_kernel: regions beside those that super_kernel() marks: "layer", "decode" or "NAME:PATTERN"; "none" takes all away.
         """
-        return Session(_native.compile_graph(self._native, tuple((maxima or {}).items()), fusion, rounding, tuple(skip), capture))
+        rows = tuple((maxima or {}).items())
+        return Session(_native.compile_graph(self._native, rows, fusion, rounding, tuple(skip), capture, super_kernel, super_kernel_options))
 
     def close(self) -> None:
         """Frees it; sessions stay valid."""
