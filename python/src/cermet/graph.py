@@ -35,7 +35,8 @@ class Value:
         return self.graph._native.describe(self.id)[2]
 
     def __repr__(self) -> str:
-        return f"<cermet.graph.Value {self.name}: {self.dtype}{list(self.shape)}>"
+        name, dtype, shape = self.graph._native.describe(self.id)
+        return f"<cermet.graph.Value {name}: {dtype}[{', '.join(map(str, shape))}]>"
 
 
 class Graph(GraphOperators):
