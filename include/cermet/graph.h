@@ -60,8 +60,8 @@ CERMET_API cermet_status cermet_graph_scope_begin(cermet_graph* graph, const cha
 CERMET_API cermet_status cermet_graph_scope_end(cermet_graph* graph);
 
 /* Nodes that are added until the end belong to the super-kernel region `name`, which becomes one launch where the device can. May be entered again by its
- * name; NULL excludes nodes from every region. `options`, "key=value:key=value", are those of docs/guide/super-kernels.md; NULL or "": the defaults, or where the
- * region is entered again those it has, which others may not differ from. An inner one takes the place of an outer one until it ends. */
+ * name; NULL excludes nodes from every region. `options`, "key=value:key=value", are those of docs/guide/super-kernels.md; NULL or "": the defaults, or where
+ * the region is entered again those it has, which others may not differ from. An inner one takes the place of an outer one until it ends. */
 CERMET_API cermet_status cermet_graph_super_kernel_begin(cermet_graph* graph, const char* name, const char* options);
 CERMET_API cermet_status cermet_graph_super_kernel_end(cermet_graph* graph);
 
@@ -100,8 +100,8 @@ typedef struct cermet_compile_options {
   size_t maximum_count;
   const char* const* skip; /* names of compile steps to leave out: "rewrite"; those of `cermet explain` */
   size_t skip_count;
-  int32_t capture;          /* not 0: on a GPU, runs with the sizes and addresses of an earlier one replay a captured CUDA graph */
-  const char* super_kernel; /* regions beside those that the graph marks: "layer", "decode", "NAME:PATTERN"; "none": no region; NULL: as it is marked */
+  int32_t capture;                  /* not 0: on a GPU, runs with the sizes and addresses of an earlier one replay a captured CUDA graph */
+  const char* super_kernel;         /* regions beside those that the graph marks: "layer", "decode", "NAME:PATTERN"; "none": no region; NULL: as it is marked */
   const char* super_kernel_options; /* of those regions; NULL: the defaults */
 } cermet_compile_options;
 
@@ -136,9 +136,9 @@ CERMET_API int32_t cermet_session_output_alias(const cermet_session* session, si
  * runs give come from the inputs' shapes, which must agree. Trailing dimensions of inputs are contiguous, leading ones may be strided where the operators that
  * read them take it. `outputs` are dense, one per result; NULL, or with output_count 0 all of them: the result stays in the session's memory, where
  * cermet_session_result() finds it. A result that shares an input's memory is given as that tensor, or NULL; that input is on the device. `stream` is as of
- * cermet_op_run: on a GPU the work is enqueued on it and not complete when this returns; with NULL it runs on the session's own stream and is complete, as it is
- * where a result is in memory of the host. Inputs in memory of the host are no longer read when this returns, unless they are pinned. Runs on several streams
- * must not overlap, because they use the same memory. Allocates nothing once a run of the same sizes has been. */
+ * cermet_op_run: on a GPU the work is enqueued on it and not complete when this returns; with NULL it runs on the session's own stream and is complete, as it
+ * is where a result is in memory of the host. Inputs in memory of the host are no longer read when this returns, unless they are pinned. Runs on several
+ * streams must not overlap, because they use the same memory. Allocates nothing once a run of the same sizes has been. */
 CERMET_API cermet_status cermet_session_run(cermet_session* session, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs,
                                             size_t output_count, void* stream);
 /* A result of the last run in the session's memory, or the caller's where it was given, dense: in the order of the run's stream, and

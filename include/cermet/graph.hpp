@@ -20,10 +20,10 @@ namespace cermet {
 /// A dimension of an input: a number, or the name of a size that runs give, or an expression: 64, "T", "2*T+1".
 struct extent {
   std::string text;
-  extent(std::int64_t size) : text(std::to_string(size)) {}                           // NOLINT(google-explicit-constructor)
-  extent(int size) : text(std::to_string(size)) {}                                    // NOLINT(google-explicit-constructor)
-  extent(const char* symbol) : text(symbol) {}                                        // NOLINT(google-explicit-constructor)
-  extent(std::string symbol) : text(std::move(symbol)) {}                             // NOLINT(google-explicit-constructor)
+  extent(std::int64_t size) : text(std::to_string(size)) {}  // NOLINT(google-explicit-constructor)
+  extent(int size) : text(std::to_string(size)) {}           // NOLINT(google-explicit-constructor)
+  extent(const char* symbol) : text(symbol) {}               // NOLINT(google-explicit-constructor)
+  extent(std::string symbol) : text(std::move(symbol)) {}    // NOLINT(google-explicit-constructor)
 };
 
 /// What a value of a graph, or an input or a result of a session, is.
@@ -35,7 +35,11 @@ struct value_info {
   std::string text;                  ///< "bf16[T, 64]"
 
   explicit value_info(const cermet_value_info& from)
-      : name(from.name), type(face::dtype_of(from.dtype)), shape(from.shape, from.shape + from.ndim), symbols(from.symbols, from.symbols + from.ndim), text(from.type) {}
+      : name(from.name),
+        type(face::dtype_of(from.dtype)),
+        shape(from.shape, from.shape + from.ndim),
+        symbols(from.symbols, from.symbols + from.ndim),
+        text(from.type) {}
 };
 
 /// How a graph is compiled; cermet_compile_options says what is what.
@@ -262,14 +266,14 @@ class graph : public graph_operators {
   explicit graph(cermet_graph* made) : graph_(made) {}
 
   std::vector<value> append(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count,
-                         const std::vector<std::string>& names) {
+                            const std::vector<std::string>& names) {
     std::vector<const char*> pointers;
     for (const std::string& name : names) pointers.push_back(name.c_str());
     pointers.resize(face::most_tensors);  // so that there is one for every result
     cermet_value made[face::most_tensors];
     std::size_t results = 0;
-    face::check(cermet_graph_apply(get(), op, inputs.data(), inputs.size(), attributes, count, names.empty() ? nullptr : pointers.data(), made, face::most_tensors,
-                                   &results));
+    face::check(cermet_graph_apply(get(), op, inputs.data(), inputs.size(), attributes, count, names.empty() ? nullptr : pointers.data(), made,
+                                   face::most_tensors, &results));
     std::vector<value> list;
     for (std::size_t i = 0; i < results; ++i) list.emplace_back(made[i]);
     return list;

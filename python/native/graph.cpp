@@ -67,7 +67,8 @@ PyObject* constant(PyObject* self, PyObject* args) {
     PyObject* tensor = nullptr;
     require_set(PyArg_ParseTuple(args, "sO", &name, &tensor) != 0);
     const auto graph = Box<Graph>::get(self);
-    Operand operand = operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
+    Operand operand =
+        operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
     cermet_value made = CERMET_NO_VALUE;
     locked(*graph, [&](cermet_graph* g) { return (IsKept ? cermet_graph_constant : cermet_graph_literal)(g, name, nullptr, operand.get(), &made); });
     if (IsKept) graph->constants[name] = {std::move(operand), Ref::to(tensor)};
@@ -81,7 +82,8 @@ PyObject* set_constant(PyObject* self, PyObject* args) {
     PyObject* tensor = nullptr;
     require_set(PyArg_ParseTuple(args, "sO", &name, &tensor) != 0);
     const auto graph = Box<Graph>::get(self);
-    Operand operand = operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
+    Operand operand =
+        operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
     locked(*graph, [&](cermet_graph* g) { return cermet_graph_set_constant(g, name, operand.get()); });
     graph->constants[name] = {std::move(operand), Ref::to(tensor)};
     return none();
@@ -108,10 +110,12 @@ PyObject* apply(PyObject* self, PyObject* args) {
     cermet_value made[most];
     std::size_t count = 0;
     locked(*Box<Graph>::get(self), [&](cermet_graph* graph) {
-      return cermet_graph_apply(graph, op, operands.data(), operands.size(), list.data(), list.size(), names.empty() ? nullptr : names.data(), made, most, &count);
+      return cermet_graph_apply(graph, op, operands.data(), operands.size(), list.data(), list.size(), names.empty() ? nullptr : names.data(), made, most,
+                                &count);
     });
     Ref results(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (std::size_t i = 0; i < count; ++i) require_set(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(made[i])).release()) == 0);
+    for (std::size_t i = 0; i < count; ++i)
+      require_set(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(made[i])).release()) == 0);
     return results.release();
   });
 }

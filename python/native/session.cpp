@@ -179,8 +179,8 @@ PyObject* explain(PyObject* self, PyObject*) {
 PyObject* sizes(PyObject* self, PyObject*) {
   return guarded([&] {
     const auto of = Box<Session>::get(self);
-    return Py_BuildValue("(nnn)", static_cast<Py_ssize_t>(cermet_session_step_count(of->session)), static_cast<Py_ssize_t>(cermet_session_arena_bytes(of->session)),
-                         static_cast<Py_ssize_t>(cermet_session_constant_bytes(of->session)));
+    return Py_BuildValue("(nnn)", static_cast<Py_ssize_t>(cermet_session_step_count(of->session)),
+                         static_cast<Py_ssize_t>(cermet_session_arena_bytes(of->session)), static_cast<Py_ssize_t>(cermet_session_constant_bytes(of->session)));
   });
 }
 

@@ -15,8 +15,8 @@ std::vector<std::string> free_names(const Graph& graph, std::string_view op, con
   std::vector<std::string> list;
   for (std::size_t i = 0; names && i < count; ++i) {
     require(names[i] && *names[i], "{}: names: expected one for each of {} results, found none for result {}", op, count, i);
-    require(!graph.find(names[i]) && std::ranges::find(list, names[i]) == list.end(), "graph '{}': value '{}': expected a name of its own, found one that is taken",
-            graph.name, names[i]);
+    require(!graph.find(names[i]) && std::ranges::find(list, names[i]) == list.end(),
+            "graph '{}': value '{}': expected a name of its own, found one that is taken", graph.name, names[i]);
     list.emplace_back(names[i]);
   }
   return list;
@@ -49,9 +49,14 @@ cermet_value_info ValueText::of(const std::string& name, const TensorType& type)
 }
 
 ConstantMemory GraphBuilder::memory_of(const char* name, const TensorType& type, const DLTensor& tensor, bool is_read) const {
-  const TensorView view = checked_view(
-      tensor,
-      {.op = "graph", .role = "constant", .operand = name, .index = constants_.size(), .type = &type, .device = handle_->memory, .or_host = true, .is_touched = is_read});
+  const TensorView view = checked_view(tensor, {.op = "graph",
+                                                .role = "constant",
+                                                .operand = name,
+                                                .index = constants_.size(),
+                                                .type = &type,
+                                                .device = handle_->memory,
+                                                .or_host = true,
+                                                .is_touched = is_read});
   return {view, tensor.device.device_type != kDLCPU};
 }
 

@@ -31,9 +31,9 @@ class GraphSession {
     DeviceBuffer copy = {};  ///< where it is copied to
     bool on_host = false;    ///< on a GPU: the caller's tensor is in memory of the host
     ByteRange range = {};
-    int alias = -1;          ///< of a result: the input whose memory it is
-    bool is_state = false;   ///< of an input: a result is its memory
-    bool is_direct = false;  ///< of a result: kernels write the caller's memory
+    int alias = -1;                        ///< of a result: the input whose memory it is
+    bool is_state = false;                 ///< of an input: a result is its memory
+    bool is_direct = false;                ///< of a result: kernels write the caller's memory
     std::vector<std::int64_t> shape = {};  ///< of a result that the caller asked for
   };
   const std::vector<Port>& inputs() const { return inputs_; }

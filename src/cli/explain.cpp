@@ -4,8 +4,8 @@
 #include "cli/explain_data.hpp"
 #include "cli/explain_page.hpp"
 #include "cli/explain_text.hpp"
-#include "cli/model_options.hpp"
 #include "cli/graph_file.hpp"
+#include "cli/model_options.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet::cli::explain_verb {

@@ -44,7 +44,8 @@ GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context
   for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
   const auto load = [this](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const TensorView& from = operands_.at(name).view;
-    require(slice >= 0 || from.shape == destination.shape, "--input {}: expected dimensions {}, found {}", name, destination.shape.to_string(), from.shape.to_string());
+    require(slice >= 0 || from.shape == destination.shape, "--input {}: expected dimensions {}, found {}", name, destination.shape.to_string(),
+            from.shape.to_string());
     const std::int64_t bytes = dense_bytes(destination.dtype, destination.shape);
     if (bytes > 0) std::memcpy(destination.data, from.as<std::byte>() + std::max<std::int64_t>(slice, 0) * bytes, static_cast<std::size_t>(bytes));
   };
@@ -70,7 +71,8 @@ GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context
 void GraphFile::take_sizes(const Graph& graph, const std::map<std::string, DimRange>& dims) {
   const std::vector<Symbol> symbols = symbols_of(graph);
   for (const auto& [name, range] : dims)
-    require(std::ranges::find(symbols, name, &Symbol::name) != symbols.end(), "--dim {}: expected a size that a value of the graph has, found none of this name", name);
+    require(std::ranges::find(symbols, name, &Symbol::name) != symbols.end(),
+            "--dim {}: expected a size that a value of the graph has, found none of this name", name);
   for (const Symbol& symbol : symbols) {
     const auto given = dims.find(symbol.name());
     const DimRange range = range_of(graph.ranges(), symbol);
@@ -139,7 +141,11 @@ void bench_graph(const OnnxOptions& options, const OnnxBench& bench, Console& co
   }
   const double median = seconds[seconds.size() / 2];
   if (console.json())
-    return console.write_json({{"graph", options.model}, {"device", file.context().description()}, {"launches", executable.steps().size()}, {"seconds", median}, {"least_seconds", seconds.front()}});
+    return console.write_json({{"graph", options.model},
+                               {"device", file.context().description()},
+                               {"launches", executable.steps().size()},
+                               {"seconds", median},
+                               {"least_seconds", seconds.front()}});
   console.print("{} on {}: {} launches, median {}, least {} of {} runs\n", options.model, file.context().description(), executable.steps().size(),
                 seconds_text(median), seconds_text(seconds.front()), seconds.size());
   if (bench.steps) console.write(explain(executable.steps()));

@@ -34,12 +34,13 @@ OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::str
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
-  parser.option("--input", options.inputs, "of an ONNX model or a graph: NAME=FILE.npy, or NAME=random; inputs that are not given are random, as constants of a graph");
+  parser.option("--input", options.inputs,
+                "of an ONNX model or a graph: NAME=FILE.npy, or NAME=random; inputs that are not given are random, as constants of a graph");
   parser.option("--dim", options.dims, "of an ONNX model or a graph: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
-  parser.option(
-      "--rounding", options.rounding,
-      "of an ONNX model or a graph: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass on without storing "
-      "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
+  parser.option("--rounding", options.rounding,
+                "of an ONNX model or a graph: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass "
+                "on without storing "
+                "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
 }
 
 void declare_mode(Parser& parser, std::string& mode) {

@@ -3,9 +3,9 @@
 
 #include <iostream>
 
+#include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/graph_file.hpp"
 #include "cli/process.hpp"
 #include "cli/run_prompts.hpp"
 #include "model/generate.hpp"

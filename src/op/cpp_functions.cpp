@@ -34,7 +34,8 @@ std::string body(const OpDefinition& op) {
 
 std::string cpp_function(const OpDefinition& op) {
   const std::string type = returns_list(op) ? "std::vector<tensor>" : returns_struct(op) ? fmt::format("{}_results", op.name) : "tensor";
-  return cpp_options(op, "tensor") + cpp_results(op, "tensor") + cpp_operator_comment(op, 0) + fmt::format("inline {} {}({}) {{\n{}}}\n", type, op.name, parameters(op), body(op));
+  return cpp_options(op, "tensor") + cpp_results(op, "tensor") + cpp_operator_comment(op, 0) +
+         fmt::format("inline {} {}({}) {{\n{}}}\n", type, op.name, parameters(op), body(op));
 }
 
 std::string cpp_functions_header() {

@@ -47,7 +47,8 @@ std::string cpp_methods_header() {
       "//\n"
       "//   auto y = graph.rms_norm(x, {weight, 1e-5});\n"
       "//\n"
-      "// Required operands are parameters, in the schema's order; optional ones and attributes are members of a struct with the schema's defaults. Errors throw\n"
+      "// Required operands are parameters, in the schema's order; optional ones and attributes are members of a struct with the schema's defaults. Errors "
+      "throw\n"
       "// cermet::error.\n"
       "#ifndef CERMET_GRAPH_OPS_HPP_\n#define CERMET_GRAPH_OPS_HPP_\n\n#include <cermet/node.hpp>\n\n#include <limits>\n\nnamespace cermet {\n\n"
       "/// What operators take and give in graphs.\nnamespace nodes {\n";

@@ -21,7 +21,8 @@ void expect_weight_scale(const Problem& p) {
   const TensorType &scale = p.input(weight_scale_operand), &x = p.input(x_operand);
   const bool is_one = scale.rank() == 0 || scale.dims == Dims{1};
   if (is_one || scale.dims == Dims{x.dims.back()} || scale.dims == x.dims) return;
-  bad_operand(p, weight_scale_operand, fmt::format("one number, [{}] (the last dimension of x) or {} (its dimensions)", x.dims.back().to_string(), to_string(x.dims)),
+  bad_operand(p, weight_scale_operand,
+              fmt::format("one number, [{}] (the last dimension of x) or {} (its dimensions)", x.dims.back().to_string(), to_string(x.dims)),
               scale.to_string());
 }
 
@@ -123,9 +124,10 @@ std::vector<Case> cases() {
   add("no_rows", {0, 8}, scales(8), {}, {}, {}, {});
   add("no_features", {3, 0}, scales(0), {}, {}, {}, {});
   const auto real = [&](std::string name, DType t, Dims dims, Dims scale, Operand act_scale, Operand bias, Attributes attributes, std::int64_t padding = 0) {
-    list.push_back({std::move(name),
-                    {CaseOperand{{t, dims}, normal(), padding}, CaseOperand{{f32, std::move(scale)}, uniform(0.5, 2), padding}, std::move(act_scale), std::move(bias)},
-                    std::move(attributes)});
+    list.push_back(
+        {std::move(name),
+         {CaseOperand{{t, dims}, normal(), padding}, CaseOperand{{f32, std::move(scale)}, uniform(0.5, 2), padding}, std::move(act_scale), std::move(bias)},
+         std::move(attributes)});
   };
   for (DType t : {bf16, f16, f32}) {
     real(fmt::format("elements_{}", name_of(t)), t, {5, 264}, {5, 264}, {}, {}, {});
@@ -148,7 +150,8 @@ OpSpec define() {
       .category = "Quantization",
       .summary = "Dequantizes int32 accumulators, or scales real products, applies SwiGLU and quantizes the result, in one pass",
       .semantics =
-          "d = x * (weight_scale * act_scale) + bias (an int32 bias is added to an int32 x before, wrapping; an act_scale that is not given is 1); y = silu(left half) * right half of each row of d, or left "
+          "d = x * (weight_scale * act_scale) + bias (an int32 bias is added to an int32 x before, wrapping; an act_scale that is not given is 1); y = "
+          "silu(left half) * right half of each row of d, or left "
           "* "
           "silu(right) with activate = \"right\"; all in float32. Dynamic: v = y * smooth, one scale per row as in dynamic_quant. Static: q = round(y * smooth "
           "+ offset). "

@@ -131,8 +131,7 @@ void Executable::State::refresh_results(const SymbolValues& values) {
 }
 
 bool Executable::bind_result(std::string_view output, std::byte* memory) {
-  if (!has_output(output))
-    fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output, state_->graph.name);
+  if (!has_output(output)) fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output, state_->graph.name);
   for (ResultBinding& result : state_->results) {
     if (result.name != output) continue;
     state_->rebound = state_->rebound || result.memory != memory;

@@ -89,7 +89,7 @@ struct Executable::State {
   std::vector<std::int32_t> input_of_value;  ///< position in `inputs` of the root of a value; -1 for others
   std::vector<ResultBinding> results;
   std::vector<std::int32_t> result_of_value;  ///< position in `results` of the value with the same memory; -1 for others
-  std::vector<TensorView> views;             ///< by value; of constants only those that are results of the graph
+  std::vector<TensorView> views;              ///< by value; of constants only those that are results of the graph
   std::vector<std::int32_t> symbolic_values;
 
   std::vector<ExecutableStep> steps;

@@ -49,8 +49,7 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
       }
     }
   }
-  for (const Symbol& symbol : used)
-    require(known.contains(symbol), "symbol '{}': expected an input whose shape tells its value, found none", symbol.name());
+  for (const Symbol& symbol : used) require(known.contains(symbol), "symbol '{}': expected an input whose shape tells its value, found none", symbol.name());
   for (const ShapedInput& input : inputs) {
     const Shape expected = cermet::bind(input.type.dims, values);
     if (expected != *input.shape)

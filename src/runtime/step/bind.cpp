@@ -57,7 +57,8 @@ void Binder::bind_results() {
   for (const GraphOutput& output : c_.graph().outputs()) {
     const std::size_t root = root_of(output.value);
     const TensorType &type = c_.graph().type(output.value), &whole = values[root].type;
-    if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 || !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense()) continue;
+    if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 || !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
+      continue;
     if (type.dtype != whole.dtype || type.elements() != whole.elements()) continue;
     result_of_root[root] = static_cast<std::int32_t>(s_.results.size());
     s_.results.push_back({output.name});
