@@ -9,7 +9,7 @@ if(TARGET cermet_cuda)  # opened by name by the command and the library, which l
   install(TARGETS cermet_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cermet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_BINARY_DIR}/include/cermet/ops.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cermet)
+install(FILES ${PROJECT_BINARY_DIR}/include/cermet/ops.hpp ${PROJECT_BINARY_DIR}/include/cermet/graph_ops.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cermet)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT cermet_targets NAMESPACE cermet:: FILE cermet-targets.cmake DESTINATION ${package_folder})
 

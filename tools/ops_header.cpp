@@ -1,4 +1,4 @@
-// Writes the generated header of operators: ops_header FILE. A file that has the same text keeps its date, so that nothing is compiled again.
+// Writes the generated headers of operators: ops_header OPS GRAPH_OPS. A file that has the same text keeps its date, so that nothing is compiled again.
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -6,19 +6,27 @@
 #include <string>
 
 #include "op/cpp_functions.hpp"
+#include "op/cpp_methods.hpp"
+
+namespace {
+
+bool write(const char* path, const std::string& text) {
+  std::ifstream present(path, std::ios::binary);
+  if (present && std::string(std::istreambuf_iterator<char>(present), {}) == text) return true;
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) std::cerr << path << ": cannot be written\n";
+  return static_cast<bool>(file);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: ops_header FILE\n";
+  if (argc != 3) {
+    std::cerr << "usage: ops_header OPS GRAPH_OPS\n";
     return 2;
   }
-  const std::string header = cermet::cpp_functions_header();
-  std::ifstream present(argv[1], std::ios::binary);
-  if (present && std::string(std::istreambuf_iterator<char>(present), {}) == header) return 0;
-  std::ofstream file(argv[1], std::ios::binary);
-  file << header << std::flush;
-  if (!file) std::cerr << argv[1] << ": cannot be written\n";
-  return file ? 0 : 1;
+  return write(argv[1], cermet::cpp_functions_header()) && write(argv[2], cermet::cpp_methods_header()) ? 0 : 1;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

@@ -2,10 +2,10 @@
 
 namespace cermet::python {
 
-long long stream_of(const Operator& op, PyObject* args, PyObject* given) {
+long long stream_of(const std::string& what, DLDevice device, PyObject* args, PyObject* given) {
   const bool is_given = given && given != Py_None;
-  if (op.device.device_type == kDLCPU) {
-    if (is_given) raise(CERMET_INVALID_ARGUMENT, op.name + ": stream: expected none on the CPU, found one");
+  if (device.device_type == kDLCPU) {
+    if (is_given) raise(CERMET_INVALID_ARGUMENT, what + ": stream: expected none on the CPU, found one");
     return -1;
   }
   if (is_given) {
@@ -19,7 +19,7 @@ long long stream_of(const Operator& op, PyObject* args, PyObject* given) {
     const ExchangeApi* api = exchange_api_of(tensor);
     if (!api || !api->current_stream) continue;
     void* found = nullptr;
-    require_set(api->current_stream(op.device.device_type, op.device.device_id, &found) == 0);
+    require_set(api->current_stream(device.device_type, device.device_id, &found) == 0);
     return found ? static_cast<long long>(reinterpret_cast<std::uintptr_t>(found)) : legacy_stream;
   }
   return legacy_stream;

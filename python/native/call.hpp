@@ -12,8 +12,8 @@ namespace cermet::python {
 inline constexpr long long legacy_stream = 1;
 
 /// The stream that a call runs on, as an integer: `given` where it is not null or None, that of the first tensor whose class says, or the default stream; -1 on
-/// the CPU, where none may be given.
-long long stream_of(const Operator& op, PyObject* args, PyObject* given);
+/// the CPU, where none may be given. `what` names the call in messages.
+long long stream_of(const std::string& what, DLDevice device, PyObject* args, PyObject* given);
 
 class Call {
  public:

@@ -1,9 +1,11 @@
 // cermet._native: the C interface for the Python package. Objects here are thin; cermet/*.py is what users see.
 #include "box.hpp"
+#include "graph.hpp"
 #include "handle.hpp"
 #include "model.hpp"
 #include "onnx.hpp"
 #include "operator.hpp"
+#include "session.hpp"
 
 namespace cermet::python {
 namespace {
@@ -66,6 +68,8 @@ PyMODINIT_FUNC PyInit__native() {
     add_model(module.get());
     add_batch(module.get());
     add_onnx(module.get());
+    add_graph(module.get());
+    add_session(module.get());
     return module.release();
   });
 }

@@ -21,7 +21,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* words) {
       }
     }
     if (!op->computes) raise(CERMET_UNSUPPORTED, op->name + ": expected a device that computes, found one that does not");
-    Call made(*op, args, stream_of(*op, args, stream));
+    Call made(*op, args, stream_of(op->name, op->device, args, stream));
     if (out && out != Py_None) made.take_results(out);
     else made.allocate();
     made.run();

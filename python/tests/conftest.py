@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 if importlib.util.find_spec("torch") is None:
     if os.environ.get("CERMET_TEST_TORCH") == "1":
         raise RuntimeError("CERMET_TEST_TORCH: expected torch to be installed, found none")
-    collect_ignore = ["test_torch.py", "test_compile.py"]
+    collect_ignore = ["test_torch.py", "test_compile.py", "test_graph_torch.py"]
 
 
 @pytest.fixture(scope="session")

@@ -7,20 +7,28 @@ import subprocess
 import sys
 
 import cermet
-from cermet import _native, functions, kernels
+from cermet import _native, functions, kernels, nodes
 
 STUB = pathlib.Path(cermet.__file__).with_name("kernels.pyi")
+NODES = STUB.with_name("nodes.pyi")
 
 
-def test_the_stub_is_that_of_this_library():
+def test_the_stubs_are_those_of_this_library():
     assert STUB.read_text() == functions.stub()
+    assert NODES.read_text() == nodes.stub()
 
 
-def test_every_operator_has_a_function_with_the_signature_of_the_stub():
-    declared = {node.name: node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.FunctionDef)}
-    assert list(declared) == kernels.__all__ and len(declared) == len(_native.op_names())
-    for name, node in declared.items():
-        function = getattr(kernels, name)
+def functions_of(body):
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_operator_has_a_function_and_a_method_with_the_signature_of_the_stub():
+    declared = functions_of(ast.parse(STUB.read_text()).body)
+    methods = functions_of(next(node for node in ast.parse(NODES.read_text()).body if isinstance(node, ast.ClassDef)).body)
+    assert list(declared) == list(methods) == kernels.__all__ and len(declared) == len(_native.op_names())
+    pairs = [(name, node, getattr(kernels, name)) for name, node in declared.items()]
+    pairs += [(name, node, nodes.make(op)) for (name, node), op in zip(methods.items(), _native.op_names())]
+    for name, node, function in pairs:
         parameters = inspect.signature(function).parameters
         assert list(parameters) == [a.arg for a in [*node.args.args, *node.args.kwonlyargs]], name
         defaults = [ast.unparse(d) for d in [*node.args.defaults, *node.args.kw_defaults]]
@@ -38,6 +46,10 @@ y: np.ndarray = rms_norm(x, None, eps=1e-5)
 z: np.ndarray = cermet.rms_norm(x)
 op: cermet.Operator = cermet.get_op("rms_norm", (x,))
 model = cermet.Model("m", device="cuda")
+graph = cermet.Graph("g")
+value = graph.rms_norm(graph.input("x", ("T", 4)), x, eps=1e-5, names="y")
+graph.output("y", value)
+session: cermet.Session = graph.compile({"T": 4})
 text: str = model.generate("p", temperature=0.5).text
 texts: list[str] = [made.text for made in model.generate(["p", "q"])]
 with model.generate([1, 2], stream=True) as stream:
@@ -50,6 +62,8 @@ MISTAKES = {
     "rms_norm()": "x",
     'rms_norm(x, eps="1")': "eps",
     "cermet.rms_nrom(x)": "rms_nrom",
+    "graph.rms_norm(value, epsilon=1)": "epsilon",
+    "graph.rms_nrom(value)": "rms_nrom",
     'model.generate("p", temprature=1)': "temprature",
 }
 

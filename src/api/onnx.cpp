@@ -11,6 +11,7 @@
 #include "api/dlpack.hpp"
 #include "api/guard.hpp"
 #include "api/handle.hpp"
+#include "api/managed_copy.hpp"
 #include "onnx/compiled_model.hpp"
 
 namespace cermet::api {
@@ -58,20 +59,6 @@ cermet_onnx_value value_of(const Values& values, std::size_t index, std::string_
   require(index < values.size(), "{}: expected an index below {}, found {}", what, values.size(), index);
   return std::next(values.begin(), static_cast<std::ptrdiff_t>(index))->get();
 }
-
-DLDataType dl_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  for (const std::uint8_t code : {kDLInt, kDLUInt, kDLFloat, kDLBfloat})
-    if (const DLDataType type{code, bits, 1}; dtype_of(type) == dtype) return type;
-  return {kDLUInt, bits, 1};  // bool and fp8, which DLPack 0.6 carries as bytes
-}
-
-/// What a managed tensor owns.
-struct Copy {
-  OwnedTensor memory;
-  std::vector<std::int64_t> shape;
-  DLManagedTensor managed{};
-};
 
 }  // namespace
 }  // namespace cermet::api
@@ -179,7 +166,7 @@ cermet_status cermet_onnx_result(cermet_onnx* model, size_t index, int32_t on_ho
     std::vector<std::int64_t>& shape = model->shapes[index];
     shape.assign(view.shape.begin(), view.shape.end());
     const DLDevice device = on_host != 0 ? DLDevice{kDLCPU, 0} : model->handle->memory;
-    *result = {view.data, device, view.shape.rank(), api::dl_type(view.dtype), shape.data(), nullptr, 0};
+    *result = {view.data, device, view.shape.rank(), api::dl_type_of(view.dtype), shape.data(), nullptr, 0};
   });
 }
 
@@ -188,10 +175,8 @@ cermet_status cermet_onnx_result_copy(cermet_onnx* model, size_t index, DLManage
     api::require_pointer(model, "model");
     api::require_pointer(result, "result");
     const TensorView view = model->result(index, true);
-    auto copy = std::make_unique<api::Copy>(api::Copy{OwnedTensor(view.dtype, view.shape), {view.shape.begin(), view.shape.end()}, {}});
-    if (view.elements() > 0) std::memcpy(copy->memory.view.data, view.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
-    const DLTensor tensor{copy->memory.view.data, {kDLCPU, 0}, view.shape.rank(), api::dl_type(view.dtype), copy->shape.data(), nullptr, 0};
-    copy->managed = {tensor, copy.get(), [](DLManagedTensor* m) { delete static_cast<api::Copy*>(m->manager_ctx); }};
-    *result = &copy.release()->managed;
+    auto copy = std::make_unique<api::ManagedCopy>(view.dtype, view.shape);
+    if (view.elements() > 0) std::memcpy(copy->data(), view.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
+    *result = api::ManagedCopy::release(std::move(copy));
   });
 }

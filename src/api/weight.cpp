@@ -1,47 +1,15 @@
 #include "api/weight.hpp"
 
-#include <cstring>
-
+#include "api/caller_tensor.hpp"
 #include "api/dlpack.hpp"
 #include "api/guard.hpp"
-#include "base/text.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet::api {
-namespace {
-
-/// Calls copy(to, from, bytes) for the rows of a view, or once where it is dense.
-template <class Copy>
-void copy_rows(const TensorView& from, std::byte* to, Copy&& copy) {
-  if (from.elements() == 0) return;
-  if (from.is_dense()) return copy(to, from.as<std::byte>(), dense_bytes(from.dtype, from.shape));
-  const Rows rows(from, std::min(from.shape.rank(), 1));
-  const std::int64_t bytes = rows.length() * static_cast<std::int64_t>(size_of(from.dtype));
-  for (std::int64_t r = 0; r < rows.count(); ++r) copy(to + r * bytes, rows.row(r), bytes);
-}
-
-/// The caller's tensor, of its own type or of the one that `dtype` names.
-TensorType type_of(const DLTensor& tensor, const char* dtype) {
-  const auto type = dtype ? dtype_from_name(dtype) : dtype_of(tensor.dtype);
-  require(type.has_value(), "weight: dtype: expected {}, found {}", dtypes::all.to_string(), dtype ? quote(dtype) : text_of(tensor.dtype));
-  require(tensor.ndim >= 0 && tensor.ndim <= Shape::max_rank, "weight: expected 0 to {} dimensions, found {}", Shape::max_rank, tensor.ndim);
-  require(tensor.ndim == 0 || tensor.shape, "weight: expected a shape, found NULL");
-  TensorType made{*type, Dims(tensor.shape, tensor.shape + tensor.ndim)};
-  for (const Dim& d : made.dims) require(d.constant() >= 0, "weight: expected non-negative dimensions, found {}", made.to_string());
-  made.bytes();  // throws where they overflow
-  return made;
-}
-
-}  // namespace
 
 OwnedTensor Weight::host_copy() const {
   OwnedTensor copy(type_.dtype, shape_);
-  Stream* const stream = on_device_ ? handle_->context.stream() : nullptr;
-  copy_rows(source_, copy.memory.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
-    if (stream) stream->download(to, from, bytes);
-    else std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  });
-  if (stream) stream->synchronize();
+  copy_to_host(handle_->context, source_, on_device_, copy.memory.data());
   return copy;
 }
 
@@ -106,7 +74,7 @@ cermet_status cermet_weight_create(cermet_handle* handle, const DLTensor* tensor
     api::require_pointer(handle, "handle");
     api::require_pointer(tensor, "tensor");
     api::require_pointer(weight, "weight");
-    const TensorType type = api::type_of(*tensor, dtype);
+    const TensorType type = api::declared_type(*tensor, dtype, "weight");
     const TensorView view =
         api::checked_view(*tensor, {.op = "weight", .role = "tensor", .operand = "value", .type = &type, .device = handle->shared->memory, .or_host = true});
     const bool on_device = tensor->device.device_type != kDLCPU;

@@ -5,9 +5,9 @@
 #include "cli/bench_batch.hpp"
 #include "cli/bench_plan.hpp"
 #include "cli/device_limits.hpp"
+#include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/onnx_model.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "cli/trace.hpp"
@@ -191,16 +191,17 @@ void print_text(Console& console, const Json& json) {
 }
 
 void bench(const Options& options, Console& console) {
-  if (is_onnx(options.model.model)) {
+  if (is_onnx(options.model.model) || is_graph(options.model.model)) {
     OnnxOptions onnx = options.onnx;
     onnx.model = options.model.model;
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
     onnx.mode = options.model.mode;
     onnx.super_kernel = options.model.super_kernel;
-    require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found the ONNX file {}", onnx.model);
-    require(options.batch == 1, "--batch: expected a folder with a checkpoint, found the ONNX file {}, whose sizes --dim gives", onnx.model);
-    return bench_onnx(onnx, {static_cast<int>(options.repeat), options.limits, options.steps, options.plan}, console);
+    require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found {}", onnx.model);
+    require(options.batch == 1, "--batch: expected a folder with a checkpoint, found {}, whose sizes --dim gives", onnx.model);
+    const OnnxBench bench{static_cast<int>(options.repeat), options.limits, options.steps, options.plan};
+    return is_graph(onnx.model) ? bench_graph(onnx, bench, console) : bench_onnx(onnx, bench, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");

@@ -4,8 +4,8 @@
 #include "cli/explain_data.hpp"
 #include "cli/explain_page.hpp"
 #include "cli/explain_text.hpp"
+#include "cli/graph_file.hpp"
 #include "cli/model_options.hpp"
-#include "cli/onnx_model.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet::cli::explain_verb {
@@ -49,15 +49,20 @@ std::vector<std::vector<double>> measure(OnnxModel& model) {
   return least;
 }
 
-Compiled compile_onnx_model(const Options& options, const std::string& mode) {
-  Compiled compiled;
+/// What is asked for of a model that runs on tensors.
+OnnxOptions onnx_options(const Options& options, const std::string& mode) {
   OnnxOptions onnx = options.onnx;
   onnx.model = options.model.model;
   onnx.device = compile_device(options.model.device, options.measure);
   onnx.threads = options.model.threads;
   onnx.mode = mode;
   onnx.super_kernel = options.model.super_kernel;
-  OnnxModel model(onnx, {.records = &compiled.records});
+  return onnx;
+}
+
+Compiled compile_onnx_model(const Options& options, const std::string& mode) {
+  Compiled compiled;
+  OnnxModel model(onnx_options(options, mode), {.records = &compiled.records});
   model.run();
   for (const onnx::PartInfo& part : model.compiled().parts())
     if (part.session) compiled.names.push_back(fmt::format("part {}", compiled.names.size() + 1));
@@ -65,6 +70,13 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode) {
   if (compiled.names.size() == 1) compiled.names = {"the model"};
   if (!options.measure) return compiled;
   compiled.measured = measure(model);
+  return compiled;
+}
+
+Compiled compile_graph_file(const Options& options, const std::string& mode) {
+  Compiled compiled;
+  const GraphFile file(onnx_options(options, mode), {.records = &compiled.records});
+  compiled.names = {compiled.records.front().graph.name};
   return compiled;
 }
 
@@ -88,7 +100,9 @@ Json explain_model(const Options& options) {
   fusion_mode_named("--compare", options.compare);
   const bool onnx = is_onnx(options.model.model);
   require(onnx || !options.measure, "--measure: expected an ONNX model, found {}; `cermet bench model --steps` times a checkpoint", options.model.model);
-  const auto compiled = [&](const std::string& in) { return onnx ? compile_onnx_model(options, in) : compile_checkpoint(options, in); };
+  const auto compiled = [&](const std::string& in) {
+    return onnx ? compile_onnx_model(options, in) : is_graph(options.model.model) ? compile_graph_file(options, in) : compile_checkpoint(options, in);
+  };
   const Compiled after = compiled(mode), before = compiled(options.compare);
   CERMET_ASSERT(before.names.size() == after.names.size());
   Json data{{"model", options.model.model}, {"device", options.model.device}, {"graphs", Json::array()}};

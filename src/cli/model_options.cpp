@@ -28,7 +28,8 @@ RopeFrequencies parse_rope_frequencies(const std::string& name) {
 void declare_model_options(Parser& parser, ModelOptions& options) {
   parser
       .option("MODEL", options.model,
-              "folder with config.json, safetensors files and tokenizer.json; or an ONNX file, which takes --device, --threads and the options named so")
+              "folder with config.json, safetensors files and tokenizer.json; or an ONNX file or a graph as text (FILE.graph), which take --device, "
+              "--threads and the options named so")
       .required();
   parser
       .option("--device", options.device,

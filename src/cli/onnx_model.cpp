@@ -1,16 +1,14 @@
 #include "cli/onnx_model.hpp"
 
-#include "graph/super_kernel_options.hpp"
-
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <random>
 
 #include "cli/interrupt.hpp"
+#include "cli/model_files.hpp"
 #include "cli/process.hpp"
-#include "format/element.hpp"
+#include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
 #include "jit/cache.hpp"
 #include "onnx/plan.hpp"
@@ -21,36 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_random = std::int64_t{4} << 30;  ///< bytes of an input that is made up
-
-/// NAME=VALUE.
-std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
-  const std::size_t at = text.rfind('=');
-  require(at != std::string::npos && at > 0 && at + 1 < text.size(), "{}: expected NAME=VALUE, found '{}'", option, text);
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-std::int64_t number_of(const std::string& option, std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size() && value >= 0, "{}: expected a size from 0, or LEAST..MOST, found '{}'", option, text);
-  return value;
-}
-
-std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given) {
-  std::map<std::string, DimRange> dims;
-  for (const std::string& text : given) {
-    const auto [name, value] = pair_of("--dim", text);
-    const std::size_t dots = value.find("..");
-    const std::string option = "--dim " + name;
-    DimRange range{number_of(option, value.substr(0, dots)), 0};
-    range.greatest = dots == std::string::npos ? range.least : number_of(option, value.substr(dots + 2));
-    require(dims.emplace(name, range).second, "--dim {}: expected one range, found two", name);
-  }
-  return dims;
-}
-
-/// Elements of a declared input: integers from 0 to 1, others normal. Sizes that --dim does not give are 1.
+/// A declared input. Sizes that --dim does not give are 1.
 OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::string, DimRange>& dims, std::mt19937_64& random) {
   require(input.dtype.has_value() && input.dims.has_value(), "--input {}=random: expected a declared type and rank, found none", input.name);
   Shape shape;
@@ -58,22 +27,7 @@ OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::str
     const auto range = dims.find(d.name);
     shape.push_back(d.value.value_or(range == dims.end() ? 1 : range->second.greatest));
   }
-  const std::int64_t bytes = dense_bytes(*input.dtype, shape);
-  require(bytes <= most_random, "--input {}=random: expected at most {} bytes, found {} for {}", input.name, most_random, bytes, shape.to_string());
-  OwnedTensor tensor(*input.dtype, shape);
-  std::normal_distribution<double> normal;
-  const bool whole = !is_floating(*input.dtype);
-  for (std::int64_t i = 0; i < shape.elements(); ++i)
-    format::store_element(tensor.view.data, *input.dtype, i, whole ? static_cast<double>(random() & 1u) : normal(random));
-  return tensor;
-}
-
-/// '/' in names would be folders.
-fs::path file_of(const fs::path& folder, std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == '\0') c = '_';
-  if (name == "." || name == "..") name += "_";
-  return folder / (name + ".npy");
+  return random_tensor(input.name, *input.dtype, shape, random);
 }
 
 }  // namespace
@@ -81,12 +35,13 @@ fs::path file_of(const fs::path& folder, std::string name) {
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
-  parser.option("--input", options.inputs, "of an ONNX model: NAME=FILE.npy, or NAME=random; inputs that are not given are random");
-  parser.option("--dim", options.dims, "of an ONNX model: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
-  parser.option(
-      "--rounding", options.rounding,
-      "of an ONNX model: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass on without storing "
-      "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
+  parser.option("--input", options.inputs,
+                "of an ONNX model or a graph: NAME=FILE.npy, or NAME=random; inputs that are not given are random, as constants of a graph");
+  parser.option("--dim", options.dims, "of an ONNX model or a graph: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
+  parser.option("--rounding", options.rounding,
+                "of an ONNX model or a graph: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass "
+                "on without storing "
+                "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
 }
 
 void declare_mode(Parser& parser, std::string& mode) {
@@ -129,11 +84,7 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
   }
-  std::map<std::string, std::string> given;
-  for (const std::string& text : options.inputs) {
-    const auto [name, file] = pair_of("--input", text);
-    require(given.emplace(name, file).second, "--input {}: expected one value, found two", name);
-  }
+  std::map<std::string, std::string> given = inputs_of(options.inputs);
   std::mt19937_64 random(options.seed);
   for (const onnx::ValueInfo& input : compiled_->inputs()) {
     const auto found = given.find(input.name);

@@ -3,9 +3,9 @@
 
 #include <iostream>
 
+#include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/onnx_model.hpp"
 #include "cli/process.hpp"
 #include "cli/run_prompts.hpp"
 #include "model/generate.hpp"
@@ -132,7 +132,7 @@ void interactive(Runner& runner, Console& console) {
 }
 
 void run(const Options& options, Console& console) {
-  if (is_onnx(options.model.model)) {
+  if (is_onnx(options.model.model) || is_graph(options.model.model)) {
     OnnxOptions onnx = options.onnx;
     onnx.model = options.model.model;
     onnx.device = options.model.device;
@@ -140,7 +140,7 @@ void run(const Options& options, Console& console) {
     onnx.mode = options.model.mode;
     onnx.super_kernel = options.model.super_kernel;
     onnx.seed = options.sampling.seed;
-    return run_onnx(onnx, console);
+    return is_graph(onnx.model) ? run_graph(onnx, console) : run_onnx(onnx, console);
   }
   require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
@@ -180,7 +180,7 @@ Action declare(Parser& parser) {
   parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next seed").show_default();
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   declare_onnx_options(parser, options->onnx);
-  parser.option("--output", options->onnx.output, "of an ONNX model: folder for NAME.npy of every result");
+  parser.option("--output", options->onnx.output, "of an ONNX model or a graph: folder for NAME.npy of every result");
   return [options](Console& console) { run(*options, console); };
 }
 
@@ -192,6 +192,7 @@ Verb verb() {
           "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
           "  cermet run models/demo --ids 497,2314,1581 -n 8 --json\n"
           "  cermet run models/demo --prompts prompts.jsonl --batch 8 --json\n"
+          "  cermet run block.graph --input x=x.npy --dim T=128 --output results\n"
           "  cermet run resnet50.onnx --input image=cat.npy --output results",
           declare};
 }

@@ -63,6 +63,8 @@ class Stream {
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
   /// Ends a failed capture, so that the stream is usable again.
   virtual void abandon_capture() noexcept = 0;
+  /// Whether work on the stream is being captured, by whomever.
+  virtual bool is_capturing() const { return false; }
   virtual void replay(const CapturedGraph& graph) = 0;
 
   virtual std::unique_ptr<DeviceEvent> make_event() = 0;

@@ -172,17 +172,21 @@ class Builder {
     quantize(n, v, 1);
   }
 
-  /// One half of rows of int32 accumulators, dequantized.
+  /// One half of rows of int32 accumulators, or of real numbers, dequantized.
   Source accumulated(std::size_t n, std::int64_t first) {
     constexpr std::size_t x = 0, weight_scale = 1, act_scale = 2, bias = 3;
     const Problem& p = problem(n);
     const auto half = [&](std::size_t operand) {
-      return p.input(operand).elements() == Dim(1) ? steps_.extra(n, operand, Extent::scalar) : steps_.extra(n, operand, Extent::column, first);
+      if (p.input(operand).elements() == Dim(1)) return steps_.extra(n, operand, Extent::scalar);
+      return steps_.extra(n, operand, p.input(operand).rank() > 1 ? Extent::element : Extent::column, first);
     };
     const bool before = p.has(bias) && p.input(bias).dtype == DType::i32;
     Source v = steps_.extra(n, x, Extent::element, first);
     if (before) v = steps_.add(OpKind::add, v, half(bias), true);
-    v = steps_.add(OpKind::mul, steps_.add(OpKind::cast, v), steps_.add(OpKind::mul, half(weight_scale), steps_.extra(n, act_scale, Extent::row)));
+    if (p.input(x).dtype == DType::i32) v = steps_.add(OpKind::cast, v);
+    Source scale = half(weight_scale);
+    if (p.has(act_scale)) scale = steps_.add(OpKind::mul, scale, steps_.extra(n, act_scale, Extent::row));
+    v = steps_.add(OpKind::mul, v, scale);
     return p.has(bias) && !before ? steps_.add(OpKind::add, v, half(bias)) : v;
   }
 

@@ -16,6 +16,16 @@ void expect_features(const Problem& p, std::size_t operand, const Dim& features,
   expect_dims(p, operand, {features}, "half the last one of x");
 }
 
+/// One number, one for each column, or one for each element.
+void expect_weight_scale(const Problem& p) {
+  const TensorType &scale = p.input(weight_scale_operand), &x = p.input(x_operand);
+  const bool is_one = scale.rank() == 0 || scale.dims == Dims{1};
+  if (is_one || scale.dims == Dims{x.dims.back()} || scale.dims == x.dims) return;
+  bad_operand(p, weight_scale_operand,
+              fmt::format("one number, [{}] (the last dimension of x) or {} (its dimensions)", x.dims.back().to_string(), to_string(x.dims)),
+              scale.to_string());
+}
+
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, x_operand, 1);
   Dims dims = p.input(x_operand).dims;
@@ -23,9 +33,10 @@ std::vector<TensorType> infer(const Problem& p) {
     bad_operand(p, x_operand, "an even, constant last dimension", p.input(x_operand).to_string());
   const Dims rows(dims.begin(), dims.end() - 1);
   dims.back() = dims.back().constant() / 2;
-  expect_scalar_or_channel(p, weight_scale_operand);
-  expect_dims(p, act_scale_operand, rows, "those of x without the last");
+  expect_weight_scale(p);
+  if (p.has(act_scale_operand)) expect_dims(p, act_scale_operand, rows, "those of x without the last");
   if (p.has(bias_operand)) expect_dims(p, bias_operand, {dim_of(p, x_operand, -1)}, "the last one of x");
+  if (p.has(bias_operand) && p.input(bias_operand).dtype == DType::i32) expect_dtype(p, x_operand, DType::i32, "that of an int32 bias");
   const CodeFormat format = checked_code_format(p);
   const bool fixed = is_static(p.attributes);
   if (p.has(smooth_operand)) expect_features(p, smooth_operand, dims.back(), fixed);
@@ -45,7 +56,8 @@ struct Term {
 Term dequantized(const ReferenceCall& call, std::int64_t row, std::int64_t i) {
   const TensorView &x = call.inputs[x_operand], &weight_scale = call.inputs[weight_scale_operand], &bias = call.inputs[bias_operand];
   double accumulator = load(x, row * x.shape.back() + i);
-  const double scale = load(weight_scale, weight_scale.elements() == 1 ? 0 : i) * load(call.inputs[act_scale_operand], row);
+  const std::int64_t at = weight_scale.elements() == 1 ? 0 : weight_scale.shape.rank() > 1 ? row * x.shape.back() + i : i;
+  const double scale = load(weight_scale, at) * (call.has(act_scale_operand) ? load(call.inputs[act_scale_operand], row) : 1.0);
   if (!call.has(bias_operand)) return {accumulator * scale, std::abs(accumulator * scale)};
   if (bias.dtype == DType::i32) {
     accumulator =
@@ -111,6 +123,21 @@ std::vector<Case> cases() {
   add("strided", {2, 2, 34}, scales(34), {}, {}, {}, {}, 5);
   add("no_rows", {0, 8}, scales(8), {}, {}, {}, {});
   add("no_features", {3, 0}, scales(0), {}, {}, {}, {});
+  const auto real = [&](std::string name, DType t, Dims dims, Dims scale, Operand act_scale, Operand bias, Attributes attributes, std::int64_t padding = 0) {
+    list.push_back(
+        {std::move(name),
+         {CaseOperand{{t, dims}, normal(), padding}, CaseOperand{{f32, std::move(scale)}, uniform(0.5, 2), padding}, std::move(act_scale), std::move(bias)},
+         std::move(attributes)});
+  };
+  for (DType t : {bf16, f16, f32}) {
+    real(fmt::format("elements_{}", name_of(t)), t, {5, 264}, {5, 264}, {}, {}, {});
+    real(fmt::format("columns_{}", name_of(t)), t, {5, 134}, {134}, CaseOperand{{f32, {5}}, uniform(0.5, 2)}, CaseOperand{{bf16, {134}}, normal()},
+         {{"activate", "right"}, {"out_dtype", "f8_e4m3"}});
+  }
+  real("elements_strided", bf16, {2, 3, 34}, {2, 3, 34}, CaseOperand{{f32, {2, 3}}, uniform(0.5, 2)}, {}, {}, 5);
+  real("elements_long", bf16, {3, 8192}, {3, 8192}, {}, {}, {});
+  real("elements_no_rows", bf16, {0, 8}, {0, 8}, {}, {}, {});
+  list.push_back({"no_act_scale", {CaseOperand{{i32, {3, 80}}, integers(-3000, 3000)}, CaseOperand{{f32, {3, 80}}, uniform(0.0005, 0.002)}}});
   list.push_back({"zeros", {CaseOperand{{i32, {2, 8}}, constant(0)}, scales(8), CaseOperand{{f32, {2}}, constant(1)}}});
   list.push_back({"nan_scale", {CaseOperand{{i32, {3, 8}}, integers(-300, 300)}, scales(8), CaseOperand{{f32, {3}}, values({0.1, NAN, 0.2})}}});
   return list;
@@ -121,16 +148,17 @@ std::vector<Case> cases() {
 OpSpec define() {
   return {
       .category = "Quantization",
-      .summary = "Dequantizes int32 accumulators, applies SwiGLU and quantizes the result, in one pass",
+      .summary = "Dequantizes int32 accumulators, or scales real products, applies SwiGLU and quantizes the result, in one pass",
       .semantics =
-          "d = x * weight_scale * act_scale + bias (an int32 bias is added to x before, wrapping); y = silu(left half) * right half of each row of d, or left "
+          "d = x * (weight_scale * act_scale) + bias (an int32 bias is added to an int32 x before, wrapping; an act_scale that is not given is 1); y = "
+          "silu(left half) * right half of each row of d, or left "
           "* "
           "silu(right) with activate = \"right\"; all in float32. Dynamic: v = y * smooth, one scale per row as in dynamic_quant. Static: q = round(y * smooth "
           "+ offset). "
           "A quantized value may differ by one step, because exp does by an ulp.",
-      .inputs = {{"x", {DType::i32}, "[.., 2F]", "accumulators of an int8 product"},
-                 {"weight_scale", {DType::f32}, "[] or [2F]", "scale of the weights"},
-                 {"act_scale", {DType::f32}, "[..]", "scale of each row", Mapping::one_to_many},
+      .inputs = {{"x", dtypes::real | DTypeSet{DType::i32}, "[.., 2F]", "accumulators of an int8 product, or rows that other scales have left"},
+                 {"weight_scale", {DType::f32}, "[], [2F] or [.., 2F]", "scale of the weights, or of each element"},
+                 {"act_scale", {DType::f32}, "[..]", "scale of each row", Mapping::one_to_many, true},
                  {"bias", dtypes::real | DTypeSet{DType::i32}, "[2F]", "added to d, or to x where it is int32", Mapping::one_to_one, true},
                  {"smooth", {DType::f32}, "[F]; static also []", "factors before quantization", Mapping::one_to_one, true},
                  {"offset", {DType::f32}, "[] or [F]", "static: added before rounding", Mapping::one_to_one, true}},

@@ -87,12 +87,7 @@ void Executable::State::refresh_inputs(const SymbolValues& values) {
 }
 
 void Executable::State::refresh_symbolic(const SymbolValues& values) {
-  for (const std::int32_t v : symbolic_values) {
-    const auto index = static_cast<std::size_t>(v);
-    const TensorType& type = graph.values()[index].type;
-    dense_bytes(type, values);
-    views[index] = make_view(arena.data() + memory.offset[index], layouts[index], type.dtype, cermet::bind(type.dims, values));
-  }
+  for (const std::int32_t v : symbolic_values) views[static_cast<std::size_t>(v)] = view_of(static_cast<std::size_t>(v), values);
   for (const std::size_t i : symbolic_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
   for (ExecutableStep& step : steps) {
     const auto outputs = std::span(operands).subspan(step.first + step.inputs, step.outputs);
@@ -100,8 +95,9 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
-void Executable::run(const SymbolValues& symbols) {
+void Executable::run(const SymbolValues& symbols, Stream* on) {
   State& s = *state_;
+  s.stream = on ? on : s.queue.stream;
   s.check_symbols(symbols);
   const bool same = s.same_symbols(symbols);
   s.completed = false;
@@ -111,11 +107,38 @@ void Executable::run(const SymbolValues& symbols) {
     if (s.rebound) s.captured.clear();
     s.refresh_inputs(symbols);
     if (!same) s.refresh_symbolic(symbols);
+    if (s.rebound) s.refresh_results(symbols);
     s.symbols = symbols;
     s.rebound = false;
     s.resolved = true;
   }
   s.execute_all();
+}
+
+/// Where an intermediate value is with these symbols: in the arena, or in memory that is bound to a result.
+TensorView Executable::State::view_of(std::size_t value, const SymbolValues& values) const {
+  const TensorType& type = graph.values()[value].type;
+  dense_bytes(type, values);
+  const std::int32_t result = result_of_value[value];
+  std::byte* const given = result >= 0 ? results[static_cast<std::size_t>(result)].memory : nullptr;
+  return make_view(given ? given : arena.data() + memory.offset[value], layouts[value], type.dtype, cermet::bind(type.dims, values));
+}
+
+void Executable::State::refresh_results(const SymbolValues& values) {
+  for (std::size_t v = 0; v < views.size(); ++v)
+    if (result_of_value[v] >= 0) views[v] = view_of(v, values);
+  for (const std::size_t i : result_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
+}
+
+bool Executable::bind_result(std::string_view output, std::byte* memory) {
+  if (!has_output(output)) fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output, state_->graph.name);
+  for (ResultBinding& result : state_->results) {
+    if (result.name != output) continue;
+    state_->rebound = state_->rebound || result.memory != memory;
+    result.memory = memory;
+    return true;
+  }
+  return false;
 }
 
 TensorView Executable::output(std::string_view name) const {

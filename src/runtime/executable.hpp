@@ -50,8 +50,13 @@ class Executable {
   /// must fit the input's dimensions when run() gives the symbols: memory may be longer than needed along a symbolic first dimension, of which
   /// a run reads the first rows, so that memory for the maximum is bound once. Throws Error naming the input.
   void bind(std::string_view input, const TensorView& memory);
-  /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound.
-  void run(const SymbolValues& symbols);
+  /// Binds memory to a result of the graph, as long as the dense result at the symbols of the runs: it is written there, and not copied. Null: the arena again.
+  /// False, and nothing is bound, where the result has no memory of its own (an input, a constant, a part or a copy of another result). Throws Error where the
+  /// graph has no such result.
+  bool bind_result(std::string_view output, std::byte* memory);
+  /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound. `on`: a stream of
+  /// the same device; null: the one of the compilation. Runs on several streams use the same memory: they must not overlap.
+  void run(const SymbolValues& symbols, Stream* on = nullptr);
   /// Result of the last run: a view into the arena (or into state), valid until the next run. Throws Error where that run failed or there was none.
   TensorView output(std::string_view name) const;
   bool has_output(std::string_view name) const;

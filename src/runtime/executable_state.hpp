@@ -40,6 +40,12 @@ struct InputBinding {
   TensorView memory;   ///< `present` once bound
 };
 
+/// A result that a caller may take in memory of its own, and that memory; null: the arena.
+struct ResultBinding {
+  std::string_view name;
+  std::byte* memory = nullptr;
+};
+
 /// Super-kernels of a graph that has some.
 struct SuperKernels {
   std::vector<SuperStep> steps;             ///< by step
@@ -67,7 +73,8 @@ struct Executable::State {
 
   std::optional<SuperKernels> super;  ///< nothing where no node is marked
 
-  DeviceQueue queue;  ///< null on the CPU
+  DeviceQueue queue;         ///< null on the CPU
+  Stream* stream = nullptr;  ///< of the present run: the caller's, or the queue's
   bool capture = false;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
@@ -80,7 +87,9 @@ struct Executable::State {
 
   std::vector<InputBinding> inputs;
   std::vector<std::int32_t> input_of_value;  ///< position in `inputs` of the root of a value; -1 for others
-  std::vector<TensorView> views;             ///< by value; of constants only those that are results of the graph
+  std::vector<ResultBinding> results;
+  std::vector<std::int32_t> result_of_value;  ///< position in `results` of the value with the same memory; -1 for others
+  std::vector<TensorView> views;              ///< by value; of constants only those that are results of the graph
   std::vector<std::int32_t> symbolic_values;
 
   std::vector<ExecutableStep> steps;
@@ -93,11 +102,14 @@ struct Executable::State {
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
   std::vector<std::size_t> symbolic_operands;  ///< to refresh when a symbol changes
   std::vector<std::size_t> bound_operands;     ///< to refresh when memory is bound
+  std::vector<std::size_t> result_operands;    ///< to refresh when memory is bound to a result
 
   void check_symbols(const SymbolValues& values) const;
   bool same_symbols(const SymbolValues& values) const;
   void refresh_inputs(const SymbolValues& values);
   void refresh_symbolic(const SymbolValues& values);
+  void refresh_results(const SymbolValues& values);
+  TensorView view_of(std::size_t value, const SymbolValues& values) const;
   LaunchArgs arguments(std::size_t i) const;
   void make_plan(bool wants_ranges = false);
   void plan_ranges();

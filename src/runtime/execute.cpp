@@ -66,10 +66,10 @@ void Executable::State::plan_ranges() {
 
 void Executable::State::execute(const Launch& launch) {
   StepInfo& info = infos[launch.step];
-  const StreamRange range(queue.stream, info.scope.empty() ? info.kernel.c_str() : info.scope.c_str());
+  const StreamRange range(stream, info.scope.empty() ? info.kernel.c_str() : info.scope.c_str());
   in_scope(info, [&] {
     if (launch.kind == Launch::Kind::call) steps[launch.step].launch(arguments(launch.step));
-    else plan.enqueue(launch, *queue.stream);
+    else plan.enqueue(launch, *stream);
   });
   info.fallbacks += launch.fallback;
 }
@@ -126,22 +126,24 @@ CapturedRun& Executable::State::captured_run() {
   return *found;
 }
 
-/// Launches the first time, captures the second, and then replays.
+/// Launches the first time, captures the second on the queue's stream, and then replays.
 void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
     if (!std::exchange(run.warm, true)) return launch_all();
-    queue.stream->begin_capture();
+    Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
+    stream->begin_capture();
     try {
       launch_all();
-      run.graph = queue.stream->end_capture();
+      run.graph = stream->end_capture();
     } catch (...) {
-      queue.stream->abandon_capture();
+      stream->abandon_capture();
       throw;
     }
+    stream = wanted;
   }
-  const StreamRange range(queue.stream, graph.name.c_str());
-  queue.stream->replay(*run.graph);
+  const StreamRange range(stream, graph.name.c_str());
+  stream->replay(*run.graph);
 }
 
 void Executable::State::execute_all() {
@@ -150,8 +152,8 @@ void Executable::State::execute_all() {
   started = std::chrono::steady_clock::now();
   if (!computes) return skip_all();
   if (!planned) make_plan();
-  if (timing) queue.stream ? launch_all_marked() : launch_all_timed();
-  else if (queue.stream && capture) replay();
+  if (timing) stream ? launch_all_marked() : launch_all_timed();
+  else if (stream && capture && !stream->is_capturing()) replay();
   else launch_all();
   completed = true;
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
+#include "runtime/input_symbols.hpp"
 
 namespace cermet {
 
@@ -19,6 +20,9 @@ struct SessionOptions {
   FusionOptions fusion = {};
 };
 
+/// Every symbol that a dimension of some value has, by name.
+std::vector<Symbol> symbols_of(const Graph& graph);
+
 class Session {
  public:
   /// Compiles the graph and holds its weights, which `load` reads. The context must outlive the session. Throws what compile() throws.
@@ -28,11 +32,13 @@ class Session {
 
   /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other sizes. Throws Error naming the input.
   void bind(std::string_view name, const TensorView& memory);
-  /// Runs with the values of symbols that the bound shapes tell. Throws Error naming the input that is not bound or whose shape fits no values, and a symbol
-  /// that no shape tells.
-  void run();
+  /// Runs with the values of symbols that the bound shapes tell, on a stream as Executable::run() has it. Throws Error naming the input that is not bound or
+  /// whose shape fits no values, and a symbol that no shape tells.
+  void run(Stream* on = nullptr);
   /// Runs with these values; see Executable::run().
   void run(const SymbolValues& symbols) { executable_.run(symbols); }
+  /// See Executable::bind_result().
+  bool bind_result(std::string_view name, std::byte* memory) { return executable_.bind_result(name, memory); }
   /// A result of the last run, in the context's device where it has one; valid until the next run.
   TensorView output(std::string_view name) const { return executable_.output(name); }
   bool has_output(std::string_view name) const { return executable_.has_output(name); }
@@ -42,21 +48,16 @@ class Session {
   Executable& executable() { return executable_; }
   const Executable& executable() const { return executable_; }
   WeightStore& weights() { return *weights_; }
+  const WeightStore& weights() const { return *weights_; }
 
  private:
-  struct Input {
-    std::string name;
-    TensorType type;
-    std::optional<Shape> bound;
-  };
   Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
           std::vector<CompileStep>* report);
-  void derive_symbols();
 
   Context* context_;
   std::unique_ptr<WeightStore> own_weights_;
   WeightStore* weights_;
-  std::vector<Input> inputs_;
+  std::vector<ShapedInput> inputs_;
   std::vector<Symbol> used_symbols_;
   SymbolValues symbols_;  ///< what the bound shapes tell
   bool reshaped_ = true;  ///< another shape was bound since

@@ -31,7 +31,7 @@ void Executable::State::keep_offsets(std::size_t i) {
   offsets.resize(steps.size());
   if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
   const auto bytes = dense_bytes(source.dtype, source.shape);
-  if (queue.stream) queue.stream->download(offsets[i].view.data, source.data, bytes);
+  if (stream) stream->download(offsets[i].view.data, source.data, bytes);
   else std::memcpy(offsets[i].view.data, source.data, static_cast<std::size_t>(bytes));
 }
 
@@ -73,22 +73,22 @@ void Executable::State::launch_all_timed() {
 
 /// Events between the steps give their times on a device; the host waits for the end.
 void Executable::State::launch_all_marked() {
-  while (marks.size() < 2 * steps.size()) marks.push_back(queue.stream->make_event());
+  while (marks.size() < 2 * steps.size()) marks.push_back(stream->make_event());
   const std::span<const Launch> all = std::as_const(plan).launches();
   std::size_t next = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].empty) continue;
-    queue.stream->record(*marks[2 * i]);
+    stream->record(*marks[2 * i]);
     for (; next < all.size() && all[next].step == i; ++next) execute(all[next]);
-    queue.stream->record(*marks[2 * i + 1]);
+    stream->record(*marks[2 * i + 1]);
     keep_offsets(i);
   }
-  queue.stream->synchronize();
+  stream->synchronize();
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].empty) continue;
     if (!first) first = i;
-    add_work(i, queue.stream->seconds_between(*marks[2 * *first], *marks[2 * i]), queue.stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
+    add_work(i, stream->seconds_between(*marks[2 * *first], *marks[2 * i]), stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
   }
 }
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 export cxx=$1 ccache
 ccache=$(command -v ccache || true)
+export build
 build=$(realpath "$3")
 export scratch=$build/headers_alone
 cd "$2"
@@ -15,7 +16,7 @@ check() {
   if [[ $1 == *.h ]]; then language=c standard=c11; fi
   # A unit keeps its date from run to run: ccache does not trust files that are newer than its own start.
   [ -f "$unit.unit" ] || printf '#include "%s"\n' "${1#*/}" >"$unit.unit"
-  $ccache "$cxx" -x "$language" -std="$standard" -Isrc -Iinclude -c "$unit.unit" -o "$unit.o" || { echo "$1: does not compile alone" >&2; return 1; }
+  $ccache "$cxx" -x "$language" -std="$standard" -Isrc -Iinclude -I"$build/include" -c "$unit.unit" -o "$unit.o" || { echo "$1: does not compile alone" >&2; return 1; }
 }
 export -f check
 # Sources that were compiled with nothing before their first line.

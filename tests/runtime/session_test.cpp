@@ -75,6 +75,41 @@ TEST(Session, RunsAnyGraphByTheShapesOfItsInputs) {
   }
 }
 
+TEST(Session, WritesResultsIntoTheCallersMemory) {
+  Context context({"cpu", 1});
+  Graph graph = parse_graph(classifier);
+  graph.add_output("again", graph.find("p"));
+  graph.add_output("raw", graph.find("x"));
+  Session session(graph, context, load_short_ramp, options_for(8));
+  const auto run = [&](std::int64_t rows) {
+    OwnedTensor x = filled(DType::f32, {rows, 6}, 0.5), bias = filled(DType::f32, {rows + 1, 3}, 1), keep(DType::i32, {1});
+    store(keep.view, 0, 0);
+    session.bind("x", x.view);
+    session.bind("bias", bias.view);
+    session.bind("keep", keep.view);
+    session.run();
+    const std::vector<double> expected = first_row(x.view);
+    for (const char* name : {"p", "again"})
+      for (std::int64_t c = 0; c < 3; ++c) EXPECT_NEAR(load(session.output(name), c), expected[static_cast<std::size_t>(c)], 1e-6) << name;
+  };
+  OwnedTensor own(DType::f32, {8, 3});
+  EXPECT_TRUE(session.bind_result("p", own.memory.data()));
+  EXPECT_FALSE(session.bind_result("again", own.memory.data())) << "the same value under another name";
+  EXPECT_FALSE(session.bind_result("raw", own.memory.data())) << "an input";
+  EXPECT_EQ(error_text([&] { session.bind_result("q", nullptr); }), "output 'q': expected an output of graph 'classifier', found none of that name");
+  for (const std::int64_t rows : {3, 8, 3}) {
+    run(rows);
+    EXPECT_EQ(session.output("p").data, own.memory.data());
+    EXPECT_EQ(session.output("again").data, own.memory.data());
+  }
+  EXPECT_TRUE(session.bind_result("p", nullptr));
+  const double before = load(own.view, 0);
+  store(own.view, 0, 7);
+  run(3);
+  EXPECT_EQ(load(own.view, 0), 7) << "the arena's memory again";
+  EXPECT_NEAR(load(session.output("p"), 0), before, 1e-6);
+}
+
 TEST(Session, RefusesShapesThatNoValuesGive) {
   Context context({"cpu", 1});
   Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));

@@ -111,6 +111,10 @@ def fused(c, draw):
                 if 'range' not in target:
                     dequant_swiglu_quant(c, draw, 7, scales, bias, draw.uniform('f32', (7,), 3, 20), draw.normal('f32', (7,), 5) if bias else None, activate=activate,
                                          quantization='static', **target)
+    for real in ('bf16', 'f16', 'f32'):
+        dequant_swiglu_quant(c, draw, 7, draw.uniform('f32', (3, 14), 0.5, 2), real=real, scales_rows=False)
+        dequant_swiglu_quant(c, draw, 7, draw.uniform('f32', (14,), 0.5, 2), draw.normal(real, (14,)), real=real)
+    dequant_swiglu_quant(c, draw, 7, draw.uniform('f32', (3, 14), 0.0005, 0.002), scales_rows=False)
 
 
 def cases():

@@ -162,11 +162,13 @@ def behind_silu(c, draw, x_type, width, smooth=None, scale=None, offset=None, **
     c.add('silu_and_mul_quant', trimmed([x, smooth, scale, offset]), results, [0] + [24] * (len(results) - 1), **attributes)
 
 
-def dequant_swiglu_quant(c, draw, width, weight_scale, bias=None, smooth=None, offset=None, **attributes):
+def dequant_swiglu_quant(c, draw, width, weight_scale, bias=None, smooth=None, offset=None, real=None, scales_rows=True, **attributes):
+    """`real`: the element type of rows that are no int32 accumulators."""
     while True:
-        x, act_scale = draw.integers('i32', (3, 2 * width), -3000, 3000), draw.uniform('f32', (3,), 0.01, 0.05)
+        x = draw.normal(real, (3, 2 * width)) if real else draw.integers('i32', (3, 2 * width), -3000, 3000)
+        act_scale = None if not scales_rows else draw.uniform('f32', (3,), 0.5, 2) if real else draw.uniform('f32', (3,), 0.01, 0.05)
         acc = x.array + (bias.array if bias and bias.dtype == 'i32' else 0)
-        d = acc * weight_scale.array * act_scale.array[:, None] + (bias.array if bias and bias.dtype != 'i32' else 0)
+        d = acc * weight_scale.array * (act_scale.array[:, None] if act_scale else 1) + (bias.array if bias and bias.dtype != 'i32' else 0)
         left, right = d[:, :width], d[:, width:]
         g, u = (left, right) if attributes.get('activate', 'left') == 'left' else (right, left)
         y = numpy.vectorize(functions.silu, otypes=[float])(g) * u

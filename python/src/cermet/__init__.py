@@ -15,6 +15,7 @@ from . import _native, kernels
 from .command import explain, quantize
 from .devices import Handle
 from .errors import Cancelled, Error, InternalError, InvalidArgument, InvalidFile, IoError, OutOfMemory, Unsupported
+from .graph import Graph, Session
 from .model import Generation, Model, Stream
 from .onnx import OnnxModel
 from .operators import Operator, get_op, weight
@@ -33,8 +34,8 @@ else:
 __version__ = _native.version()
 
 _OWN = [
-    "Cancelled", "Error", "Generation", "Handle", "InternalError", "InvalidArgument", "InvalidFile", "IoError", "Model", "OnnxModel", "Operator", "OutOfMemory",
-    "Stream", "Unsupported", "explain", "get_op", "kernels", "quantize", "weight",
+    "Cancelled", "Error", "Generation", "Graph", "Handle", "InternalError", "InvalidArgument", "InvalidFile", "IoError", "Model", "OnnxModel", "Operator", "OutOfMemory",
+    "Session", "Stream", "Unsupported", "explain", "get_op", "kernels", "quantize", "weight",
 ]  # fmt: skip
 
 

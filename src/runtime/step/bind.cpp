@@ -13,6 +13,7 @@ class Binder {
  public:
   explicit Binder(Compilation& c) : c_(c), s_(*c.state) {}
   void bind_inputs();
+  void bind_results();
   void bind_step(std::size_t step);
 
  private:
@@ -38,8 +39,7 @@ void Binder::bind_inputs() {
     if (values[v].kind != ValueKind::intermediate) continue;
     s_.input_of_value[v] = s_.input_of_value[static_cast<std::size_t>(s_.memory.root[v])];
     if (s_.input_of_value[v] >= 0) continue;
-    if (values[v].type.is_constant())
-      s_.views[v] = make_view(s_.arena.data() + s_.memory.offset[v], s_.layouts[v], values[v].type.dtype, cermet::bind(values[v].type.dims, {}));
+    if (values[v].type.is_constant()) s_.views[v] = s_.view_of(v, {});
     else s_.symbolic_values.push_back(static_cast<std::int32_t>(v));
   }
   for (const GraphOutput& output : c_.graph().outputs()) {
@@ -47,6 +47,25 @@ void Binder::bind_inputs() {
     if (value.kind == ValueKind::constant && c_.device.computes())
       s_.views[static_cast<std::size_t>(output.value.index)] = c_.weights.get(c_.graph(), output.value, nullptr);
   }
+}
+
+/// Results that can be in the caller's memory: those that alone are all of an intermediate's memory.
+void Binder::bind_results() {
+  const std::vector<Value>& values = c_.graph().values();
+  const auto root_of = [&](ValueId id) { return static_cast<std::size_t>(s_.memory.root[static_cast<std::size_t>(id.index)]); };
+  std::vector<std::int32_t> result_of_root(values.size(), -1);
+  for (const GraphOutput& output : c_.graph().outputs()) {
+    const std::size_t root = root_of(output.value);
+    const TensorType &type = c_.graph().type(output.value), &whole = values[root].type;
+    if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 || !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
+      continue;
+    if (type.dtype != whole.dtype || type.elements() != whole.elements()) continue;
+    result_of_root[root] = static_cast<std::int32_t>(s_.results.size());
+    s_.results.push_back({output.name});
+  }
+  s_.result_of_value.assign(values.size(), -1);
+  for (std::size_t v = 0; v < values.size(); ++v)
+    if (values[v].kind == ValueKind::intermediate) s_.result_of_value[v] = result_of_root[static_cast<std::size_t>(s_.memory.root[v])];
 }
 
 /// Appends an operand of the step that is being bound and notes what makes it change.
@@ -57,6 +76,7 @@ std::size_t Binder::add_operand(ValueId id) {
   if (!id) return position;
   const auto v = static_cast<std::size_t>(id.index);
   s_.operands.back() = s_.views[v];
+  if (s_.result_of_value[v] >= 0) s_.result_operands.push_back(position);
   if (s_.input_of_value[v] >= 0) s_.bound_operands.push_back(position);
   else if (c_.graph().value(id).kind == ValueKind::intermediate && !c_.graph().type(id).is_constant()) s_.symbolic_operands.push_back(position);
   return position;
@@ -135,6 +155,7 @@ std::string step::bind(Compilation& c) {
   s.capture = c.options.capture;
   s.pool = &c.pool;
   Binder binder(c);
+  binder.bind_results();
   binder.bind_inputs();
   for (std::size_t step = 0; step < c.choices.size(); ++step) binder.bind_step(step);
   if (std::ranges::any_of(c.graph().nodes(), [](const Node& node) { return node.super_kernel >= 0; })) s.super = super_kernels_of(c);

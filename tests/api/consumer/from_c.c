@@ -1,5 +1,30 @@
 #include <cermet/cermet.h>
+#include <cermet/graph.h>
 #include <stdio.h>
+
+/* The same as a graph: 0, or 1 after a message. */
+static int run_graph(cermet_handle* handle, const DLTensor* in, const DLTensor* scale, DLTensor* out) {
+  cermet_graph* graph = NULL;
+  cermet_session* session = NULL;
+  cermet_value operands[2], y;
+  cermet_maximum rows = {"M", 16};
+  cermet_compile_options options = cermet_compile_defaults();
+  const DLTensor* inputs[1];
+  DLTensor* outputs[1];
+  int failed;
+  inputs[0] = in;
+  outputs[0] = out;
+  options.maxima = &rows;
+  options.maximum_count = 1;
+  failed = cermet_graph_create(handle, "norm", &graph) != CERMET_OK || cermet_graph_input(graph, "x", "f32[M, 4]", &operands[0]) != CERMET_OK ||
+           cermet_graph_constant(graph, "w", NULL, scale, &operands[1]) != CERMET_OK ||
+           cermet_graph_apply(graph, "rms_norm", operands, 2, NULL, 0, NULL, &y, 1, NULL) != CERMET_OK || cermet_graph_output(graph, "y", y) != CERMET_OK ||
+           cermet_graph_compile(graph, &options, &session) != CERMET_OK || cermet_session_run(session, inputs, 1, outputs, 1, NULL) != CERMET_OK;
+  if (failed) fprintf(stderr, "%s\n", cermet_last_error_message());
+  cermet_graph_destroy(graph);
+  cermet_session_destroy(session);
+  return failed;
+}
 
 /* rms_norm of one row and then of two by one operator, with a weight that operators could share; then by name. */
 int main(void) {
@@ -38,6 +63,9 @@ int main(void) {
     fprintf(stderr, "%s\n", cermet_last_error_message());
     return 1;
   }
+  inputs[1] = NULL;
+  y[7] = 0;
+  if (run_graph(handle, &in, &scale, &out)) return 1;
   cermet_callable_destroy(callable);
   cermet_op_destroy(op);
   cermet_weight_destroy(weight);

@@ -125,6 +125,12 @@ class CudaStream final : public Stream {
     driver().stream_end_capture(stream_, &abandoned_);  // fails where the capture is broken, and ends it all the same
     if (abandoned_) driver().graph_destroy(std::exchange(abandoned_, nullptr));
   }
+  bool is_capturing() const override {
+    const CurrentContext current(context_->handle());
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    driver().check(driver().stream_is_capturing(stream_, &status), "capture");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+  }
   void replay(const CapturedGraph& graph) override {
     const CurrentContext current(context_->handle());
     driver().check(driver().graph_launch(static_cast<const Graph&>(graph).handle(), stream_), "graph");

@@ -12,9 +12,14 @@ bool has_columns(const Problem& p) {
 }
 
 RowNeeds needs_of(const Problem& p) {
-  const bool is_old = p.target && p.target->compute_capability < 80;  // where 32 elements with numbers for their columns spill
-  const RowTuning tuning{.elements = size_of(p.input(0).dtype) == 2 && !(is_old && has_columns(p)) ? 32 : 16};
-  return {.width = vector_width({p.input(0).dtype}), .short_rows = tuning, .long_rows = tuning, .few_cluster = few_cluster(p.target)};
+  const bool scales_elements = p.op->kind == OpKind::dequant_swiglu_quant && p.input(1).rank() > 1;  // float32, loaded as rows are
+  const bool is_old = p.target && p.target->compute_capability < 80;                                 // where 32 elements with numbers for their columns spill
+  const bool is_narrow = size_of(p.input(0).dtype) == 2 && !scales_elements;
+  const RowTuning tuning{.elements = is_narrow && !(is_old && has_columns(p)) ? 32 : 16};
+  return {.width = vector_width({p.input(0).dtype, scales_elements ? DType::f32 : p.input(0).dtype}),
+          .short_rows = tuning,
+          .long_rows = tuning,
+          .few_cluster = few_cluster(p.target)};
 }
 
 constexpr const char* const summary = "a row in registers from its halves to its quantized values";

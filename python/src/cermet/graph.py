@@ -1,0 +1,252 @@
+"""Graphs of operators: built node by node or read from text, compiled for a device, and run on tensors of any framework."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from . import _native, onnx
+from .bridge import dtype_name, finish
+from .devices import handle_for
+from .nodes import GraphOperators
+from .schemas import Schema, schema_of
+
+
+class Value:
+    """A value of a graph: an input, a constant or a node's result."""
+
+    __slots__ = ("graph", "id")
+
+    def __init__(self, graph: Graph, id: int):
+        self.graph, self.id = graph, id
+
+    @property
+    def name(self) -> str:
+        return self.graph._native.describe(self.id)[0]
+
+    @property
+    def dtype(self) -> str:
+        """The library's name of the element type: "bf16"."""
+        return self.graph._native.describe(self.id)[1]
+
+    @property
+    def shape(self) -> tuple:
+        """Numbers, and texts of sizes that runs give: ("T", 64)."""
+        return self.graph._native.describe(self.id)[2]
+
+    def __repr__(self) -> str:
+        name, dtype, shape = self.graph._native.describe(self.id)
+        return f"<cermet.graph.Value {name}: {dtype}[{', '.join(map(str, shape))}]>"
+
+
+class Graph(GraphOperators):
+    """A graph that is being built, with a method for each operator:
+
+        with cermet.Graph("block") as graph:
+            x = graph.input("x", ("T", 64), "bf16")          # T is a size that runs give
+            graph.output("y", graph.rms_norm(x, weight))     # tensors become constants
+            session = graph.compile({"T": 512})
+        y = session(tensor)
+
+    Operands are values, or tensors, which become constants and are kept; their memory must not change before compile().
+    device: as of get_op(). Raises InvalidArgument naming the operand or attribute, what was expected and what was found.
+    """
+
+    def __init__(self, name: str = "graph", *, device: object = "cpu", threads: int = 0):
+        self._open(name, None, device, threads)
+
+    @classmethod
+    def parse(cls, text: str, *, device: object = "cpu", threads: int = 0) -> Graph:
+        """A graph from its text. Constants that it only declares get their values from set_constant()."""
+        made = cls.__new__(cls)
+        made._open("graph", text, device, threads)
+        return made
+
+    def _open(self, name: str, text: str | None, device: object, threads: int) -> None:
+        handle = handle_for(device, threads)
+        self._native = _native.create_graph(handle.native, *handle.memory, handle.computes, name, text)
+
+    def symbol(self, name: str, least: int, greatest: int) -> None:
+        """The range of a size that runs give, both ends included."""
+        self._native.symbol(name, least, greatest)
+
+    def input(self, name: str, shape: Sequence[int | str], dtype: object = "f32") -> Value:
+        """Declares an input of a run. A dimension is a number, the name of a size that runs give, or an expression: "2*T+1"."""
+        return Value(self, self._native.input(name, f"{dtype_name(dtype)}[{', '.join(map(str, shape))}]"))
+
+    def constant(self, name: str, tensor: object) -> Value:
+        """A constant with the values of a tensor, which is kept."""
+        finish((tensor,))
+        return Value(self, self._native.constant(name, tensor))
+
+    def literal(self, name: str, tensor: object) -> Value:
+        """A constant whose values are copied into the graph and are part of its text: for small tensors."""
+        finish((tensor,))
+        return Value(self, self._native.literal(name, tensor))
+
+    def set_constant(self, name: str, tensor: object) -> None:
+        """The values of a constant that a graph's text only declares; also replaces those of another."""
+        finish((tensor,))
+        self._native.set_constant(name, tensor)
+
+    def output(self, name: str, value: Value) -> None:
+        """Makes a value a result, under a name of its own."""
+        self._native.output(name, self._id(value, name, f"output {name!r}"))
+
+    def apply(self, op: str, inputs: Sequence[object], attributes: Mapping[str, object] | None = None, *, names: object = None) -> tuple[Value, ...]:
+        """Adds a node by its operator's name: every result. `names`: of the results; by default made of scope and operator."""
+        return self._apply(schema_of(op), tuple(inputs), dict(attributes or {}), names)
+
+    @contextlib.contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Names the part of a model that is built inside: `with graph.scope("layers.0"):`. Scopes nest."""
+        self._native.scope_begin(name)
+        try:
+            yield
+        finally:
+            self._native.scope_end()
+
+    @contextlib.contextmanager
+    def super_kernel(self, name: str | None = None, options: str = "") -> Iterator[None]:
+        """Nodes that are added inside belong to a super-kernel region, which becomes one launch where the device can and may be entered again:
+        `with graph.super_kernel("sp1", "stream-fusion=1:strict-scope-check=abort"):`. Without a name they belong to none.
+        """
+        self._native.super_kernel_begin(name, options)
+        try:
+            yield
+        finally:
+            self._native.super_kernel_end()
+
+    def find(self, name: str) -> Value | None:
+        """A value by name."""
+        found = self._native.find(name)
+        return Value(self, found) if found >= 0 else None
+
+    @property
+    def text(self) -> str:
+        """The graph as text, which parse() reads."""
+        return self._native.text()
+
+    def compile(
+        self,
+        maxima: Mapping[str, int] | None = None,
+        *,
+        fusion: str = "full",
+        rounding: str = "strict",
+        skip: Sequence[str] = (),
+        capture: bool = True,
+        super_kernel: str | None = None,
+        super_kernel_options: str | None = None,
+    ) -> Session:
+        """Rewrites, fuses, chooses kernels, packs constants and plans memory. The graph stays as it is and may be compiled again.
+
+        maxima: the largest value of each size that runs give, where its range has no end; others may be lowered.
+        fusion: "none", "pattern", "published" or "full". rounding: "strict" has the bits of single operators, "fast" float32 between operators of one kernel.
+        skip: compile steps to leave out, as `cermet explain` names them. capture: on a GPU, replay a captured CUDA graph where sizes and addresses are the same.
+        super_kernel: regions beside those that super_kernel() marks: "layer", "decode" or "NAME:PATTERN"; "none" takes all away.
+        """
+        rows = tuple((maxima or {}).items())
+        return Session(_native.compile_graph(self._native, rows, fusion, rounding, tuple(skip), capture, super_kernel, super_kernel_options))
+
+    def close(self) -> None:
+        """Frees it; sessions stay valid."""
+        self._native.close()
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _id(self, operand: object, name: str, what: str) -> int:
+        """A value's number; a tensor becomes a constant."""
+        if operand is None:
+            return -1
+        if not isinstance(operand, Value):
+            return self.constant(self._free(name), operand).id
+        if operand.graph is not self:
+            raise TypeError(f"{what}: expected a value of this graph, found one of another")
+        return operand.id
+
+    def _free(self, name: str) -> str:
+        """The name, with a number where it is taken."""
+        made, number = name, 1
+        while self._native.find(made) >= 0:
+            made, number = f"{name}.{number}", number + 1
+        return made
+
+    def _add(self, schema: Schema, inputs: tuple, attributes: dict, names: object):
+        made = self._apply(schema, inputs, attributes, names)
+        return made[0] if len(made) == 1 and not any(output.variadic for output in schema.outputs) else made
+
+    def _apply(self, schema: Schema, inputs: tuple, attributes: dict, names: object) -> tuple[Value, ...]:
+        rows = schema.attribute_rows(attributes)
+        ids = []
+        for i, operand in enumerate(inputs):
+            spec = schema.inputs[min(i, len(schema.inputs) - 1)].name if schema.inputs else ""
+            ids.append(self._id(operand, f"{schema.name}.{spec}", f"{schema.name}: input {i} ({spec})"))
+        given = (names,) if isinstance(names, str) else None if names is None else tuple(names)
+        return tuple(Value(self, made) for made in self._native.apply(schema.name, tuple(ids), rows, given))
+
+
+class Session:
+    """A compiled graph; what Graph.compile() returns. Calls of several threads wait for one another."""
+
+    def __init__(self, native: object):
+        self._native = native
+        self.inputs = tuple(onnx.Value(*value) for value in native.inputs())
+        self.outputs = tuple(onnx.Value(*value) for value in native.outputs())
+
+    def __call__(self, *tensors, out: object = None, stream: int | None = None, **named):
+        """Runs on tensors in the order of `inputs`, or by name. A result, or a tuple of several, in new memory of the first tensor's framework and on the
+        session's device, or in `out` (a tuple for several; None in it leaves a result out). A result that is an input's memory is that tensor. `stream` is as
+        of the operators of get_op().
+        """
+        names = [value.name for value in self.inputs]
+        rest = names[len(tensors) :]
+        if len(tensors) > len(names) or set(named) != set(rest):
+            raise TypeError(f"session: expected inputs {names}, found {len(tensors)} without a name and {sorted(named)}")
+        given = (*tensors, *(named[name] for name in rest))
+        places = out if out is None or isinstance(out, tuple) else (out,)
+        results = self._native.run(given, given[0] if given else _numpy_sample(), places, stream)
+        return results[0] if len(results) == 1 else results
+
+    def run(self, inputs: Mapping[str, object]) -> dict:
+        """Runs on tensors by name, and returns results by name."""
+        results = self(**inputs)
+        return dict(zip((value.name for value in self.outputs), results if len(self.outputs) > 1 else (results,)))
+
+    def explain(self) -> str:
+        """Every compile step with its result, then one line for each launch."""
+        return self._native.explain()
+
+    @property
+    def steps(self) -> int:
+        """Kernels that a run launches."""
+        return self._native.sizes()[0]
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory of intermediate values."""
+        return self._native.sizes()[1]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Memory of constants."""
+        return self._native.sizes()[2]
+
+    def close(self) -> None:
+        """Frees its memory; later calls raise InvalidArgument."""
+        self._native.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def _numpy_sample():
+    import numpy
+
+    return numpy.empty(0, numpy.float32)

@@ -1,0 +1,68 @@
+#include "cli/model_files.hpp"
+
+#include <charconv>
+
+#include "base/error.hpp"
+#include "format/element.hpp"
+
+namespace cermet::cli {
+namespace {
+
+constexpr std::int64_t most_random = std::int64_t{4} << 30;  ///< bytes of an input that is made up
+
+std::int64_t number_of(const std::string& option, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size() && value >= 0, "{}: expected a size from 0, or LEAST..MOST, found '{}'", option, text);
+  return value;
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
+  const std::size_t at = text.rfind('=');
+  require(at != std::string::npos && at > 0 && at + 1 < text.size(), "{}: expected NAME=VALUE, found '{}'", option, text);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given) {
+  std::map<std::string, DimRange> dims;
+  for (const std::string& text : given) {
+    const auto [name, value] = pair_of("--dim", text);
+    const std::size_t dots = value.find("..");
+    const std::string option = "--dim " + name;
+    DimRange range{number_of(option, value.substr(0, dots)), 0};
+    range.greatest = dots == std::string::npos ? range.least : number_of(option, value.substr(dots + 2));
+    require(dims.emplace(name, range).second, "--dim {}: expected one range, found two", name);
+  }
+  return dims;
+}
+
+std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given) {
+  std::map<std::string, std::string> inputs;
+  for (const std::string& text : given) {
+    const auto [name, file] = pair_of("--input", text);
+    require(inputs.emplace(name, file).second, "--input {}: expected one value, found two", name);
+  }
+  return inputs;
+}
+
+OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& shape, std::mt19937_64& random) {
+  const std::int64_t bytes = dense_bytes(dtype, shape);
+  require(bytes <= most_random, "--input {}=random: expected at most {} bytes, found {} for {}", input, most_random, bytes, shape.to_string());
+  OwnedTensor tensor(dtype, shape);
+  std::normal_distribution<double> normal;
+  const bool whole = !is_floating(dtype);
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    format::store_element(tensor.view.data, dtype, i, whole ? static_cast<double>(random() & 1u) : normal(random));
+  return tensor;
+}
+
+std::filesystem::path file_of(const std::filesystem::path& folder, std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == '\0') c = '_';
+  if (name == "." || name == "..") name += "_";
+  return folder / (name + ".npy");
+}
+
+}  // namespace cermet::cli

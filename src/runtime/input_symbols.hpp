@@ -1,0 +1,24 @@
+// Sizes that runs give, told by the shapes of a graph's inputs.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.hpp"
+
+namespace cermet {
+
+/// An input of a graph, and its shape in a run.
+struct ShapedInput {
+  std::string name;
+  TensorType type;
+  std::optional<Shape> shape;  ///< nothing where there is no tensor
+};
+
+/// Values of symbols that shapes tell: each dimension with one symbol that is not known yet tells that one, until none is told any more. Throws Error naming
+/// the input without a shape or whose shape fits no values, and a symbol of `used` that no shape tells.
+SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<const Symbol> used);
+
+}  // namespace cermet
