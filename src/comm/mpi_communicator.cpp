@@ -62,7 +62,7 @@ class MpiCommunicator final : public HostCommunicator {
     if (std::uncaught_exceptions() > exceptions_) tell_failure(rank(), "ended with an error of its own");
     if (!host_) return;
     host_->board().slot(place_).state.store(2, std::memory_order_release);
-    if (host_->board().has_failed()) let_neighbours_notice();
+    if (host_->board().has_failed(~std::uint64_t{0})) let_neighbours_notice();
   }
 
   std::string_view engine() const override { return "mpi"; }
@@ -79,7 +79,7 @@ class MpiCommunicator final : public HostCommunicator {
   std::unique_ptr<Communicator> do_split(const Members& members, int color) override;
   void tell_failure(int culprit, std::string_view reason) noexcept override {
     transport_->abandon();
-    if (host_) host_->board().set_failure(culprit, reason);
+    if (host_) host_->board().set_failure(culprit, reason, failing_call());
   }
 
  private:
