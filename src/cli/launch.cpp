@@ -42,7 +42,7 @@ void launch(Console& console, comm::LaunchOptions options) {
 Verb verb() {
   return {"launch", "runs a command as several processes of this host, which communicate",
           "  cermet launch -n 2 -- bench comm\n"
-          "  cermet launch -n 4 -- run models/demo --tensor-parallel 4 --prompt 'Once upon a time'\n"
+          "  cermet launch -n 4 -- bench comm --check --json\n"
           "  cermet launch -n 2 -- python3 train.py",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<comm::LaunchOptions>();
