@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/pass_runner.hpp"
+#include "kernel/communicator.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/fusion_options.hpp"
 
@@ -20,7 +21,8 @@ struct CompileOptions {
   DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
   bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
   FusionOptions fusion = {};
-  const Tuning* tuning = nullptr;  ///< measured choices of kernels (select/tuning.hpp); null: the process's
+  std::vector<RankGroup> groups = {};  ///< of nodes that communicate (attributes `ranks` and `group`); must outlive the executable
+  const Tuning* tuning = nullptr;      ///< measured choices of kernels (select/tuning.hpp); null: the process's
 };
 
 /// What a compile step did and how long it took: load times come from it, and tests read it.
