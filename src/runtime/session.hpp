@@ -17,6 +17,7 @@ struct SessionOptions {
   std::vector<std::string> skip;  ///< optional compile steps to leave out
   bool capture = true;            ///< see CompileOptions
   FusionOptions fusion = {};
+  std::vector<RankGroup> groups = {};  ///< see CompileOptions
 };
 
 class Session {
