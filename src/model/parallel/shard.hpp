@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "model/checkpoint/quantization.hpp"
 
@@ -16,21 +17,27 @@ struct ModelShard {
   friend bool operator==(const ModelShard&, const ModelShard&) = default;
 };
 
-/// Throws Error naming the field of config.json whose value cannot be spread over so many ranks, or the module whose packed columns cannot be cut.
-/// Heads, and the inner dimensions of feed-forward parts and experts, must be multiples of `ranks`; heads of keys must be, too, or divide it: then
-/// several ranks hold the same one. A vocabulary is padded.
+/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), or a module whose packed columns cannot be cut.
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard);
 
-/// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of experts stay those of the model.
+/// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of experts stay those of the model. What does
+/// not divide is padded with zeros, alike on all ranks. Heads of keys stay shared by their heads of queries where every rank has whole groups, or all its
+/// heads are of one group; otherwise each head of queries has a copy of its own.
 ModelConfig config_of(const ModelConfig& whole, ModelShard shard);
 
 /// Rows of embedding and head that each rank holds; those beyond the vocabulary are zeros.
 std::int64_t vocabulary_part(const ModelConfig& whole, ModelShard shard);
 
-/// The part of a tensor that a rank holds: elements begin .. begin + count along an axis. `present` of them are stored, the rest is zero.
+/// The part of a tensor that a rank holds along an axis: one segment after another.
 struct TensorPart {
+  struct Segment {
+    std::int64_t begin = 0;  ///< in the stored tensor; nothing is stored where negative: zeros
+    std::int64_t count = 0;
+  };
   int axis = 0;
-  std::int64_t begin = 0, count = 0, present = 0;
+  std::vector<Segment> segments;
+
+  std::int64_t count() const;
 };
 
 /// Parts of linear modules' weights, by the module's name ("model.layers.0.mlp.down_proj", "model.embed_tokens"); modules that are whole everywhere are not

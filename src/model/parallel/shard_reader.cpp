@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "base/error.hpp"
 
 namespace cermet {
 namespace {
 
-/// A tensor of a rank. Bytes of the rank's rows lie `stride` apart in the stored tensor, from `offset` on; rows beyond `present` are zeros.
+/// A tensor of a rank: along `part.axis`, elements of the stored tensor or zeros.
 struct Piece {
   StoredTensor local;
   const StoredTensor* stored = nullptr;
-  std::int64_t offset = 0, row_bytes = 0, stride = 0, present = 0;
-  std::vector<std::byte> data = {};  ///< in place of all that: what a shape says
+  std::vector<TensorPart::Segment> segments = {};  ///< of rows; of bytes of a row where columns are cut
+  bool rows = true;                                ///< which of the two
+  std::vector<std::byte> data = {};                ///< in place of all that: what a shape says
+
+  std::int64_t row_bytes() const { return local.shape.at(0) > 0 ? local.bytes() / local.shape[0] : 0; }
+  std::int64_t stored_row_bytes() const { return stored->shape.at(0) > 0 ? stored->bytes() / stored->shape[0] : 0; }
 };
 
 class ShardedTensors {
@@ -22,8 +25,8 @@ class ShardedTensors {
   ShardedTensors(TensorReader reader, const ModelConfig& whole, ModelShard shard) : reader_(std::move(reader)) {
     for (const auto& [module, part] : module_parts(whole, shard)) {
       for (const char* matrix : {".weight", ".weight_packed"}) add(module + matrix, part);
-      for (const char* rows : {".weight_scale", ".weight_offset", ".deq_scale"})
-        if (part.axis == 0) add(module + rows, part);
+      for (const char* of_rows : {".weight_scale", ".weight_offset", ".deq_scale"})
+        if (part.axis == 0) add(module + of_rows, part);
       for (const char* added : {".bias", ".quant_bias"})
         if (part.axis == 0) add(module + added, part);
         else if (shard.rank != 0) add_zeros(module + added);
@@ -42,45 +45,62 @@ class ShardedTensors {
     const Piece& piece = found->second;
     if (!piece.data.empty()) {
       std::memcpy(destination.data(), piece.data.data() + offset, destination.size());
-      return;
-    }
-    while (!destination.empty()) {
-      const std::int64_t row = offset / piece.row_bytes, in_row = offset % piece.row_bytes;
-      // Rows that lie side by side are one read.
-      const std::int64_t rows = piece.stride == piece.row_bytes ? std::max<std::int64_t>(piece.present - row, 1) : 1;
-      const auto count = std::min(static_cast<std::int64_t>(destination.size()), rows * piece.row_bytes - in_row);
-      const auto part = destination.first(static_cast<std::size_t>(count));
-      if (row < piece.present) reader_.read(*piece.stored, piece.offset + row * piece.stride + in_row, part);
-      else std::ranges::fill(part, std::byte{});
-      destination = destination.subspan(part.size());
-      offset += count;
+    } else if (piece.rows) {
+      read_segments(piece, piece.row_bytes(), 0, offset, destination);
+    } else {
+      while (!destination.empty()) {
+        const std::int64_t row = offset / piece.row_bytes(), in_row = offset % piece.row_bytes();
+        const auto count = std::min(destination.size(), static_cast<std::size_t>(piece.row_bytes() - in_row));
+        read_segments(piece, 1, row * piece.stored_row_bytes(), in_row, destination.first(count));
+        destination = destination.subspan(count);
+        offset += static_cast<std::int64_t>(count);
+      }
     }
   }
 
  private:
+  /// Bytes from `offset` on of segments of `unit` bytes an element, the first of which is at byte `base` of the stored tensor.
+  void read_segments(const Piece& piece, std::int64_t unit, std::int64_t base, std::int64_t offset, std::span<std::byte> destination) const {
+    for (const TensorPart::Segment& segment : piece.segments) {
+      if (destination.empty()) return;
+      const std::int64_t bytes = segment.count * unit;
+      if (offset >= bytes) {
+        offset -= bytes;
+        continue;
+      }
+      const auto part = destination.first(std::min(destination.size(), static_cast<std::size_t>(bytes - offset)));
+      if (segment.begin < 0) std::ranges::fill(part, std::byte{});
+      else reader_.read(*piece.stored, base + segment.begin * unit + offset, part);
+      destination = destination.subspan(part.size());
+      offset = 0;
+    }
+    CERMET_ASSERT(destination.empty());
+  }
+
   void add(const std::string& name, const TensorPart& part) {
     const StoredTensor* stored = reader_.find(name);
-    if (stored == nullptr || stored->elements() <= 1) return;  // one scale for all rows
-    // Packed words hold four columns.
-    const std::int64_t unit = part.axis == 1 && name.ends_with("_packed") ? 4 : 1;
-    Piece piece{*stored, stored};
-    const auto size = static_cast<std::int64_t>(size_of(stored->dtype)), whole = stored->shape.at(static_cast<std::size_t>(part.axis));
-    CERMET_ASSERT((part.begin + part.present) / unit <= whole);
-    piece.local.shape[static_cast<std::size_t>(part.axis)] = part.count / unit;
-    const std::int64_t rows = stored->shape.at(0), row_bytes = rows > 0 ? stored->bytes() / rows : 0;
-    piece.stride = row_bytes;
-    piece.row_bytes = part.axis == 0 ? row_bytes : part.count / unit * size;
-    piece.offset = part.axis == 0 ? part.begin * row_bytes : part.begin / unit * size;
-    piece.present = part.axis == 0 ? part.present : rows;
+    if (stored == nullptr || (!name.ends_with(".weight") && stored->elements() == 1)) return;  // one scale for all rows
+    Piece piece{.local = *stored, .stored = stored, .segments = part.segments, .rows = part.axis == 0};
+    const auto size = static_cast<std::int64_t>(size_of(stored->dtype));
+    // Four columns to a packed word.
+    const std::int64_t columns_of_element = name.ends_with("_packed") ? 4 : 1;
+    std::int64_t count = part.count();
+    if (!piece.rows) {
+      for (TensorPart::Segment& segment : piece.segments) segment = {segment.begin < 0 ? -1 : segment.begin / columns_of_element * size, segment.count / columns_of_element * size};
+      count /= columns_of_element;
+    }
+    std::int64_t elements = 1;
+    piece.local.shape.at(static_cast<std::size_t>(part.axis)) = count;
+    for (const std::int64_t dim : piece.local.shape) elements *= dim;
     piece.local.begin = 0;
-    piece.local.end = piece.row_bytes * piece.local.shape.at(0);
+    piece.local.end = elements * size;
     pieces_.emplace(name, std::move(piece));
   }
 
   void add_zeros(const std::string& name) {
     const StoredTensor* stored = reader_.find(name);
     if (stored == nullptr) return;
-    pieces_.emplace(name, Piece{.local = *stored, .stored = stored, .row_bytes = stored->bytes(), .stride = stored->bytes()});
+    pieces_.emplace(name, Piece{.local = *stored, .stored = stored, .segments = {{-1, stored->shape.at(0)}}});
   }
 
   /// Rows and columns of a packed weight, as two i64.
@@ -90,7 +110,7 @@ class ShardedTensors {
     std::int64_t shape[2];
     CERMET_ASSERT(stored->bytes() == sizeof shape);
     reader_.read(*stored, 0, std::as_writable_bytes(std::span(shape)));
-    shape[part.axis] = part.count;
+    shape[part.axis] = part.count();
     const auto bytes = std::as_bytes(std::span(shape));
     pieces_.emplace(name, Piece{.local = *stored, .stored = stored, .data = {bytes.begin(), bytes.end()}});
   }
