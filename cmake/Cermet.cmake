@@ -55,7 +55,7 @@ endfunction()
 function(cermet_folder name path headers)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "BATCH;ALONE;ALONE_WITH" "")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/device/cuda/driver/")  # the plugin's
+  list(FILTER sources EXCLUDE REGEX "/device/cuda/driver/|/comm/mpi/")  # the plugins'
   if(NOT sources)
     add_library(cermet_${name} INTERFACE)
     target_link_libraries(cermet_${name} INTERFACE ${arg_UNPARSED_ARGUMENTS})

@@ -8,6 +8,9 @@ if(TARGET cermet_cuda)  # opened by name by the command and the library, which l
   set_target_properties(cermet_cuda PROPERTIES INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
   install(TARGETS cermet_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+if(TARGET cermet_mpi)  # the same
+  install(TARGETS cermet_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cermet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/include/cermet/ops.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cermet)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

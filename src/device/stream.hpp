@@ -72,6 +72,9 @@ class Stream {
   /// Seconds between two recorded events that have both happened.
   virtual double seconds_between(const DeviceEvent& start, const DeviceEvent& end) = 0;
 
+  /// The backend's own, for its libraries: a CUstream.
+  virtual void* native_handle() const { return nullptr; }
+
   /// Names what this thread enqueues until the end, for a profiler that listens (NVTX); costs a few nanoseconds where none does.
   virtual void begin_range(const char*) {}
   virtual void end_range() noexcept {}

@@ -55,6 +55,10 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
   /// Tells all ranks that this one cannot go on, so that they fail with the reason in place of waiting. For errors between calls; a failed call has told them.
   virtual void abort(std::string_view reason) noexcept = 0;
+  /// Throws where the group has failed since the last call: on a device, what was enqueued fails later, and host threads that compute hear nothing else.
+  virtual void check() = 0;
+  /// Why the group cannot go on, as far as can be seen without waiting; "" where nothing is wrong. May be asked by another thread.
+  virtual std::string failure() = 0;
   /// How long a call waits for other ranks before it fails, in seconds; CERMET_COMM_TIMEOUT where not set.
   virtual void set_timeout(double seconds) = 0;
 

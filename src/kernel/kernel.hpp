@@ -23,6 +23,9 @@ struct Program;
 class TaskQueue;
 }  // namespace cuda
 
+class Communicator;  // kernel/communicator.hpp
+class Stream;        // device/stream.hpp
+
 /// Why a kernel does not take a region; nothing when it does. Written for a reader: "weight is not constant, so it cannot be prepacked".
 using Decline = std::optional<std::string>;
 
@@ -43,6 +46,8 @@ struct LaunchArgs {
   std::byte* workspace = nullptr;  ///< at least the bytes that `workspace` returned, 64-byte aligned
   ThreadPool* pool = nullptr;
   const cuda::TaskQueue* queue = nullptr;  ///< where a CUDA kernel enqueues its tasks; operands and workspace are in device memory then
+  Communicator* communicator = nullptr;     ///< of a kernel that communicates
+  Stream* stream = nullptr;                 ///< of a device, for such a kernel
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };
@@ -82,6 +87,8 @@ struct Kernel {
   std::string summary;  ///< what it does and when it wins, one line
   /// Whether it may take regions of several nodes; `declines` then looks at all of the region. Others decline them in decline_of().
   bool fuses = false;
+  /// Calls LaunchArgs::communicator. On a device, too, the host runs its launcher, which enqueues in LaunchArgs::stream; it has no programs.
+  bool communicates = false;
   KernelPart<Decline()> declines = [](const Region&) -> Decline { return std::nullopt; };
   KernelPart<Launcher()> bind = {};
   /// Layout that operand i of the region must arrive in, alike for all configurations; null for plain row-major.

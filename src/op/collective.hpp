@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/tensor.hpp"
 
 namespace cermet {
 
 enum class Collective { all_reduce, reduce_to, reduce_scatter, all_gather, gather_to, scatter_from, broadcast_from, all_to_all };
+
+std::string_view name_of(Collective kind);  ///< the operator's
+
+/// Most ranks of a group: sizes of results stay far from what 64 bits hold.
+inline constexpr std::int64_t max_ranks = 1 << 20;
 
 inline bool has_root(Collective kind) {
   return kind == Collective::reduce_to || kind == Collective::gather_to || kind == Collective::scatter_from || kind == Collective::broadcast_from;
@@ -40,6 +46,9 @@ inline PieceSource piece_source(Collective kind, std::int64_t rank, std::int64_t
   }
   return {Kind::nothing, 0, 0};
 }
+
+/// One rank's own operand as the stacked operand of a group of one.
+TensorView stacked_alone(const TensorView& own);
 
 /// The counts operand of an uneven all_to_all, read in place.
 class PairCounts {

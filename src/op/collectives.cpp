@@ -12,24 +12,35 @@ namespace {
 
 constexpr DTypeSet carried = dtypes::real | DTypeSet{DType::i32, DType::i8};
 
+/// Ranks that call together, each with an operand of its own; 0 where all operands are stacked in one process.
+std::int64_t calling_ranks(const Problem& p) {
+  const std::int64_t ranks = p.attributes.integer("ranks");
+  if (ranks < 0 || ranks > max_ranks) bad_attribute(p, "ranks", fmt::format("a number of ranks in [0, {}]", max_ranks));
+  return ranks;
+}
+
 std::int64_t ranks_of(const Problem& p) {
+  if (const std::int64_t ranks = calling_ranks(p); ranks > 0) return ranks;
   const Dim ranks = dim_of(p, 0, 0);
   if (!ranks.is_constant() || ranks.constant() < 1) bad_operand(p, 0, "a known number of ranks, at least 1, as dimension 0", p.input(0).to_string());
   return ranks.constant();
 }
 
 std::vector<TensorType> infer(const Problem& p, Collective kind) {
-  expect_min_rank(p, 0, cuts_operand(kind) || joins_result(kind) ? 2 : 1);
+  const bool stacked = calling_ranks(p) == 0;
+  const std::size_t axis = stacked ? 1 : 0;  // that is cut or joined
+  expect_min_rank(p, 0, static_cast<int>(axis) + (cuts_operand(kind) || joins_result(kind) ? 1 : 0));
   const std::int64_t ranks = ranks_of(p);
   TensorType y = p.input(0);
+  if (!stacked && y.rank() == Shape::max_rank) bad_operand(p, 0, fmt::format("less than {} dimensions", Shape::max_rank), y.to_string());
   if (has_root(kind) && (p.attributes.integer("root") < 0 || p.attributes.integer("root") >= ranks))
     bad_attribute(p, "root", fmt::format("a rank in [0, {})", ranks));
-  if (joins_result(kind)) y.dims[1] = y.dims[1] * ranks;
+  if (joins_result(kind)) y.dims[axis] = y.dims[axis] * ranks;
   const bool even = kind != Collective::all_to_all || !p.has(1);
   if (cuts_operand(kind) && even) {
-    const std::optional<Dim> part = exact_quotient(y.dims[1], ranks);
-    if (!part) bad_operand(p, 0, fmt::format("dimension 1 to be a multiple of the {} ranks", ranks), p.input(0).to_string());
-    if (kind != Collective::all_to_all) y.dims[1] = *part;
+    const std::optional<Dim> part = exact_quotient(y.dims[axis], ranks);
+    if (!part) bad_operand(p, 0, fmt::format("dimension {} to be a multiple of the {} ranks", axis, ranks), p.input(0).to_string());
+    if (kind != Collective::all_to_all) y.dims[axis] = *part;
   }
   if (!even) expect_dims(p, 1, {ranks, ranks}, "a count for each pair of ranks");
   return {std::move(y)};
@@ -84,6 +95,18 @@ void uneven_reference(const ReferenceCall& call) {
   }
 }
 
+/// One rank's own operand: stacked where it is the only rank. What several processes compute is defined by the stacked form, rank by rank.
+void own_or_stacked(const ReferenceCall& call, Collective kind) {
+  const std::int64_t ranks = call.attributes.integer("ranks");
+  if (ranks > 1) fail(Status::unsupported, "{} of one of {} ranks: expected a communicator, which joins them, found one process", name_of(kind), ranks);
+  const auto run = [&](const ReferenceCall& stacked) { stacked.has(1) ? uneven_reference(stacked) : reference(stacked, kind); };
+  if (ranks == 0) return run(call);
+  std::vector<TensorView> inputs(call.inputs.begin(), call.inputs.end());
+  inputs[0] = stacked_alone(inputs[0]);
+  const TensorView y = stacked_alone(call.outputs[0]);
+  run({inputs, std::span(&y, 1), call.attributes, call.magnitude});
+}
+
 std::vector<Case> cases(Collective kind) {
   std::vector<Case> list;
   const auto add = [&](std::string name, DType t, Dims dims, Fill fill, Attributes attributes = {}, std::int64_t padding = 0) {
@@ -104,6 +127,10 @@ std::vector<Case> cases(Collective kind) {
   add("no_rows", DType::f32, {3, 0, 4}, normal());
   add("no_columns", DType::f32, {3, 6, 0}, normal());
   if (!cuts_operand(kind) && !joins_result(kind)) add("one_element_each", DType::f32, {7}, normal());
+  for (const Attributes& own : {Attributes{{"ranks", 1}}, Attributes{{"ranks", 1}, {"group", "tensor"}}}) {
+    list.push_back({fmt::format("own_{}", own.size()), {CaseOperand{{DType::bf16, {6, 5}}, normal(), 3}}, own});
+    list.push_back({fmt::format("own_vector_{}", own.size()), {CaseOperand{{DType::i32, {6}}, integers(-9, 9)}}, own});
+  }
   add("nan", DType::f32, {2, 4}, values({NAN, 1, INFINITY, 2, 3, 4, -INFINITY, 5}));
   return list;
 }
@@ -115,6 +142,7 @@ std::vector<Case> uneven_cases() {
     list.push_back({fmt::format("uneven_{}", name_of(t)), {CaseOperand{{t, {3, 5, 7}}, integers(-9, 9)}, counts}});
   list.push_back({"uneven_strided", {CaseOperand{{DType::f32, {3, 5, 7}}, normal(), 3}, CaseOperand{{DType::i64, {3, 3}}, counts.fill, 2}}});
   list.push_back({"uneven_vectors", {CaseOperand{{DType::f32, {3, 5}}}, counts}});
+  list.push_back({"uneven_own", {CaseOperand{{DType::f32, {5, 7}}}, CaseOperand{{DType::i32, {1, 1}}, constant(3)}}, {{"ranks", 1}}});
   list.push_back({"uneven_nothing", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, constant(0)}}});
   list.push_back({"uneven_full", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, values({4, 0, 0, 4})}}});
   return list;
@@ -126,26 +154,44 @@ OpSpec make(Collective kind, std::string_view summary, std::string_view semantic
       .category = "Collectives",
       .summary = summary,
       .semantics = semantics,
-      .inputs = {{"x", carried, operand, "the operand of every rank, stacked along dimension 0", Mapping::barrier}},
-      .outputs = {{"y", carried, result, "the result of every rank, stacked along dimension 0"}},
+      .inputs = {{"x", carried, operand, "the operand of every rank, stacked along dimension 0; with `ranks`, this rank's own, without that dimension",
+                  Mapping::barrier}},
+      .outputs = {{"y", carried, result, "the result of every rank, stacked along dimension 0; with `ranks`, this rank's own"}},
       .infer = [kind](const Problem& p) { return infer(p, kind); },
-      .reference = [kind](const ReferenceCall& call) { call.has(1) ? uneven_reference(call) : reference(call, kind); },
+      .reference = [kind](const ReferenceCall& call) { own_or_stacked(call, kind); },
       .operations = [kind](const Problem& p) { return has_reduction(kind) ? static_cast<double>(p.input(0).elements().value(p.maximum)) : 0.0; },
       .rounding_depth =
           [kind](const Problem& p) {
             if (!has_reduction(kind)) return 0.0;
             const Reduction reduction = reduction_from_name(p.attributes.text("reduction"));
-            return reduction == Reduction::max || reduction == Reduction::min ? 0.0 : static_cast<double>(p.size(0, 0)) + 1;
+            return reduction == Reduction::max || reduction == Reduction::min ? 0.0 : static_cast<double>(ranks_of(p)) + 1;
           },
       .cases = [kind] { return kind == Collective::all_to_all ? uneven_cases() : cases(kind); },
   };
   if (has_reduction(kind))
     op.attributes.push_back({"reduction", std::string("sum"), "how the ranks' elements are combined", {"sum", "prod", "max", "min", "avg"}});
   if (has_root(kind)) op.attributes.push_back({"root", 0, "the rank that sends or receives"});
+  op.attributes.push_back({"ranks", 0, "0: the operands of all ranks are stacked in this process; else how many ranks call together, each with its own"});
+  op.attributes.push_back({"group", std::string(), "with `ranks`: the communicator, by the name under which the graph's user gives it"});
   return op;
 }
 
 }  // namespace
+
+std::string_view name_of(Collective kind) {
+  constexpr std::array<std::string_view, 8> names{"all_reduce", "reduce_to",    "reduce_scatter", "all_gather",
+                                                  "gather_to",  "scatter_from", "broadcast_from", "all_to_all"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+TensorView stacked_alone(const TensorView& own) {
+  TensorView view(own.data, own.dtype, {1}, {0});
+  for (int a = 0; a < own.shape.rank(); ++a) {
+    view.shape.push_back(own.shape[a]);
+    view.strides.push_back(own.strides[a]);
+  }
+  return view;
+}
 
 PairCounts::PairCounts(const TensorView& counts, std::int64_t rows) : counts_(counts) {
   const std::int64_t ranks = counts.shape[0];

@@ -21,6 +21,7 @@ struct ExecutableStep {
   bool empty = false;                         ///< no result has elements with the present symbols: nothing to launch
   std::vector<cuda::LoadedProgram> programs;  ///< of a CUDA kernel
   std::optional<cuda::TaskQueue> queue;       ///< into the plan, of a CUDA kernel; the host calls the others
+  Communicator* communicator = nullptr;       ///< of a kernel that communicates
 };
 
 /// The launches of a run, captured, with the symbols they hold for. Bound memory must not have changed since.

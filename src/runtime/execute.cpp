@@ -20,7 +20,8 @@ void in_scope(const StepInfo& info, Body body) try {
 LaunchArgs Executable::State::arguments(std::size_t i) const {
   const ExecutableStep& step = steps[i];
   const std::span<const TensorView> all(operands);
-  return {all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool, step.queue ? &*step.queue : nullptr};
+  return {all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool, step.queue ? &*step.queue : nullptr,
+          step.communicator, step.communicator ? queue.stream : nullptr};
 }
 
 void Executable::State::make_plan(bool wants_ranges) {

@@ -7,6 +7,7 @@
 #include "device/cuda/toolchain.hpp"
 #include "device/cuda/window_map.hpp"
 #include "device/device.hpp"
+#include "device/device_group.hpp"
 
 namespace cermet::cuda {
 
@@ -26,6 +27,11 @@ struct PluginInterface {
   TensorMap (*window_map)(const Device& device, const WindowMapShape& shape);
   /// "13.0"; throws as make_device does where there is no usable driver.
   std::string (*driver_version)();
+  /// Why NCCL cannot be called; empty where it can. Opens it.
+  std::string (*nccl_problem)();
+  GroupIdentity (*make_group_identity)();
+  /// Blocks until every rank has called it with the identity that one of them made.
+  std::unique_ptr<DeviceGroup> (*join_device_group)(Device& device, int rank, int size, const GroupIdentity& identity);
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.

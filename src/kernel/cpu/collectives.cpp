@@ -3,7 +3,7 @@
 
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/reduce/reduce.hpp"
-#include "kernel/kernel.hpp"
+#include "kernel/rank_collective.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -87,26 +87,31 @@ void uneven_all_to_all(const LaunchArgs& args) {
 }
 
 template <Collective kind>
-Launcher bind(const Problem& p) {
+Launcher bind_stacked(const Problem& p) {
   if (kind == Collective::all_to_all && p.has(1)) return uneven_all_to_all;
   const Settings settings{kind, has_root(kind) ? p.attributes.integer("root") : 0,
                           has_reduction(kind) ? reduction_from_name(p.attributes.text("reduction")) : Reduction::sum};
   return [settings](const LaunchArgs& args) { collective(args, settings); };
 }
 
+template <Collective kind>
+Launcher bind(const Problem& p) {
+  return p.attributes.integer("ranks") == 1 ? stacked_launcher(bind_stacked<kind>(p)) : bind_stacked<kind>(p);
+}
+
 constexpr const char* const summary = "all ranks in one process: copies and reductions between slices of the stacked tensors";
 
 }  // namespace
 
-extern const Kernel local_all_reduce{.name = "local.all_reduce", .op = OpKind::all_reduce, .summary = summary, .bind = bind<Collective::all_reduce>};
-extern const Kernel local_reduce_to{.name = "local.reduce_to", .op = OpKind::reduce_to, .summary = summary, .bind = bind<Collective::reduce_to>};
+extern const Kernel local_all_reduce{.name = "local.all_reduce", .op = OpKind::all_reduce, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_reduce>};
+extern const Kernel local_reduce_to{.name = "local.reduce_to", .op = OpKind::reduce_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_to>};
 extern const Kernel local_reduce_scatter{
-    .name = "local.reduce_scatter", .op = OpKind::reduce_scatter, .summary = summary, .bind = bind<Collective::reduce_scatter>};
-extern const Kernel local_all_gather{.name = "local.all_gather", .op = OpKind::all_gather, .summary = summary, .bind = bind<Collective::all_gather>};
-extern const Kernel local_gather_to{.name = "local.gather_to", .op = OpKind::gather_to, .summary = summary, .bind = bind<Collective::gather_to>};
-extern const Kernel local_scatter_from{.name = "local.scatter_from", .op = OpKind::scatter_from, .summary = summary, .bind = bind<Collective::scatter_from>};
+    .name = "local.reduce_scatter", .op = OpKind::reduce_scatter, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_scatter>};
+extern const Kernel local_all_gather{.name = "local.all_gather", .op = OpKind::all_gather, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_gather>};
+extern const Kernel local_gather_to{.name = "local.gather_to", .op = OpKind::gather_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::gather_to>};
+extern const Kernel local_scatter_from{.name = "local.scatter_from", .op = OpKind::scatter_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::scatter_from>};
 extern const Kernel local_broadcast_from{
-    .name = "local.broadcast_from", .op = OpKind::broadcast_from, .summary = summary, .bind = bind<Collective::broadcast_from>};
-extern const Kernel local_all_to_all{.name = "local.all_to_all", .op = OpKind::all_to_all, .summary = summary, .bind = bind<Collective::all_to_all>};
+    .name = "local.broadcast_from", .op = OpKind::broadcast_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::broadcast_from>};
+extern const Kernel local_all_to_all{.name = "local.all_to_all", .op = OpKind::all_to_all, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_to_all>};
 
 }  // namespace cermet::cpu

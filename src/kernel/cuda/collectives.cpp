@@ -6,6 +6,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/reduce/reduce.hpp"
+#include "kernel/rank_collective.hpp"
 #include "op/moved_view.hpp"
 
 namespace cermet::cuda::collectives_file {
@@ -144,11 +145,19 @@ void uneven_all_to_all(const LaunchArgs& args) {
 
 ReducePlan plan_of(const Problem& p) { return {reduction_from_name(p.attributes.text("reduction")), p.input(0).dtype, p.outputs[0].dtype, false}; }
 
+/// Dimensions of the stacked operand.
+int stacked_rank(const Problem& p) { return p.input(0).rank() + (p.attributes.integer("ranks") > 0 ? 1 : 0); }
+
 template <Collective kind>
-Launcher bind(const Problem& p) {
+Launcher bind_stacked(const Problem& p) {
   if (kind == Collective::all_to_all && p.has(1)) return uneven_all_to_all;
   const Settings settings{kind, has_root(kind) ? p.attributes.integer("root") : 0, has_reduction(kind) ? plan_of(p) : ReducePlan{}};
   return [settings](const LaunchArgs& args) { collective(args, settings); };
+}
+
+template <Collective kind>
+Launcher bind(const Problem& p) {
+  return p.attributes.integer("ranks") == 1 ? stacked_launcher(bind_stacked<kind>(p)) : bind_stacked<kind>(p);
 }
 
 template <Collective kind>
@@ -169,8 +178,9 @@ Kernel make(const char* name, OpKind op) {
           .op = op,
           .summary = "all ranks in one memory: strided copies and reductions between slices of the stacked tensors",
           .declines = [](const Problem& p) -> Decline {
+            if (Decline several = one_process_declines(p)) return several;
             // The pieces of the operand become an axis of their own.
-            if (kind == Collective::reduce_scatter && p.input(0).rank() == Shape::max_rank) return fmt::format("{} dimensions", Shape::max_rank);
+            if (kind == Collective::reduce_scatter && stacked_rank(p) == Shape::max_rank) return fmt::format("{} dimensions", Shape::max_rank);
             return std::nullopt;
           },
           .bind = bind<kind>,

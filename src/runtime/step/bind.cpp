@@ -16,6 +16,7 @@ class Binder {
  private:
   std::size_t add_operand(ValueId id);
   void note_dense_dims(ValueId id, int dims);
+  Communicator* communicator_of(std::size_t step) const;
 
   Compilation& c_;
   Compilation::State& s_;
@@ -67,14 +68,32 @@ void Binder::note_dense_dims(ValueId id, int dims) {
   noted = std::max(noted, dims);
 }
 
+/// The group that a node names, with as many ranks as it was made for. The null device runs nothing and needs none.
+Communicator* Binder::communicator_of(std::size_t step) const {
+  if (!c_.choices[step].kernel->communicates) return nullptr;
+  const Problem& problem = c_.region_of(step).problem();
+  const std::int64_t ranks = problem.attributes.integer("ranks");
+  const std::string& name = problem.attributes.text("group");
+  for (const RankGroup& group : c_.options.groups) {
+    if (group.name != name) continue;
+    require(group.communicator->size() == ranks, "{}: group '{}': expected {} ranks, found {}", problem.op->name, name, ranks, group.communicator->size());
+    const bool on_device = c_.device.target() != nullptr;
+    require(!c_.device.computes() || group.communicator->on_device() == on_device, "{}: group '{}': expected a communicator of {}, found engine {}",
+            problem.op->name, name, on_device ? "device memory" : "host memory", group.communicator->engine());
+    return group.communicator;
+  }
+  if (!c_.device.computes()) return nullptr;
+  fail(Status::invalid_argument, "{}: group '{}': expected a communicator of {} ranks, found none of that name", problem.op->name, name, ranks);
+}
+
 void Binder::bind_step(std::size_t step) {
   const Choice& choice = c_.choices[step];
   const Region& region = c_.region_of(step);
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
-  s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}});
+  s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}, communicator_of(step)});
   std::vector<std::string> names;
-  if (choice.kernel->programs) {
+  if (choice.kernel->programs && !choice.kernel->communicates) {
     ExecutableStep& bound = s_.steps.back();
     const std::vector<cuda::Program> programs = c_.programs_of(step);
     for (const cuda::Program& program : programs) names.emplace_back(short_name(program));

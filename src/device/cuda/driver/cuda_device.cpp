@@ -176,10 +176,12 @@ int Context::attribute(CUdevice_attribute which) const {
   return value;
 }
 
-std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
+std::shared_ptr<Context> context_of(const Device& device) {
   CERMET_ASSERT(device.kind() == DeviceKind::cuda);
-  return wrap_cuda_stream(static_cast<CudaDevice&>(device).context(), static_cast<CUstream>(stream));
+  return static_cast<const CudaDevice&>(device).context();
 }
+
+std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) { return wrap_cuda_stream(context_of(device), static_cast<CUstream>(stream)); }
 
 std::string version_of_driver() {
   int version = 0;  // 1000 * major + 10 * minor
@@ -190,8 +192,7 @@ std::string version_of_driver() {
 std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<CudaDevice>(index); }
 
 TensorMap encode_windows(const Device& device, const WindowMapShape& shape) {
-  CERMET_ASSERT(device.kind() == DeviceKind::cuda);
-  const CurrentContext current(static_cast<const CudaDevice&>(device).context()->handle());
+  const CurrentContext current(context_of(device)->handle());
   CUtensorMap map{};
   const auto element = static_cast<std::int64_t>(size_of(shape.dtype));
   const auto bytes = [&](std::int64_t elements) { return static_cast<cuuint64_t>(elements * element); };

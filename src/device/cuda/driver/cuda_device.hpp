@@ -30,6 +30,8 @@ std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context);
 std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream);
 std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream);
 std::unique_ptr<Device> make_cuda_device(int index);
+/// That of a device which make_cuda_device gave.
+std::shared_ptr<Context> context_of(const Device& device);
 std::string version_of_driver();  ///< "13.0"
 /// Unlike other maps, this one is encoded for the current context.
 TensorMap encode_windows(const Device& device, const WindowMapShape& shape);

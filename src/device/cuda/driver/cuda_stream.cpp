@@ -153,6 +153,7 @@ class CudaStream final : public Stream {
     return static_cast<double>(milliseconds) * 1e-3;
   }
 
+  void* native_handle() const override { return stream_; }
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() noexcept override { nvtxRangePop(); }
 

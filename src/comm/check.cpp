@@ -1,0 +1,147 @@
+#include "comm/check.hpp"
+
+#include <random>
+
+#include "op/case_data.hpp"
+#include "op/reference.hpp"
+
+namespace cermet::comm {
+namespace {
+
+/// A stacked case with its reference, and one rank's share of both.
+class RankCase {
+ public:
+  RankCase(Collective kind, const OpDefinition& op, const Case& stacked, int rank)
+      : kind_(kind), data_(make_case_data(op, stacked)), expected_(run_reference(data_)), rank_(rank) {
+    const auto ranks = static_cast<int>(data_.problem.size(0, 0));
+    own_x_ = slice(data_.inputs[0]);
+    std::vector<std::optional<TensorType>> types{own_x_.type()};
+    if (data_.problem.has(1)) types.push_back(data_.inputs[1].type());
+    Attributes attributes = stacked.attributes;
+    attributes.set("ranks", ranks);
+    own_ = make_problem(op, types, attributes);
+  }
+
+  /// "" or what is wrong. Results have `padding` elements between their rows, or the operand's memory.
+  std::string run(Communicator& communicator, std::int64_t padding, bool in_place) const {
+    const Attributes& attributes = own_.attributes;
+    CollectiveCall call{.kind = kind_};
+    if (has_reduction(kind_)) call.reduction = reduction_from_name(attributes.text("reduction"));
+    if (has_root(kind_)) call.root = static_cast<int>(attributes.integer("root"));
+    if (data_.problem.has(1)) call.counts = data_.inputs[1];
+    call.x = own_x_;
+    OwnedTensor memory;
+    call.y = own_result(memory, padding);
+    if (in_place) {
+      for (std::int64_t i = 0; i < own_x_.elements(); ++i) copy_element(own_x_, i, call.y, i);
+      call.x = call.y;
+    }
+    communicator.run(call);
+    return compare(own_, own_expected(), {call.y});
+  }
+
+ private:
+  TensorView slice(const TensorView& stacked) const {
+    TensorView view(stacked.as<std::byte>() + rank_ * stacked.strides[0] * static_cast<std::int64_t>(size_of(stacked.dtype)), stacked.dtype, {}, {});
+    for (int a = 1; a < stacked.shape.rank(); ++a) {
+      view.shape.push_back(stacked.shape[a]);
+      view.strides.push_back(stacked.strides[a]);
+    }
+    return view;
+  }
+
+  TensorView own_result(OwnedTensor& memory, std::int64_t padding) const {
+    const Shape shape = bind(own_.outputs[0].dims, {});
+    Shape padded = shape;
+    if (shape.rank() > 1) padded[shape.rank() - 1] += padding;
+    memory = OwnedTensor(own_.outputs[0].dtype, padded);
+    std::memset(memory.memory.data(), 0xa5, static_cast<std::size_t>(memory.memory.size()));
+    return {memory.memory.data(), own_.outputs[0].dtype, shape, memory.view.strides};
+  }
+
+  Expected own_expected() const {
+    const TensorView& stacked = expected_.outputs[0].view;
+    const std::int64_t count = stacked.shape[0] > 0 ? stacked.elements() / stacked.shape[0] : 0;
+    Expected own;
+    own.outputs.emplace_back(stacked.dtype, bind(own_.outputs[0].dims, {}));
+    std::vector<double>& magnitude = own.magnitude.emplace_back();
+    for (std::int64_t i = 0; i < count; ++i) {
+      copy_element(stacked, rank_ * count + i, own.outputs[0].view, i);
+      magnitude.push_back(expected_.magnitude[0][static_cast<std::size_t>(rank_ * count + i)]);
+    }
+    return own;
+  }
+
+  Collective kind_;
+  CaseData data_;
+  Expected expected_;
+  int rank_;
+  TensorView own_x_;
+  Problem own_;
+};
+
+/// Row counts for each pair of ranks, of which no rank sends or receives more than `rows`: the same on every rank.
+std::vector<double> random_counts(int ranks, int rows, std::mt19937_64& random) {
+  std::vector<double> counts(static_cast<std::size_t>(ranks * ranks), 0);
+  std::vector<int> sent(static_cast<std::size_t>(ranks), 0), received = sent;
+  for (int tries = 0; tries < ranks * rows; ++tries) {
+    const auto from = random() % static_cast<unsigned>(ranks), to = random() % static_cast<unsigned>(ranks);
+    if (sent[from] == rows || received[to] == rows) continue;
+    ++sent[from];
+    ++received[to];
+    ++counts[from * static_cast<unsigned>(ranks) + to];
+  }
+  return counts;
+}
+
+/// The operator's cases with as many ranks as there are; each has its name, so that every rank makes the same.
+std::vector<Case> cases_for(Collective kind, const OpDefinition& op, int ranks) {
+  std::vector<Case> list;
+  for (Case one : op.cases()) {
+    Dims& dims = one.inputs[0]->type.dims;
+    const AttributeValue* own = one.attributes.find("ranks");
+    if (own || one.inputs.size() > 1 || (cuts_operand(kind) && dims.size() < 2)) continue;
+    if (cuts_operand(kind)) dims[1] = dims[1] * ranks;
+    dims[0] = ranks;
+    if (has_root(kind)) one.attributes.set("root", ranks - 1);
+    one.name = fmt::format("{}_of_{}", one.name, ranks);
+    list.push_back(std::move(one));
+  }
+  Attributes attributes;
+  if (has_root(kind)) attributes.set("root", ranks / 2);
+  for (const std::int64_t rows : {1, 1100, 50000}) {  // fewer than a cache line, one window, several
+    const TensorType type{DType::bf16, {ranks, cuts_operand(kind) ? rows * ranks : rows, 3}};
+    list.push_back({fmt::format("rows{}_of_{}", rows, ranks), {CaseOperand{type, normal()}}, attributes});
+  }
+  if (kind != Collective::all_to_all) return list;
+  std::mt19937_64 random(7);
+  for (const int rows : {1, 9, 30000}) {
+    const CaseOperand counts{{DType::i32, {ranks, ranks}}, values(random_counts(ranks, rows, random))};
+    list.push_back({fmt::format("uneven{}_of_{}", rows, ranks), {CaseOperand{{DType::f32, {ranks, rows, 5}}, normal(), rows == 9 ? 3 : 0}, counts}, {}});
+  }
+  return list;
+}
+
+}  // namespace
+
+CheckReport check_communicator(Communicator& communicator) {
+  CheckReport report;
+  for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
+    const auto kind = static_cast<Collective>(k);
+    const OpDefinition& op = *find_operator(name_of(kind));
+    const bool may_coincide = kind == Collective::all_reduce || kind == Collective::reduce_to || kind == Collective::broadcast_from;
+    for (const Case& one : cases_for(kind, op, communicator.size())) {
+      const RankCase rank_case(kind, op, one, communicator.rank());
+      for (const auto& [padding, in_place] : {std::pair(0, false), std::pair(3, false), std::pair(0, true)}) {
+        if (in_place && !may_coincide) continue;
+        const std::string wrong = rank_case.run(communicator, padding, in_place);
+        ++report.calls;
+        if (!wrong.empty() && report.wrong.empty())
+          report.wrong = fmt::format("rank {}: {}, case {}{}: {}", communicator.rank(), name_of(kind), one.name, in_place ? ", in place" : "", wrong);
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace cermet::comm

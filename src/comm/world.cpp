@@ -1,0 +1,76 @@
+#include "comm/world.hpp"
+
+#include <optional>
+
+#include "base/env.hpp"
+#include "comm/local.hpp"
+#include "comm/mpi_plugin.hpp"
+#include "comm/shared.hpp"
+
+namespace cermet::comm {
+namespace {
+
+using env::Name;
+
+std::optional<int> number(Name name) {
+  if (env::value(name).empty()) return std::nullopt;
+  const long value = env::integer(name);
+  const env::Variable& variable = env::all()[static_cast<std::size_t>(name)];
+  require(value <= max_ranks, "{}: expected a number of at most {}, found {}", variable.name, max_ranks, value);
+  return static_cast<int>(value);
+}
+
+/// The variables of one launcher; nothing where it did not start this process.
+std::optional<WorldPlace> place_from(Name size_name, Name rank_name, std::optional<Name> local_size, std::optional<Name> local_rank, std::string engine) {
+  const std::optional<int> size = number(size_name), rank = number(rank_name);
+  if (!size) return std::nullopt;
+  const std::string_view name = env::all()[static_cast<std::size_t>(rank_name)].name;
+  require(*size >= 1 && rank && *rank < *size, "{}: expected a rank below the {} that there are, found '{}'", name, *size, env::value(rank_name));
+  WorldPlace place{*rank, *size, *rank, *size, std::move(engine)};
+  if (local_size) place.local_size = number(*local_size).value_or(0);
+  if (local_rank) place.local_rank = number(*local_rank).value_or(*rank);
+  if (*size == 1) place.engine.clear();
+  return place;
+}
+
+bool is_loopback(std::string_view host) { return host.empty() || host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+WorldPlace place_from_variables() {
+  std::optional<WorldPlace> place = place_from(Name::WORLD_SIZE, Name::RANK, Name::LOCAL_WORLD_SIZE, Name::LOCAL_RANK, "shared");
+  if (!place) return {};
+  if (place->local_size == 0) place->local_size = is_loopback(env::value(Name::MASTER_ADDR)) ? place->size : 1;
+  return *place;
+}
+
+std::string job_name() {
+  if (const std::string& job = env::value(Name::CERMET_JOB); !job.empty()) return job;
+  const std::string& port = env::value(Name::MASTER_PORT);
+  require(!port.empty(), "MASTER_PORT: expected a number that only this run has, or CERMET_JOB, found neither");
+  return "port-" + port;
+}
+
+}  // namespace
+
+WorldPlace world_place() {
+  const std::string& wanted = env::value(Name::CERMET_COMM);
+  require(wanted == "auto" || wanted == "mpi" || wanted == "shared", "CERMET_COMM: expected auto, mpi or shared, found '{}'", wanted);
+  if (wanted != "shared") {
+    if (auto open_mpi = place_from(Name::OMPI_COMM_WORLD_SIZE, Name::OMPI_COMM_WORLD_RANK, Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
+      return *open_mpi;
+    if (auto other = place_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, std::nullopt, "mpi")) return *other;
+    require(wanted == "auto", "CERMET_COMM=mpi: expected to be started by mpirun, found none of its variables");
+  }
+  return place_from_variables();
+}
+
+std::unique_ptr<Communicator> join_world() {
+  const WorldPlace place = world_place();
+  if (place.engine.empty()) return std::move(make_local_group(1)[0]);
+  if (place.engine == "mpi") return join_mpi_world();
+  if (place.local_size != place.size)
+    fail(Status::unsupported, "world of {} ranks: expected all on this host, or mpirun, which joins hosts; found {} here (LOCAL_WORLD_SIZE, MASTER_ADDR)",
+         place.size, place.local_size);
+  return join_shared_group(job_name(), place.rank, place.size);
+}
+
+}  // namespace cermet::comm
