@@ -1,4 +1,5 @@
 // cermet bench comm: how long collectives take between threads, processes or GPUs, and whether they compute what they should.
+#include <charconv>
 #include <thread>
 
 #include "base/text.hpp"
@@ -29,8 +30,8 @@ std::int64_t size_from(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  require(error == std::errc() && shift >= 0 && value > 0 && value <= (std::int64_t{1} << 40 >> shift), "--sizes: expected bytes such as 64, 8K or 2M, found {}",
-          quote(text));
+  require(error == std::errc() && shift >= 0 && value > 0 && value <= (std::int64_t{1} << 40 >> shift),
+          "--sizes: expected bytes such as 64, 8K or 2M, found {}", quote(text));
   return value << shift;
 }
 
@@ -58,8 +59,8 @@ std::vector<Collective> kinds_from(const std::vector<std::string>& names) {
     if (names.empty() ? !has_root(kind) : std::ranges::find(names, name_of(kind)) != names.end()) kinds.push_back(kind);
   }
   for (const std::string& name : names)
-    require(std::ranges::any_of(kinds, [&](Collective kind) { return name_of(kind) == name; }), "--op: expected a collective, as `cermet ops` lists them, found {}",
-            quote(name));
+    require(std::ranges::any_of(kinds, [&](Collective kind) { return name_of(kind) == name; }),
+            "--op: expected a collective, as `cermet ops` lists them, found {}", quote(name));
   return kinds;
 }
 
@@ -76,15 +77,9 @@ struct Measured {
 };
 
 /// What one rank does; every rank the same.
-Measured work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes, int local_rank) {
+Measured work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes,
+              int local_rank) {
   Measured measured{std::string(communicator.engine()), communicator.size(), {}, 0};
-  if (options.check) {
-    const comm::CheckReport report = comm::check_communicator(communicator);
-    if (!report.wrong.empty()) communicator.abort("computed something else than the stacked operator: " + report.wrong);
-    require(report.wrong.empty(), "{}", report.wrong);
-    measured.checked = report.calls;
-    communicator.barrier();
-  }
   const bool on_gpu = options.device == "cuda";
   const std::unique_ptr<Device> device = make_device(on_gpu ? fmt::format("cuda:{}", local_rank) : options.device);
   std::unique_ptr<Stream> stream;
@@ -94,12 +89,19 @@ Measured work(Communicator& communicator, const Options& options, const std::vec
     on_device = comm::make_device_communicator(communicator, *device);
     measured.engine = on_device->engine();
   }
+  Communicator& used = on_device ? *on_device : communicator;
+  if (options.check) {
+    const comm::CheckReport report = comm::check_communicator(used, device.get(), stream.get());
+    if (!report.wrong.empty()) communicator.abort("computed something else than the stacked operator: " + report.wrong);
+    require(report.wrong.empty(), "{}", report.wrong);
+    measured.checked = report.calls;
+    used.barrier();
+  }
   const DType dtype = *dtype_from_name(options.dtype);
   for (const Collective kind : kinds)
     for (const std::int64_t size : sizes) {
       if (interrupted()) communicator.abort("was interrupted");
       stop_if_interrupted();
-      Communicator& used = on_device ? *on_device : communicator;
       measured.rows.push_back({kind, comm::measure_collective(used, *device, stream.get(), kind, dtype, size, options.seconds)});
     }
   return measured;
@@ -128,12 +130,8 @@ Measured work_in_threads(const Options& options, const std::vector<Collective>& 
 
 Json row_json(const Row& row, int ranks) {
   const double bandwidth = static_cast<double>(row.timing.bytes) / row.timing.seconds;
-  return {{"op", name_of(row.kind)},
-          {"bytes", row.timing.bytes},
-          {"seconds", row.timing.seconds},
-          {"calls", row.timing.calls},
-          {"bytes_per_second", bandwidth},
-          {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
+  return {{"op", name_of(row.kind)},   {"bytes", row.timing.bytes},     {"seconds", row.timing.seconds},
+          {"calls", row.timing.calls}, {"bytes_per_second", bandwidth}, {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
 }
 
 void print(Console& console, const Options& options, const Measured& measured) {
@@ -147,7 +145,8 @@ void print(Console& console, const Options& options, const Measured& measured) {
     rows.push_back(json);
   }
   if (console.json())
-    return console.write_json({{"engine", measured.engine}, {"ranks", measured.ranks}, {"dtype", options.dtype}, {"checked_calls", measured.checked}, {"rows", rows}});
+    return console.write_json(
+        {{"engine", measured.engine}, {"ranks", measured.ranks}, {"dtype", options.dtype}, {"checked_calls", measured.checked}, {"rows", rows}});
   if (options.check) console.print("{} calls on each of {} ranks are what the stacked operators define\n", measured.checked, measured.ranks);
   console.print("{} ranks, engine {}, {}\n{}", measured.ranks, measured.engine, options.dtype, table.to_string());
 }
@@ -165,9 +164,9 @@ void bench(Console& console, const Options& options) {
   const std::vector<Collective> kinds = kinds_from(options.ops);
   const std::vector<std::int64_t> sizes = sizes_from(options.sizes);
   const std::optional<DType> dtype = dtype_from_name(options.dtype);
-  require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}", quote(options.dtype));
+  require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}",
+          quote(options.dtype));
   require(options.device == "cpu" || options.device == "cuda", "--device: expected cpu or cuda, found {}", quote(options.device));
-  require(!options.check || options.device == "cpu", "--check: expected --device cpu, found {}", options.device);
   const comm::WorldPlace place = comm::world_place();
   Measured measured;
   if (place.engine.empty()) measured = work_in_threads(options, kinds, sizes);
@@ -184,23 +183,24 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"bench comm", "measures the operators that communicate, between threads, processes or GPUs",
-          "  cermet bench comm --ranks 4 --check\n"
-          "  cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
-          "  mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
-          "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            parser.option("--ranks", options->ranks, "threads that are ranks, where the command was not started as several processes").range(1, 256).show_default();
-            parser.option("--op", options->ops, "a collective; by default all without a root");
-            parser.option("--sizes", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
-            parser.option("--dtype", options->dtype, "element type").show_default();
-            parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r, and NCCL carries the data").show_default();
-            parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
-            parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
-            parser.option("-o,--output", options->plot, "FILE.svg for a plot of time over size");
-            return [options](Console& console) { bench(console, *options); };
-          }};
+  return {
+      "bench comm", "measures the operators that communicate, between threads, processes or GPUs",
+      "  cermet bench comm --ranks 4 --check\n"
+      "  cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
+      "  mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
+      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16",
+      [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        parser.option("--ranks", options->ranks, "threads that are ranks, where the command was not started as several processes").range(1, 256).show_default();
+        parser.option("--op", options->ops, "a collective; by default all without a root");
+        parser.option("--sizes", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
+        parser.option("--dtype", options->dtype, "element type").show_default();
+        parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r, and NCCL carries the data").show_default();
+        parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
+        parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
+        parser.option("-o,--output", options->plot, "FILE.svg for a plot of time over size");
+        return [options](Console& console) { bench(console, *options); };
+      }};
 }
 
 }  // namespace cermet::cli::bench_comm_verb

@@ -1,9 +1,9 @@
 // cermet launch: the processes of one run on this host.
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include <csignal>
-
+#include "base/error.hpp"
 #include "cli/verb.hpp"
 #include "comm/launch.hpp"
 

@@ -43,7 +43,8 @@ class Board {
 
   /// Records a failure unless there is one; wakes all.
   void set_failure(int culprit, std::string_view reason);
-  /// Whether there is one.
+  bool has_failed() const { return failure_state_.load(std::memory_order_acquire) == 2; }
+  /// Whether there is one, and which.
   bool failure(int& culprit, std::string& reason) const;
 
  private:

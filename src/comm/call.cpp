@@ -42,8 +42,8 @@ std::string to_string(const CallHeader& header) {
   if (header.what == what_text) return fmt::format("call {}, exchange of text", header.number);
   const auto kind = static_cast<Collective>(header.what);
   if (header.dtype == no_dtype) return fmt::format("call {}, {}", header.number, name_of(kind));
-  std::string text = fmt::format("call {}, {} of {}[{} x {}]", header.number, name_of(kind), name_of(static_cast<DType>(header.dtype)), header.rows,
-                                 header.row_elements);
+  std::string text =
+      fmt::format("call {}, {} of {}[{} x {}]", header.number, name_of(kind), name_of(static_cast<DType>(header.dtype)), header.rows, header.row_elements);
   constexpr std::array<std::string_view, 5> reductions{"sum", "avg", "prod", "max", "min"};
   if (has_reduction(kind)) text += fmt::format(" by {}", reductions[header.reduction]);
   if (has_root(kind)) text += fmt::format(" with root {}", header.root);
@@ -61,8 +61,8 @@ DenseCall describe(const CollectiveCall& call, int rank, int size) {
   require(!splits || x.shape.rank() > 0, "{}: operand x: expected at least one dimension, found {}", op, x.type().to_string());
   const bool even = !call.counts.present;
   require(even || call.kind == Collective::all_to_all, "{}: expected no counts, found some", op);
-  require(!cuts_operand(call.kind) || !even || x.shape[0] % size == 0, "{}: operand x: expected dimension 0 to be a multiple of the {} ranks, found {}", op, size,
-          x.type().to_string());
+  require(!cuts_operand(call.kind) || !even || x.shape[0] % size == 0, "{}: operand x: expected dimension 0 to be a multiple of the {} ranks, found {}", op,
+          size, x.type().to_string());
   const TensorType expected = expected_result(call, size);
   require(y.type() == expected, "{}: operand y: expected {}, found {}", op, expected.to_string(), y.type().to_string());
   const bool same = x.data == y.data && x.strides == y.strides && may_coincide(call.kind);
@@ -77,8 +77,8 @@ DenseCall describe(const CollectiveCall& call, int rank, int size) {
   dense.piece = dense.rows * dense.row_elements / dense.x_pieces;
   if (even) return dense;
   const TensorType counts{call.counts.dtype, {size, size}};
-  require(dtypes::index.contains(call.counts.dtype) && call.counts.type() == counts, "{}: operand counts: expected i32[{}, {}] or i64, found {}", op, size, size,
-          call.counts.type().to_string());
+  require(dtypes::index.contains(call.counts.dtype) && call.counts.type() == counts, "{}: operand counts: expected i32[{}, {}] or i64, found {}", op, size,
+          size, call.counts.type().to_string());
   dense.counts.emplace(call.counts, dense.rows);
   dense.x_pieces = dense.y_pieces = 1;
   dense.piece = dense.rows * dense.row_elements;

@@ -75,7 +75,12 @@ GroupReduction reduction_of(Reduction reduction) {
 class DeviceCommunicator final : public Communicator {
  public:
   DeviceCommunicator(Communicator& host, Device& device, std::unique_ptr<DeviceGroup> group, std::unique_ptr<Communicator> owned_host)
-      : Communicator(host.rank(), host.size()), owned_host_(std::move(owned_host)), host_(host), device_(device), group_(std::move(group)), dog_(host, *group_) {}
+      : Communicator(host.rank(), host.size()),
+        owned_host_(std::move(owned_host)),
+        host_(host),
+        device_(device),
+        group_(std::move(group)),
+        dog_(host, *group_) {}
 
   std::string_view engine() const override { return "nccl"; }
   bool on_device() const override { return true; }
@@ -134,7 +139,8 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
 void DeviceCommunicator::exchange(const DenseCall& dense, const CollectiveCall& call, Stream& stream) {
   const std::int64_t bytes = dense.piece * dense.element_bytes();
   const bool to_all = call.kind == Collective::all_to_all, is_root = rank() == call.root;
-  const bool gives_to_all = to_all || (call.kind == Collective::scatter_from && is_root), takes_from_all = to_all || (call.kind == Collective::gather_to && is_root);
+  const bool gives_to_all = to_all || (call.kind == Collective::scatter_from && is_root),
+             takes_from_all = to_all || (call.kind == Collective::gather_to && is_root);
   sent_.assign(static_cast<std::size_t>(size()), gives_to_all ? bytes : 0);
   received_.assign(static_cast<std::size_t>(size()), takes_from_all ? bytes : 0);
   const auto root = static_cast<std::size_t>(call.root);

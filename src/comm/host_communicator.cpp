@@ -20,9 +20,9 @@ class PeerFailure : public Error {
 
 }  // namespace
 
-HostCommunicator::HostCommunicator(int rank, int size)
-    : Communicator(rank, size), timeout_(static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT))) {
-  require(size >= 1 && size <= max_ranks && rank >= 0 && rank < size, "communicator: expected a rank below the number of ranks, found rank {} of {}", rank, size);
+HostCommunicator::HostCommunicator(int rank, int size) : Communicator(rank, size), timeout_(static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT))) {
+  require(size >= 1 && size <= max_ranks && rank >= 0 && rank < size, "communicator: expected a rank below the number of ranks, found rank {} of {}", rank,
+          size);
   set_timeout(timeout_);
 }
 

@@ -122,7 +122,8 @@ class Run {
  private:
   void start(int rank, const std::string& job) {
     std::array<int, 2> errors{-1, -1}, report{};
-    if (pipe2(report.data(), O_CLOEXEC) != 0 || (rank > 0 && pipe2(errors.data(), O_CLOEXEC) != 0)) fail(Status::io, "pipe: cannot be made: {}", std::strerror(errno));
+    if (pipe2(report.data(), O_CLOEXEC) != 0 || (rank > 0 && pipe2(errors.data(), O_CLOEXEC) != 0))
+      fail(Status::io, "pipe: cannot be made: {}", std::strerror(errno));
     std::vector<std::string> command = options_.command, environment = environment_of(options_, rank, job);
     const std::vector<char*> arguments = pointers_to(command);
     std::vector<char*> variables = pointers_to(environment);

@@ -14,9 +14,9 @@ struct LaunchOptions {
 
 /// How a run ended: as its first rank that failed did.
 struct LaunchResult {
-  int rank = -1;   ///< that failed; -1 where none did
-  int code = 0;    ///< its exit code; 0 where a signal ended it
-  int signal = 0;  ///< that ended it
+  int rank = -1;      ///< that failed; -1 where none did
+  int code = 0;       ///< its exit code; 0 where a signal ended it
+  int signal = 0;     ///< that ended it
   bool told = false;  ///< rank 0 failed with an exit code, so that it has said why on both its outputs
 };
 

@@ -44,8 +44,7 @@ std::string host_identity() {
 
 class MpiCommunicator final : public HostCommunicator {
  public:
-  explicit MpiCommunicator(std::unique_ptr<MpiTransport> transport)
-      : HostCommunicator(transport->rank(), transport->size()), transport_(std::move(transport)) {
+  explicit MpiCommunicator(std::unique_ptr<MpiTransport> transport) : HostCommunicator(transport->rank(), transport->size()), transport_(std::move(transport)) {
     notice_termination();
     join_host();
   }
@@ -101,7 +100,8 @@ void MpiCommunicator::look_around(Clock::time_point since) {
     if (!host_->is_alive(static_cast<int>(i))) fail_on_rank(other, fmt::format("is gone: process {} has ended", slot.process));
   }
   if (told_to_end) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
-  if (Clock::now() - since > std::chrono::duration<double>(timeout())) fail(Status::io, "expected every rank within {} s, found that some did not come", timeout());
+  if (Clock::now() - since > std::chrono::duration<double>(timeout()))
+    fail(Status::io, "expected every rank within {} s, found that some did not come", timeout());
 }
 
 /// Runs one exchange of the transport.
@@ -197,9 +197,7 @@ void MpiCommunicator::reduce_by_shares(const DenseCall& call) {
   move([&](auto wait) { transport_->all_to_all_uneven(call.x, sent.data(), shares, received.data(), unit, wait); });
   reduce_rows(call.reduction, call.dtype, shares, share_of(rank()), share_of(rank()), reduced);
   const bool to_one = call.kind == Collective::reduce_to;
-  move([&](auto wait) {
-    to_one ? transport_->gather(reduced, all, share, unit, call.root, wait) : transport_->all_gather(reduced, all, share, unit, wait);
-  });
+  move([&](auto wait) { to_one ? transport_->gather(reduced, all, share, unit, call.root, wait) : transport_->all_gather(reduced, all, share, unit, wait); });
   if (!to_one || rank() == call.root) std::memcpy(call.y, all, static_cast<std::size_t>(call.y_bytes()));
 }
 

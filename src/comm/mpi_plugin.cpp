@@ -35,8 +35,9 @@ const MpiInterface& open_mpi_plugin() {
       fail(Status::unsupported, "MPI plugin: expected {} from build '{}', found '{}'", path.string(), CERMET_BUILD_ID, entry()->build);
     return *entry();
   }
-  fail(Status::unsupported, "MPI plugin: expected libcermet_mpi.so beside the program, found none: Cermet was built where there was no MPI, or CERMET_MPI_PLUGIN "
-                            "names another file; `cermet launch` needs none on one host");
+  fail(Status::unsupported,
+       "MPI plugin: expected libcermet_mpi.so beside the program, found none: Cermet was built where there was no MPI, or CERMET_MPI_PLUGIN "
+       "names another file; `cermet launch` needs none on one host");
 }
 
 const MpiInterface& mpi_plugin() {

@@ -86,6 +86,7 @@ void WindowCommunicator::meet() {
       if (since == Clock::time_point{}) since = Clock::now();
       check_on(other, since);
     }
+  if (board_.has_failed()) check_on(rank(), Clock::now());
 }
 
 /// The first meeting of a call: all ranks make the same one.

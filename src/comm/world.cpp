@@ -55,7 +55,8 @@ WorldPlace world_place() {
   const std::string& wanted = env::value(Name::CERMET_COMM);
   require(wanted == "auto" || wanted == "mpi" || wanted == "shared", "CERMET_COMM: expected auto, mpi or shared, found '{}'", wanted);
   if (wanted != "shared") {
-    if (auto open_mpi = place_from(Name::OMPI_COMM_WORLD_SIZE, Name::OMPI_COMM_WORLD_RANK, Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
+    if (auto open_mpi =
+            place_from(Name::OMPI_COMM_WORLD_SIZE, Name::OMPI_COMM_WORLD_RANK, Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
       return *open_mpi;
     if (auto other = place_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, std::nullopt, "mpi")) return *other;
     require(wanted == "auto", "CERMET_COMM=mpi: expected to be started by mpirun, found none of its variables");

@@ -46,8 +46,8 @@ struct LaunchArgs {
   std::byte* workspace = nullptr;  ///< at least the bytes that `workspace` returned, 64-byte aligned
   ThreadPool* pool = nullptr;
   const cuda::TaskQueue* queue = nullptr;  ///< where a CUDA kernel enqueues its tasks; operands and workspace are in device memory then
-  Communicator* communicator = nullptr;     ///< of a kernel that communicates
-  Stream* stream = nullptr;                 ///< of a device, for such a kernel
+  Communicator* communicator = nullptr;    ///< of a kernel that communicates
+  Stream* stream = nullptr;                ///< of a device, for such a kernel
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };

@@ -71,10 +71,11 @@ struct Executable::State {
   std::vector<std::int32_t> symbolic_values;
 
   std::vector<ExecutableStep> steps;
-  std::vector<StepInfo> infos;       ///< one per step
-  std::vector<Cost> costs;           ///< by step, at the present symbols; empty until a timed run needs them
-  std::vector<OwnedTensor> offsets;  ///< by step of a timed run: where the groups of a grouped product begin; empty for others
-  std::vector<LaunchTime> launches;  ///< of the last run, where it was timed
+  std::vector<Communicator*> communicators;  ///< of all steps, each once
+  std::vector<StepInfo> infos;               ///< one per step
+  std::vector<Cost> costs;                   ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<OwnedTensor> offsets;          ///< by step of a timed run: where the groups of a grouped product begin; empty for others
+  std::vector<LaunchTime> launches;          ///< of the last run, where it was timed
   std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes

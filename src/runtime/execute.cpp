@@ -1,6 +1,7 @@
 // A run: a plan of launches, made when operands change and then called, enqueued, captured or timed.
 #include <utility>
 
+#include "kernel/communicator.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
@@ -20,8 +21,13 @@ void in_scope(const StepInfo& info, Body body) try {
 LaunchArgs Executable::State::arguments(std::size_t i) const {
   const ExecutableStep& step = steps[i];
   const std::span<const TensorView> all(operands);
-  return {all.subspan(step.first, step.inputs), all.subspan(step.first + step.inputs, step.outputs), workspace, pool, step.queue ? &*step.queue : nullptr,
-          step.communicator, step.communicator ? queue.stream : nullptr};
+  return {all.subspan(step.first, step.inputs),
+          all.subspan(step.first + step.inputs, step.outputs),
+          workspace,
+          pool,
+          step.queue ? &*step.queue : nullptr,
+          step.communicator,
+          step.communicator ? queue.stream : nullptr};
 }
 
 void Executable::State::make_plan(bool wants_ranges) {
@@ -110,6 +116,7 @@ void Executable::State::execute_all() {
   launches.clear();
   started = std::chrono::steady_clock::now();
   if (!computes) return skip_all();
+  for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) make_plan();
   if (timing) queue.stream ? launch_all_marked() : launch_all_timed();
   else if (queue.stream && capture) replay();

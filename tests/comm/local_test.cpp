@@ -72,8 +72,7 @@ TEST(Local, GathersText) {
 TEST(Local, RanksWithDifferentTextsAreNamed) {
   const Strings errors = run_ranks(3, [](Communicator& group) { group.require_same("model", group.rank() == 2 ? "llama" : "qwen"); });
   for (int r = 0; r < 3; ++r)
-    EXPECT_EQ(errors[static_cast<std::size_t>(r)],
-              fmt::format("rank {} of 3: model: expected that of rank 0, qwen, on every rank, found llama on rank 2", r));
+    EXPECT_EQ(errors[static_cast<std::size_t>(r)], fmt::format("rank {} of 3: model: expected that of rank 0, qwen, on every rank, found llama on rank 2", r));
 }
 
 /// Ranks make different calls: x of `sizes[rank]` elements of these types.
@@ -108,7 +107,8 @@ TEST(Local, DifferentTypesReductionsAndOperatorsAreNamed) {
 }
 
 TEST(Local, ARankWithAnErrorOfItsOwnTellsTheOthers) {
-  const Strings errors = differing({reduce_of(DType::f32, 4), {Collective::all_reduce, Reduction::sum, 0, {nullptr, DType::f32, {4}}, {nullptr, DType::f32, {5}}, {}}});
+  const Strings errors =
+      differing({reduce_of(DType::f32, 4), {Collective::all_reduce, Reduction::sum, 0, {nullptr, DType::f32, {4}}, {nullptr, DType::f32, {5}}, {}}});
   EXPECT_EQ(errors[1], "rank 1 of 2: call 2, all_reduce: all_reduce: operand y: expected f32[4], found f32[5]");
   EXPECT_EQ(errors[0], "rank 0 of 2: call 2, all_reduce of f32[4 x 1] by sum: rank 1 failed: all_reduce: operand y: expected f32[4], found f32[5]");
 }

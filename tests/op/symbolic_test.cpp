@@ -23,16 +23,8 @@ Types with_symbol(const Case& test_case, bool everywhere, std::int64_t size) {
 }
 
 /// Operators whose first dimension must be known: ranks, experts or blocks, not tokens.
-const std::set<std::string_view> known_first_dimension{"all_reduce",
-                                                       "reduce_to",
-                                                       "reduce_scatter",
-                                                       "all_gather",
-                                                       "gather_to",
-                                                       "scatter_from",
-                                                       "broadcast_from",
-                                                       "all_to_all",
-                                                       "ep_moe",                   // ranks
-                                                       "merge_attention_states"};  // tokens and heads
+const std::set<std::string_view> known_first_dimension{"ep_moe",                   // ranks
+                                                       "merge_attention_states"};  // tokens and heads  // tokens and heads
 
 class Symbolic : public testing::TestWithParam<const OpDefinition*> {};
 

@@ -68,6 +68,13 @@ def uneven(c, x, counts):
     add(c, 'all_to_all', [x, counts], y)
 
 
+def alone(c, x):
+    """One rank's own operand, where it is the only rank."""
+    for op in ('all_reduce', 'reduce_to', 'reduce_scatter', 'all_gather', 'gather_to', 'scatter_from', 'broadcast_from', 'all_to_all'):
+        add(c, op, [x], x.objects, ranks=1)
+        add(c, op, [x], x.objects, ranks=1, group='tensor')
+
+
 def cases():
     c, draw = Cases(), Draw(10)
     for dtype in TYPES:
@@ -83,4 +90,5 @@ def cases():
             uneven(c, draw.integers(dtype, (3, 5, 2), -99, 99), Tensor(index, [[1, 2, 0], [0, 0, 5], [3, 1, 0]]))
     uneven(c, draw.normal('f32', (2, 3)), Tensor('i32', [[0, 3], [1, 0]]))
     moving(c, draw.normal('f32', (2, 0, 3)))
+    alone(c, draw.normal('f32', (4, 3)))
     return c

@@ -131,6 +131,6 @@ std::unique_ptr<MpiTransport> make_world() {
 }  // namespace cermet::comm
 
 extern "C" const cermet::comm::MpiInterface* cermet_mpi_plugin() {
-  static constexpr cermet::comm::MpiInterface interface{CERMET_BUILD_ID, cermet::comm::make_world};
+  static constexpr cermet::comm::MpiInterface interface { CERMET_BUILD_ID, cermet::comm::make_world };
   return &interface;
 }

@@ -103,15 +103,27 @@ constexpr const char* const summary = "all ranks in one process: copies and redu
 
 }  // namespace
 
-extern const Kernel local_all_reduce{.name = "local.all_reduce", .op = OpKind::all_reduce, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_reduce>};
-extern const Kernel local_reduce_to{.name = "local.reduce_to", .op = OpKind::reduce_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_to>};
-extern const Kernel local_reduce_scatter{
-    .name = "local.reduce_scatter", .op = OpKind::reduce_scatter, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_scatter>};
-extern const Kernel local_all_gather{.name = "local.all_gather", .op = OpKind::all_gather, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_gather>};
-extern const Kernel local_gather_to{.name = "local.gather_to", .op = OpKind::gather_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::gather_to>};
-extern const Kernel local_scatter_from{.name = "local.scatter_from", .op = OpKind::scatter_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::scatter_from>};
-extern const Kernel local_broadcast_from{
-    .name = "local.broadcast_from", .op = OpKind::broadcast_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::broadcast_from>};
-extern const Kernel local_all_to_all{.name = "local.all_to_all", .op = OpKind::all_to_all, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_to_all>};
+extern const Kernel local_all_reduce{
+    .name = "local.all_reduce", .op = OpKind::all_reduce, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_reduce>};
+extern const Kernel local_reduce_to{
+    .name = "local.reduce_to", .op = OpKind::reduce_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_to>};
+extern const Kernel local_reduce_scatter{.name = "local.reduce_scatter",
+                                         .op = OpKind::reduce_scatter,
+                                         .summary = summary,
+                                         .declines = one_process_declines,
+                                         .bind = bind<Collective::reduce_scatter>};
+extern const Kernel local_all_gather{
+    .name = "local.all_gather", .op = OpKind::all_gather, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_gather>};
+extern const Kernel local_gather_to{
+    .name = "local.gather_to", .op = OpKind::gather_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::gather_to>};
+extern const Kernel local_scatter_from{
+    .name = "local.scatter_from", .op = OpKind::scatter_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::scatter_from>};
+extern const Kernel local_broadcast_from{.name = "local.broadcast_from",
+                                         .op = OpKind::broadcast_from,
+                                         .summary = summary,
+                                         .declines = one_process_declines,
+                                         .bind = bind<Collective::broadcast_from>};
+extern const Kernel local_all_to_all{
+    .name = "local.all_to_all", .op = OpKind::all_to_all, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_to_all>};
 
 }  // namespace cermet::cpu

@@ -91,7 +91,8 @@ void Binder::bind_step(std::size_t step) {
   const Region& region = c_.region_of(step);
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
-  s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}, communicator_of(step)});
+  s_.steps.push_back(
+      {bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}, communicator_of(step)});
   std::vector<std::string> names;
   if (choice.kernel->programs && !choice.kernel->communicates) {
     ExecutableStep& bound = s_.steps.back();
@@ -101,6 +102,8 @@ void Binder::bind_step(std::size_t step) {
     bound.queue.emplace(c_.device, s_.plan, bound.programs);
     if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
   }
+  Communicator* const communicator = s_.steps.back().communicator;
+  if (communicator && std::ranges::find(s_.communicators, communicator) == s_.communicators.end()) s_.communicators.push_back(communicator);
   const int dense_dims = dense_dims_of(region);
   std::vector<std::string_view> layouts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

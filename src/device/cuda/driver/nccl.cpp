@@ -110,13 +110,18 @@ class NcclGroup final : public DeviceGroup {
   }
 
   void all_reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, Stream& stream) override {
-    call("all_reduce", [&](NcclComm* comm) { return nccl().all_reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream)); });
+    call("all_reduce",
+         [&](NcclComm* comm) { return nccl().all_reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream)); });
   }
   void reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, int root, Stream& stream) override {
-    call("reduce_to", [&](NcclComm* comm) { return nccl().reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), root, comm, handle_of(stream)); });
+    call("reduce_to", [&](NcclComm* comm) {
+      return nccl().reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), root, comm, handle_of(stream));
+    });
   }
   void reduce_scatter(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, Stream& stream) override {
-    call("reduce_scatter", [&](NcclComm* comm) { return nccl().reduce_scatter(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream)); });
+    call("reduce_scatter", [&](NcclComm* comm) {
+      return nccl().reduce_scatter(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream));
+    });
   }
   void all_gather(const void* x, void* y, std::int64_t bytes, Stream& stream) override {
     call("all_gather", [&](NcclComm* comm) { return nccl().all_gather(x, y, size_of_count(bytes), type_bytes, comm, handle_of(stream)); });
@@ -132,7 +137,8 @@ class NcclGroup final : public DeviceGroup {
       Result first = 0;
       const auto note = [&](Result result) { first = first != 0 ? first : result; };
       for (int peer = 0; peer < size_; ++peer) {
-        const auto give = static_cast<std::size_t>(sent[static_cast<std::size_t>(peer)]), take = static_cast<std::size_t>(received[static_cast<std::size_t>(peer)]);
+        const auto give = static_cast<std::size_t>(sent[static_cast<std::size_t>(peer)]),
+                   take = static_cast<std::size_t>(received[static_cast<std::size_t>(peer)]);
         if (give > 0) note(nccl().send(from, give, type_bytes, peer, comm, handle_of(stream)));
         if (take > 0) note(nccl().receive(to, take, type_bytes, peer, comm, handle_of(stream)));
         from += give;
