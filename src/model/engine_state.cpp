@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/device_communicator.hpp"
 #include "model/decoder.hpp"
 #include "model/engine_choices.hpp"
 #include "model/parallel/shard_reader.hpp"
@@ -24,6 +25,7 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       context(engine::context_for(given, checkpoint.config())),
       pages(context / engine::block_size + given.max_sequences - 1),
       machine(on ? std::move(*on) : Context({given.device, given.threads})),
+      device_ranks(ranks && stream() ? comm::make_device_communicator(ranks->communicator(), machine.device()) : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
       cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
       rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
@@ -60,7 +62,7 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
   session_options.maximum.set(symbols.rows, tokens);
   session_options.maximum.set(symbols.sequences, sequences);
   session_options.fusion = options.fusion;
-  if (ranks) session_options.groups = {{tensor_group, &ranks->communicator()}};
+  if (ranks) session_options.groups = {{tensor_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
   std::vector<CompileStep> report;
   passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
                     Session(std::move(decoder.graph), machine, *weights, session_options, &report)});

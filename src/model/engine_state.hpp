@@ -28,6 +28,7 @@ struct Engine::State {
   const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
   std::int64_t context, pages;  ///< of the cache: tokens of one sequence, pages of all
   Context machine;
+  std::unique_ptr<Communicator> device_ranks;  ///< of several ranks on GPUs: the same in device memory
   std::optional<WeightStore> weights;
   /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
