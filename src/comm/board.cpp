@@ -66,10 +66,11 @@ bool Board::wait_a_little(int rank, std::uint32_t point, int spins) {
   return reached(other.arrived.load(std::memory_order_acquire));
 }
 
-void Board::set_failure(int culprit, std::string_view reason) {
+void Board::set_failure(int culprit, std::string_view reason, std::uint64_t number) {
   std::uint32_t none = 0;
   if (!failure_state_.compare_exchange_strong(none, 1)) return;
   failure_culprit_ = culprit;
+  failure_number_ = number;
   const std::size_t length = std::min(reason.size(), reason_bytes - 1);
   std::copy_n(reason.data(), length, failure_reason_);
   failure_reason_[length] = '\0';

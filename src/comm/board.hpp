@@ -41,9 +41,10 @@ class Board {
   bool wait_a_little(int rank, std::uint32_t point, int spins);
   static bool is_reached(std::uint32_t arrived, std::uint32_t point) { return static_cast<std::int32_t>(arrived - point) >= 0; }
 
-  /// Records a failure unless there is one; wakes all.
-  void set_failure(int culprit, std::string_view reason);
-  bool has_failed() const { return failure_state_.load(std::memory_order_acquire) == 2; }
+  /// Records a failure in call `number` unless there is one; wakes all.
+  void set_failure(int culprit, std::string_view reason, std::uint64_t number);
+  /// Whether there was one in that call or before.
+  bool has_failed(std::uint64_t number) const { return failure_state_.load(std::memory_order_acquire) == 2 && failure_number_ <= number; }
   /// Whether there is one, and which.
   bool failure(int& culprit, std::string& reason) const;
 
@@ -56,6 +57,7 @@ class Board {
   std::int32_t ranks_;
   std::int32_t failure_culprit_;
   std::int64_t window_bytes_;
+  std::uint64_t failure_number_;
   std::atomic<std::uint32_t> failure_state_;  ///< 0 none, 1 being written, 2 there
   char failure_reason_[reason_bytes];
 };

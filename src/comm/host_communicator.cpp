@@ -49,6 +49,7 @@ void HostCommunicator::fail_on_rank(int culprit, std::string_view reason, Status
 
 void HostCommunicator::compare(const CallHeader& theirs, int rank) {
   if (theirs == current_) return;
+  tell_failure(this->rank(), fmt::format("makes {}, and rank {} {}", to_string(current_), rank, to_string(theirs)));
   fail_on_rank(rank, fmt::format("makes {}", to_string(theirs)), Status::invalid_argument);
 }
 
@@ -138,8 +139,8 @@ std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
 }
 
 void HostCommunicator::abort(std::string_view reason) noexcept {
-  failed_ = true;
   tell_failure(rank(), reason);
+  failed_ = true;
 }
 
 void HostCommunicator::check() {

@@ -42,6 +42,8 @@ class HostCommunicator : public Communicator {
 
   double timeout() const { return timeout_; }
   const CallHeader& current() const { return current_; }  ///< the call that runs
+  /// The call that a failure now is of: the next one where none runs, as those before were completed.
+  std::uint64_t failing_call() const { return failed_ ? current_.number : calls_ + 1; }
   /// Throws what all ranks say of a failure: "rank 1 of 4: call 17, all_reduce of ..: rank 3 is gone: ...", and tells the others.
   [[noreturn]] void fail_on_rank(int culprit, std::string_view reason, Status status = Status::io);
   /// Throws unless another rank's header is this rank's.
@@ -60,7 +62,7 @@ class HostCommunicator : public Communicator {
   CallHeader current_{.what = what_none};
   double timeout_;
   std::uint64_t calls_ = 0;
-  bool failed_ = false;
+  bool failed_ = false;  ///< or in a call, which may fail
 };
 
 }  // namespace cermet::comm

@@ -13,7 +13,7 @@ struct CommTiming {
 };
 
 /// Times calls of one size in a row for about `seconds`, alike on all ranks, by sum and with root 0. Operands are zeros, in the device's memory where
-/// the communicator is on one.
+/// the communicator is on one; there, replays of a captured graph are timed.
 CommTiming measure_collective(Communicator& communicator, Device& device, Stream* stream, Collective kind, DType dtype, std::int64_t bytes, double seconds);
 
 /// Bytes that go over the busiest link for each byte of CommTiming::bytes, at least: 2 (R-1) / R for all_reduce, as NCCL's tests count it. A time times it

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "base/log.hpp"
 #include "comm/host_communicator.hpp"
@@ -20,15 +22,23 @@ constexpr int exchange_scratch = 2;
 /// Operands up to this size are gathered by every rank, and reduced by each for itself: one exchange in place of two.
 constexpr std::int64_t gathered_bytes = 8 << 10;
 
-std::atomic<bool> told_to_end{false};
+std::atomic<int> told_to_end{0};  ///< how often
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
+
+/// mpirun sends SIGTERM more than once; whoever else ends a process so can repeat it.
+constexpr int patient_with_signals = 4;
 
 /// mpirun ends all processes when one of them is gone: with SIGTERM, and a second later with SIGKILL. In between there is time to say why.
 void notice_termination() {
   struct sigaction present {};
   if (sigaction(SIGTERM, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) return;
   struct sigaction action {};
-  action.sa_handler = [](int) { told_to_end = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_handler = [](int signal) {
+    if (++told_to_end < patient_with_signals) return;
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+  };
+  action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
 }
 
@@ -50,12 +60,14 @@ class MpiCommunicator final : public HostCommunicator {
   }
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > exceptions_) tell_failure(rank(), "ended with an error of its own");
-    if (host_) host_->board().slot(place_).state.store(2, std::memory_order_release);
+    if (!host_) return;
+    host_->board().slot(place_).state.store(2, std::memory_order_release);
+    if (host_->board().has_failed(~std::uint64_t{0})) let_neighbours_notice();
   }
 
   std::string_view engine() const override { return "mpi"; }
   std::string failure() override {
-    if (told_to_end) return "the launcher has told it to end, which it does when another rank is gone";
+    if (told_to_end > 0) return "the launcher has told it to end, which it does when another rank is gone";
     return host_ ? segment_failure(*host_, place_) : "";
   }
 
@@ -67,11 +79,12 @@ class MpiCommunicator final : public HostCommunicator {
   std::unique_ptr<Communicator> do_split(const Members& members, int color) override;
   void tell_failure(int culprit, std::string_view reason) noexcept override {
     transport_->abandon();
-    if (host_) host_->board().set_failure(culprit, reason);
+    if (host_) host_->board().set_failure(culprit, reason, failing_call());
   }
 
  private:
   void join_host();
+  void let_neighbours_notice() noexcept;
   void look_around(Clock::time_point since);
   void reduce_everywhere(const DenseCall& call);
   void reduce_by_shares(const DenseCall& call);
@@ -87,6 +100,16 @@ class MpiCommunicator final : public HostCommunicator {
   std::vector<CallHeader> headers_;
 };
 
+/// mpirun ends the others as soon as this process ends with an error, so they are given half a second to find one of their own.
+void MpiCommunicator::let_neighbours_notice() noexcept {
+  const auto here = [&](int i) { return host_->board().slot(i).state.load(std::memory_order_acquire) == 1 && host_->is_alive(i); };
+  const Clock::time_point since = Clock::now();
+  for (int i = 0; i < host_->board().ranks(); ++i)
+    while (i != place_ && here(i) && Clock::now() - since < std::chrono::milliseconds(500)) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  static const int registered = std::atexit([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });  // they are printing it
+  (void)registered;
+}
+
 /// While an exchange runs: whether it can end. Of ranks on other hosts only their launcher knows.
 void MpiCommunicator::look_around(Clock::time_point since) {
   for (std::size_t i = 0; host_ && i < neighbours_.size(); ++i) {
@@ -99,7 +122,7 @@ void MpiCommunicator::look_around(Clock::time_point since) {
     if (other == rank() || state != 1) continue;
     if (!host_->is_alive(static_cast<int>(i))) fail_on_rank(other, fmt::format("is gone: process {} has ended", slot.process));
   }
-  if (told_to_end) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
+  if (told_to_end > 0) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
   if (Clock::now() - since > std::chrono::duration<double>(timeout()))
     fail(Status::io, "expected every rank within {} s, found that some did not come", timeout());
 }
@@ -145,7 +168,7 @@ void MpiCommunicator::join_host() {
 void MpiCommunicator::agree(const CallHeader& header) {
   headers_.resize(static_cast<std::size_t>(size()));
   static_assert(sizeof(CallHeader) % 8 == 0);
-  if (told_to_end) look_around(Clock::now());
+  if (told_to_end > 0) look_around(Clock::now());
   move([&](auto wait) { transport_->all_gather(&header, headers_.data(), sizeof(CallHeader) / 8, 8, wait); });
   for (int r = 0; r < size(); ++r) compare(headers_[static_cast<std::size_t>(r)], r);
 }

@@ -27,7 +27,7 @@ class WindowCommunicator final : public HostCommunicator {
     own.state.store(1, std::memory_order_release);
   }
   ~WindowCommunicator() override {
-    if (std::uncaught_exceptions() > exceptions_) board_.set_failure(rank(), "ended with an error of its own");
+    if (std::uncaught_exceptions() > exceptions_) board_.set_failure(rank(), "ended with an error of its own", failing_call());
     board_.slot(rank()).state.store(2, std::memory_order_release);
     board_.wake(rank());
   }
@@ -41,11 +41,16 @@ class WindowCommunicator final : public HostCommunicator {
   void transfer(const DenseCall& call) override;
   std::vector<std::string> do_gather_text(std::string_view text) override;
   std::unique_ptr<Communicator> do_split(const Members& members, int color) override;
-  void tell_failure(int culprit, std::string_view reason) noexcept override { board_.set_failure(culprit, reason); }
+  void tell_failure(int culprit, std::string_view reason) noexcept override { board_.set_failure(culprit, reason, failing_call()); }
 
  private:
   void meet();
   void meet_first();
+  void meet_again() {
+    meet();
+    check_failure();
+  }
+  void check_failure();
   void check_on(int other, Clock::time_point since);
   /// The windows of the present step; the next step has the others.
   std::byte* window(int r) { return board_.window(r, parity_); }
@@ -86,13 +91,18 @@ void WindowCommunicator::meet() {
       if (since == Clock::time_point{}) since = Clock::now();
       check_on(other, since);
     }
-  if (board_.has_failed()) check_on(rank(), Clock::now());
+}
+
+/// A rank that has failed in this call came to the meeting, and will not go on.
+void WindowCommunicator::check_failure() {
+  if (board_.has_failed(current().number)) check_on(rank(), Clock::now());
 }
 
 /// The first meeting of a call: all ranks make the same one.
 void WindowCommunicator::meet_first() {
   meet();
   for (int other = 0; other < size(); ++other) compare(board_.slot(other).headers[current().number % 2], other);
+  check_failure();
 }
 
 std::int64_t WindowCommunicator::elements_at_once(const DenseCall& call, int pieces) const {
@@ -133,7 +143,7 @@ void WindowCommunicator::reduce_in_two_steps(const DenseCall& call, std::int64_t
     reduce_rows(call.reduction, call.dtype, window(0) + own * bytes, board_.window_bytes() / bytes, own_count, to);
     std::memcpy(window(rank()) + own * bytes, to, static_cast<std::size_t>(own_count * bytes));
   }
-  meet();
+  meet_again();
   for (int r = 0; r < size(); ++r)
     if (r != rank())
       std::memcpy(call.y + (first + begin(r)) * bytes, window(r) + begin(r) * bytes, static_cast<std::size_t>((begin(r + 1) - begin(r)) * bytes));
@@ -147,7 +157,7 @@ void WindowCommunicator::transfer(const DenseCall& call) {
   do {
     const std::int64_t count = std::min(step, call.piece - first);
     stage(call, first, count);
-    first == 0 ? meet_first() : meet();
+    first == 0 ? meet_first() : meet_again();
     if (count > 0) two_steps ? reduce_in_two_steps(call, first, count) : take(call, first, count);
     next_windows();
     first += count;
@@ -166,7 +176,7 @@ void WindowCommunicator::exchange_unevenly(const DenseCall& call) {
   std::int64_t begin = 0;
   do {
     if (begin < sent) std::memcpy(window(rank()), call.x + begin, static_cast<std::size_t>(std::min(step, sent - begin)));
-    begin == 0 ? meet_first() : meet();
+    begin == 0 ? meet_first() : meet_again();
     std::int64_t to = 0;
     for (int s = 0; s < size(); ++s) {
       const std::int64_t from = counts.sent_before(s, rank()) * row, bytes = counts.at(s, rank()) * row;

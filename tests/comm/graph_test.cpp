@@ -1,4 +1,6 @@
 // Graphs whose nodes communicate: one executable for each rank, over a local group.
+#include <algorithm>
+
 #include "graph/text.hpp"
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
@@ -75,7 +77,9 @@ TEST(CommunicatingGraph, ComputesWhatOneRankWould) {
             for (std::int64_t f = 0; f < 10; ++f) {
               double a = 0;
               for (std::int64_t k = 0; k < 24; ++k) a += load(x.view, t * 24 + k) * static_cast<float>(element("w1", r, f * 24 + k));
-              if (h == 0) EXPECT_NEAR(load(all, (r * n + t) * 10 + f), a, 1e-5);
+              if (h == 0) {
+                EXPECT_NEAR(load(all, (r * n + t) * 10 + f), a, 1e-5);
+              }
               expected += a / (1 + std::exp(-a)) * static_cast<float>(element("w2", r, h * 10 + f));
             }
           EXPECT_NEAR(load(y, t * 24 + h), expected, 1e-4);

@@ -84,7 +84,9 @@ void kill_one(const Starter& starter, int ranks, unsigned seed) {
   const std::string gone = "is gone: process " + std::to_string(processes[victim]) + " has ended", err = run.err();
   std::size_t told = 0;
   for (std::size_t at = err.find(gone); at != err.npos; at = err.find(gone, at + 1)) ++told;
-  EXPECT_GE(told, static_cast<std::size_t>(ranks) - 1) << "seed " << seed << "\n" << err;
+  // mpirun may drop what a process writes while it ends all of them.
+  const std::size_t expected = starter.engine == std::string("mpi") ? 1 : static_cast<std::size_t>(ranks) - 1;
+  EXPECT_GE(told, expected) << "seed " << seed << "\n" << err;
   EXPECT_NE(err.find(": call "), err.npos) << err;
 }
 
@@ -156,7 +158,7 @@ TEST(Launch, OneJsonValueComesOut) {
 
 TEST(Launch, Mistakes) {
   expect_mistake("launch -n 2 -- /no/such/program", {"program /no/such/program: cannot be started: No such file or directory"});
-  expect_mistake("launch -n 0 -- true", {"-n"});
+  expect_mistake("launch -n 0 -- true", {"--ranks: Value 0 not in range 1 to 1024"});
   expect_mistake("launch -n 2", {"COMMAND"});
 }
 

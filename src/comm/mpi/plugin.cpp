@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <chrono>
 #include <climits>
 #include <ctime>
 #include <vector>
@@ -98,18 +99,25 @@ class Transport final : public MpiTransport {
   void abandon() noexcept override { abandoned_ = true; }
 
  private:
-  /// Polls: at first without a pause, then leaving the core to others, then sleeping.
+  /// Polls: at first without a pause, then leaving the core to others, then sleeping. Looks at the clock, because a poll can take long where cores are few.
   static void finish(MPI_Request& request, Wait wait) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point began, looked;
     for (std::int64_t polls = 0;; ++polls) {
       int done = 0;
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "test");
       if (done) return;
-      if (polls > 100) sched_yield();
-      if (polls > 2000) {
-        const timespec pause{0, 50'000};
-        nanosleep(&pause, nullptr);
+      if (polls < 16) continue;
+      sched_yield();
+      const Clock::time_point now = Clock::now();
+      if (polls == 16) began = looked = now;
+      if (now - looked > std::chrono::milliseconds(10)) {
+        wait();
+        looked = now;
       }
-      if (polls % 256 == 255) wait();
+      if (now - began < std::chrono::milliseconds(20)) continue;
+      const timespec pause{0, 50'000};
+      nanosleep(&pause, nullptr);
     }
   }
 
