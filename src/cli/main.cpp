@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "cermet/cermet.h"
 #include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli {
@@ -130,7 +131,10 @@ int run(CommandLine& line, int argc, char** argv) {
   for (const Entry& entry : line.entries) {
     if (!entry.app->parsed()) continue;
     catch_interrupts();
-    entry.action(console);
+    try {
+      entry.action(console);
+    } catch (const EndOfRank&) {
+    }
     console.flush();
     return exit_ok;
   }

@@ -55,6 +55,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       "them; such a kernel is chosen wherever it takes the work");
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);
+  parser
+      .option("--tensor-parallel", options.tensor_parallel,
+              "ranks that share the model's matrices: GPUs of this host or, on the CPU, groups of threads; as many as processes where `cermet launch` or mpirun "
+              "started several")
+      .range(1, 1024)
+      .show_default();
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -81,12 +87,16 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
+  engine_options.tensor_parallel = options.tensor_parallel;
   Progress progress("loading " + options.model);
   engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();
     progress.update(done, total);
   };
-  return Engine::load(options.model, engine_options);
+  Engine engine = Engine::load(options.model, engine_options);
+  if (engine.leads()) return engine;
+  engine.serve();
+  throw EndOfRank{};
 }
 
 std::vector<std::int32_t> ids_option(const std::string& text) {

@@ -35,17 +35,18 @@ DecoderGraph DecoderBuilder::build() {
   out_.graph.name = config_.architecture_name;
   const ValueId ids = graph().add_input(decoder_io::ids, {DType::i32, {tokens()}});
   declare_inputs();
+  const ValueId own_ids = from_first_rank(ids);
   const ValueId logit_rows = graph().add_input(decoder_io::logit_rows, {DType::i32, {Dim::symbol("R")}});
   const std::string embedding = "model.embed_tokens.weight";
-  const ValueId table = constant(embedding, {types_.weights, {config_.vocab_size, config_.hidden_size}}, {.slices = {{embedding}}});
-  ValueId hidden = graph().apply(OpKind::embedding, {ids, table}, {{"out_dtype", "f32"}}, "embedding");
+  const ValueId table = constant(embedding, {types_.weights, {vocabulary_rows(), config_.hidden_size}}, {.slices = {{embedding}}});
+  ValueId hidden = embed(own_ids, table);
   ValueId delta;
   for (std::int64_t i = 0; i < config_.layers; ++i) delta = layer(i, hidden, delta);
   const std::string module = config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
-  const Linear head{module, {{module}}, config_.vocab_size, config_.hidden_size};
+  const Linear head{module, {{module}}, vocabulary_rows(), config_.hidden_size};
   const ValueId y = normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head)));
   const ValueId rows = graph().apply(OpKind::gather, {y, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
-  graph().add_output(decoder_io::logits, project(head, operand_for(head, rows)));
+  graph().add_output(decoder_io::logits, join_vocabulary(project(head, operand_for(head, rows))));
   return std::move(out_);
 }
 
@@ -65,8 +66,9 @@ std::string key_scales(std::int64_t layer) { return fmt::format("cache.{}.k_scal
 std::string value_scales(std::int64_t layer) { return fmt::format("cache.{}.v_scale", layer); }
 }  // namespace decoder_io
 
-DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state) {
-  return DecoderBuilder(config, types, quantization, state, false).build();
+DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, ModelShard shard) {
+  check_shard(config, quantization, shard);
+  return DecoderBuilder(config, types, quantization, state, false, shard).build();
 }
 
 DecoderGraph build_decoder_layer(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,

@@ -7,6 +7,7 @@
 
 #include "graph/graph.hpp"
 #include "model/checkpoint/quantization.hpp"
+#include "model/parallel/shard.hpp"
 
 namespace cermet {
 
@@ -74,9 +75,13 @@ struct DecoderState {
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
 };
 
-/// Builds the graph. Throws Error where modules that share an input differ in their schemes, or where an operator refuses its operands, which a
+/// Name of the ranks that share a model's matrices, which nodes of its graph that communicate give (kernel/communicator.hpp).
+inline constexpr const char* tensor_group = "tensor";
+
+/// Builds the graph, or a rank's part of it, whose nodes communicate with the other ranks' and whose weights are sharded_reader()'s. Throws Error where modules that share an input differ in their schemes, or where an operator refuses its operands, which a
 /// validated config never causes.
-DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state);
+DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
+                           ModelShard shard = {});
 
 /// One layer alone, from the residual stream before it to that after it. Inputs: decoder_io::hidden, positions, slots, block_tables, context_lens,
 /// query_starts, the rotary tables and the layer's caches. With `taps` the inputs of its linear modules are outputs too, as float32 (decoder_io::tap_*),

@@ -23,8 +23,8 @@ struct Operand {
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps)
-      : config_(config), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
+  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps, ModelShard shard = {})
+      : config_(config_of(config, shard)), shard_(shard), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
 
   // Each may be called once for a builder.
   DecoderGraph build();
@@ -41,6 +41,13 @@ class DecoderBuilder {
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
+
+  // Ranks that share the matrices: decoder_parallel.cpp.
+  std::int64_t vocabulary_rows() const { return vocabulary_part(config_, shard_); }
+  ValueId from_first_rank(ValueId ids);
+  ValueId embed(ValueId ids, ValueId table);
+  ValueId sum_over_ranks(ValueId part);
+  ValueId join_vocabulary(ValueId logits);
 
   // Linear modules of a layer.
   Linear qkv_linear(std::int64_t layer) const;
@@ -77,7 +84,8 @@ class DecoderBuilder {
   bool is_plain(const Linear& linear) const { return scheme_of(linear).input == LinearScheme::Input::real; }
   ValueId as_type(ValueId x, DType type);
 
-  const ModelConfig& config_;
+  const ModelConfig config_;  ///< of what this rank computes
+  const ModelShard shard_;
   const DecoderTypes& types_;
   const Quantization& quantization_;
   const DecoderState& state_;

@@ -93,13 +93,13 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
                                    {"out_dtype", std::string(name_of(values_for(scheme_of(out))))}});
   const ValueId flat = graph().apply(OpKind::reshape, {o}, {{"shape", Ints{0, q_size}}});
   tap(decoder_io::tap_o, flat);
-  return project(out, operand_for(out, flat));
+  return sum_over_ranks(project(out, operand_for(out, flat)));
 }
 
 ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y) {
   const Graph::Scope scope(graph(), "feed_forward");
   const Linear down = down_linear(layer);
-  return project(down, gated(gate_up, down, y, decoder_io::tap_down));
+  return sum_over_ranks(project(down, gated(gate_up, down, y, decoder_io::tap_down)));
 }
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
@@ -115,7 +115,7 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   tap(decoder_io::tap_expert_rows, sorted[1]);
   const ValueId both = grouped(gate_up, operand_for(gate_up, sorted[0]), sorted[1]);
   const Operand a = activated(down, both, decoder_io::tap_expert_down);
-  return graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]});
+  return sum_over_ranks(graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]}));
 }
 
 }  // namespace cermet

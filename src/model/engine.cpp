@@ -2,7 +2,6 @@
 
 #include "model/engine_choices.hpp"
 #include "model/engine_state.hpp"
-#include "model/weight_loader.hpp"
 
 namespace cermet {
 
@@ -10,11 +9,11 @@ Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
-Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context) {
-  engine::check_counts(options);
-  Checkpoint checkpoint = Checkpoint::open(folder);
-  const DType stored = storage_type(checkpoint);
-  return Engine(std::make_unique<State>(std::move(checkpoint), options, stored, std::move(context)));
+bool Engine::leads() const { return !state_->ranks || state_->ranks->leads(); }
+
+void Engine::serve() {
+  CERMET_ASSERT(!leads());
+  state_->ranks->serve(*this);
 }
 
 const ModelConfig& Engine::config() const { return state_->config(); }
@@ -58,11 +57,13 @@ TensorView Engine::forward_chosen(int sequence) {
 void Engine::drop(int sequence, std::int64_t tokens) {
   state_->check_sequence(sequence);
   require(tokens >= 0 && tokens <= length(sequence), "sequence {}: expected 0 to {} tokens to drop, found {}", sequence, length(sequence), tokens);
+  state_->tell({.kind = RankCommand::Kind::drop, .sequence = sequence, .tokens = tokens});
   state_->cache.drop(sequence, tokens);
 }
 
 void Engine::reset(int sequence) {
   state_->check_sequence(sequence);
+  state_->tell({.kind = RankCommand::Kind::reset, .sequence = sequence});
   state_->cache.release(sequence);
 }
 

@@ -17,6 +17,8 @@
 
 namespace cermet {
 
+class Ranks;  // model/parallel/ranks.hpp
+
 /// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them; `stored`: rounded to the checkpoint's
 /// element type, as a framework does that casts the whole module (`model.to(dtype)`).
 enum class RopeFrequencies : std::uint8_t { exact, stored };
@@ -39,6 +41,9 @@ struct EngineOptions {
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
+  /// Ranks that share the model's matrices (model/parallel/shard.hpp): threads of this process, with a GPU or a part of `threads` each; of a process that was
+  /// started with others (comm/world.hpp), all of those, and then every one of them loads the same model with the same options.
+  int tensor_parallel = 1;
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
@@ -75,6 +80,11 @@ class Engine {
   static Engine load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context = std::nullopt);
   Engine(Engine&&) noexcept;
   ~Engine();
+
+  /// Whether this is the rank that is driven, 0. Another one must only be asked to serve().
+  bool leads() const;
+  /// Computes along with rank 0 until that is destroyed. Throws Error where a rank fails or goes away.
+  void serve();
 
   const ModelConfig& config() const;
   DType dtype() const;
@@ -132,6 +142,8 @@ class Engine {
  private:
   struct State;
   explicit Engine(std::unique_ptr<State> state);
+  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks);
+  static std::shared_ptr<Ranks> start_threads(const std::filesystem::path& folder, const EngineOptions& options);
   std::unique_ptr<State> state_;
 };
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "comm/device_communicator.hpp"
 #include "model/decoder.hpp"
 #include "model/engine_choices.hpp"
+#include "model/parallel/shard_reader.hpp"
 #include "model/weight_loader.hpp"
 
 namespace cermet {
@@ -14,17 +16,19 @@ std::int64_t bytes_of(const TensorView& view) { return dense_bytes(view.dtype, v
 
 }  // namespace
 
-Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on)
+Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with)
     : options(given),
       checkpoint(std::move(opened)),
+      ranks(std::move(with)),
       quantization(engine::quantization_for(given, checkpoint)),
       operands(engine::asked_type(given, stored)),
       cached(engine::cache_type(given, operands)),
       context(engine::context_for(given, checkpoint.config())),
       pages(context / engine::block_size + given.max_sequences - 1),
       machine(on ? std::move(*on) : Context({given.device, given.threads})),
+      device_ranks(ranks && stream() ? comm::make_device_communicator(ranks->communicator(), machine.device()) : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
-      cache_memory(machine.device(), checkpoint.config(), cached, pages, engine::block_size),
+      cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
       rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
   if (stream()) {
     rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
@@ -51,10 +55,10 @@ void Engine::State::compile_graphs(DType weight_dtype) {
 void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
   const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context};
   DecoderGraph decoder =
-      build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes);
+      build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes, shard());
   if (!weights)
     weights.emplace(make_weight_loader(
-                        reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
+                        ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
   const std::int64_t sequences = std::min(options.max_sequences, tokens);
   SessionOptions session_options;
@@ -63,6 +67,7 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
   session_options.maximum.set(symbols.sequences, sequences);
   session_options.fusion = options.fusion;
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") session_options.fusion.super_kernel = {};
+  if (ranks) session_options.groups = {{tensor_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
   std::vector<CompileStep> report;
   passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
                     Session(std::move(decoder.graph), machine, *weights, session_options, &report)});

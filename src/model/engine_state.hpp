@@ -11,6 +11,7 @@
 #include "model/checkpoint/quantization.hpp"
 #include "model/engine.hpp"
 #include "model/paged_cache.hpp"
+#include "model/parallel/ranks.hpp"
 #include "model/pass_inputs.hpp"
 #include "model/rotary.hpp"
 #include "runtime/session.hpp"
@@ -20,12 +21,14 @@ namespace cermet {
 struct Engine::State {
   EngineOptions options;
   Checkpoint checkpoint;
+  std::shared_ptr<Ranks> ranks;  ///< null where one rank has the whole model
   Quantization quantization;
   DType operands, cached;  ///< types of matrix operands, of keys and values
   /// Looked up once: every token needs them.
   const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
   std::int64_t context, pages;  ///< of the cache: tokens of one sequence, pages of all
   Context machine;
+  std::unique_ptr<Communicator> device_ranks;  ///< of several ranks on GPUs: the same in device memory
   std::optional<WeightStore> weights;
   /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
@@ -43,9 +46,13 @@ struct Engine::State {
   std::vector<float> null_logits;             ///< returned by a device that computes nothing
   std::int64_t loaded_bytes = 0;
 
-  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on);
+  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with);
 
   const ModelConfig& config() const { return checkpoint.config(); }
+  ModelShard shard() const { return ranks ? ranks->shard() : ModelShard{}; }
+  void tell(const RankCommand& command) {
+    if (ranks) ranks->tell(command);
+  }
   Stream* stream() const { return machine.stream(); }  ///< null on the CPU
 
   void compile_graphs(DType weight_dtype);

@@ -15,6 +15,7 @@ CompileOptions compile_options(const Context& context, const SessionOptions& opt
   made.queue = context.queue();
   made.capture = options.capture;
   made.fusion = options.fusion;
+  made.groups = options.groups;
   return made;
 }
 

@@ -18,6 +18,7 @@ struct SessionOptions {
   std::vector<std::string> skip;  ///< optional compile steps to leave out
   bool capture = true;            ///< see CompileOptions
   FusionOptions fusion = {};
+  std::vector<RankGroup> groups = {};  ///< see CompileOptions
 };
 
 /// Every symbol that a dimension of some value has, by name.

@@ -33,7 +33,8 @@ Reference read_reference(const std::filesystem::path& model, const char* file = 
   return r;
 }
 
-Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3) {
+Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3,
+               int ranks = 1) {
   EngineOptions options;
   options.device = device;
   options.dtype = dtype;
@@ -41,6 +42,7 @@ Engine load_on(const std::string& device, const std::filesystem::path& model, DT
   options.max_context = 512;
   options.max_sequences = sequences;
   options.max_batch_tokens = max_batch_tokens;
+  options.tensor_parallel = ranks;
   return Engine::load(model, options);
 }
 
@@ -123,9 +125,9 @@ class GreedyComparison {
   bool over_ = false;
 };
 
-void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype) {
+void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype, int ranks = 1) {
   const Reference reference = read_reference(model);
-  Engine engine = load_on(device, model, dtype, 512, 1);  // one for several sequences rounds operands of a single token too
+  Engine engine = load_on(device, model, dtype, 512, 1, ranks);  // one for several sequences rounds operands of a single token too
   GreedyComparison comparison(reference);
   const auto forward = [&](std::span<const std::int32_t> ids) {
     const SequenceTokens part{0, ids};
@@ -141,9 +143,7 @@ TEST_P(References, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_ma
 TEST_P(References, F16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin(device(), model(), DType::f16); }
 
 /// Chunks, batches of uneven length and single steps see the same context, so they give the same logits.
-TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
-  const Reference reference = read_reference(model());
-  Engine engine = load_on(device(), model(), DType::f32, 7);
+void expect_same_in_chunks_and_batches(Engine engine, const Reference& reference) {
   const std::span<const std::int32_t> ids(reference.input_ids);
   const TensorView chunked = engine.prefill(1, ids);
   EXPECT_LE(row_error(reference.logits.back(), chunked.as<const float>()), 2e-4) << "in chunks of 7";
@@ -156,6 +156,10 @@ TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
   const std::size_t last[] = {4, 9, 3};
   for (std::int64_t r = 0; r < 3; ++r)
     EXPECT_LE(row_error(reference.logits[last[r]], reinterpret_cast<const float*>(rows.row(r))), 2e-4) << "sequence " << r << " of the batch";
+}
+
+TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
+  expect_same_in_chunks_and_batches(load_on(device(), model(), DType::f32, 7), read_reference(model()));
 }
 
 /// A reference of a module that was cast: model.to(bfloat16) rounds the frequencies with the weights.
@@ -180,6 +184,33 @@ std::vector<std::string> reference_models() {
 
 INSTANTIATE_TEST_SUITE_P(Models, References, testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")), [](const auto& info) {
   std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+/// A checkpoint and how many ranks share its matrices: 6 heads over 4 and 8 ranks leave ranks with copies of keys, and without any head.
+class RankedReferences : public testing::TestWithParam<std::tuple<std::string, int>> {
+ protected:
+  std::filesystem::path model() const { return references / std::get<0>(GetParam()); }
+  Engine load(DType dtype, std::int64_t max_batch_tokens = 512) const { return load_on("cpu", model(), dtype, max_batch_tokens, 3, std::get<1>(GetParam())); }
+};
+
+TEST_P(RankedReferences, Float32LogitsAreWithin2e4AndGreedyTokensIdentical) {
+  const Reference reference = read_reference(model());
+  Engine engine = load(DType::f32);
+  EXPECT_LE(largest_error(engine, reference), 2e-4);
+  engine.reset(0);
+  GenerateOptions options;
+  options.max_new_tokens = static_cast<std::int64_t>(reference.greedy_ids.size());
+  EXPECT_EQ(generate(engine, reference.input_ids, options).ids, reference.greedy_ids);
+}
+
+TEST_P(RankedReferences, ChunksAndBatchesGiveTheSameLogits) { expect_same_in_chunks_and_batches(load(DType::f32, 7), read_reference(model())); }
+
+TEST_P(RankedReferences, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin("cpu", model(), DType::bf16, std::get<1>(GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(Models, RankedReferences, testing::Combine(testing::ValuesIn(reference_models()), testing::Values(2, 3, 4, 8)), [](const auto& info) {
+  std::string name = fmt::format("{}_{}_ranks", std::get<0>(info.param), std::get<1>(info.param));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -1,0 +1,78 @@
+#include "model/parallel/ranks.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace cermet {
+namespace {
+
+using Kind = RankCommand::Kind;
+
+/// Kind, sequence and tokens, then a sequence and its number of tokens for each part of the batch.
+std::string to_message(const RankCommand& command) {
+  std::vector<std::int64_t> words{static_cast<std::int64_t>(command.kind), command.sequence, command.tokens};
+  for (const SequenceTokens& part : command.batch) words.insert(words.end(), {part.sequence, static_cast<std::int64_t>(part.tokens.size())});
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0])};
+}
+
+std::vector<std::int64_t> words_of(std::string_view message) {
+  std::vector<std::int64_t> words(message.size() / sizeof(std::int64_t));
+  CERMET_ASSERT(words.size() >= 3 && words.size() * sizeof(words[0]) == message.size());
+  std::memcpy(words.data(), message.data(), message.size());
+  return words;
+}
+
+/// The engine of another rank runs the same pass with ids that the graph replaces.
+void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind kind) {
+  std::vector<SequenceTokens> batch;
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) most = std::max(most, words[i + 1]);
+  const std::vector<std::int32_t> ids(static_cast<std::size_t>(most));
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2)
+    batch.push_back({static_cast<int>(words[i]), std::span(ids).first(static_cast<std::size_t>(words[i + 1]))});
+  engine.forward(batch, kind == Kind::forward_all ? Engine::Logits::all : Engine::Logits::last, Engine::Memory::device);
+}
+
+}  // namespace
+
+Ranks::~Ranks() {
+  if (!leads() || failed_) return;
+  try {
+    tell({});
+  } catch (const std::exception& error) {
+    log().warn("ranks: not all ended as they should: {}", error.what());
+  }
+}
+
+void Ranks::tell(const RankCommand& command) {
+  if (!leads()) return;
+  failed_ = true;  // unless this returns
+  communicator_->gather_text(to_message(command));
+  failed_ = false;
+}
+
+void Ranks::serve(Engine& engine) {
+  for (;;) {
+    const std::vector<std::int64_t> words = words_of(communicator_->gather_text({}).front());
+    const auto kind = static_cast<Kind>(words[0]);
+    const int sequence = static_cast<int>(words[1]);
+    switch (kind) {
+      case Kind::end: return;
+      case Kind::forward_all:
+      case Kind::forward_last: follow_forward(engine, std::span(words).subspan(3), kind); break;
+      case Kind::forward_chosen: engine.forward_chosen(sequence); break;
+      case Kind::drop: engine.drop(sequence, words[2]); break;
+      case Kind::reset: engine.reset(sequence); break;
+    }
+  }
+}
+
+void Ranks::start(std::vector<std::unique_ptr<Communicator>> others, const std::function<void(std::unique_ptr<Communicator>)>& follow) {
+  for (std::unique_ptr<Communicator>& other : others)
+    threads_.emplace_back([follow, other = std::move(other)]() mutable { follow(std::move(other)); });
+}
+
+}  // namespace cermet

@@ -1,0 +1,50 @@
+// Ranks that compute one model: the caller drives rank 0, which tells the others what to do.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "kernel/communicator.hpp"
+#include "model/engine.hpp"
+#include "model/parallel/shard.hpp"
+
+namespace cermet {
+
+/// What rank 0's engine does and the others do with it. Ids are no part of it: the graph sends them.
+struct RankCommand {
+  enum class Kind : std::uint8_t { end, forward_all, forward_last, forward_chosen, drop, reset } kind = Kind::end;
+  std::int64_t sequence = 0, tokens = 0;        ///< of those that concern one sequence
+  std::span<const SequenceTokens> batch = {};  ///< of forward_all and forward_last: how many tokens of which sequences
+};
+
+/// A rank's side of a model that several ranks compute.
+class Ranks {
+ public:
+  /// Most sequences of a batch, so that a command fits one message.
+  static constexpr std::int64_t max_sequences = 250;
+
+  explicit Ranks(std::unique_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  /// Rank 0 lets the others end, and joins those that are threads of this process.
+  ~Ranks();
+
+  ModelShard shard() const { return {communicator_->rank(), communicator_->size()}; }
+  Communicator& communicator() { return *communicator_; }
+  bool leads() const { return communicator_->rank() == 0; }
+  /// Has the other ranks do what this one is about to do. Does nothing on them. Throws Error where one has failed.
+  void tell(const RankCommand& command);
+  /// Does what rank 0 tells until it ends. Throws Error where a rank has failed.
+  void serve(Engine& engine);
+  /// Threads that are other ranks: `follow(rank's communicator)` in each.
+  void start(std::vector<std::unique_ptr<Communicator>> others, const std::function<void(std::unique_ptr<Communicator>)>& follow);
+
+ private:
+  std::unique_ptr<Communicator> communicator_;
+  bool failed_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace cermet

@@ -1,0 +1,49 @@
+// Models whose matrices several ranks share: threads of one process, and processes that were launched together.
+#include "tests/cli/command.hpp"
+
+namespace cermet::test {
+namespace {
+
+const std::string prompt = "run models/demo -p 'The PostgreSQL server' -n 12 --dtype f32 --json";
+
+nlohmann::json ids_of(const std::string& command) {
+  const CommandResult result = run_cermet(command);
+  EXPECT_EQ(result.code, 0) << command << ": " << result.err;
+  return result.code == 0 ? result.json()["ids"] : nlohmann::json();
+}
+
+TEST(TensorParallel, ThreadsAndProcessesChooseTheTokensOfOneRank) {
+  const nlohmann::json one = ids_of(prompt);
+  EXPECT_EQ(ids_of(prompt + " --tensor-parallel 2"), one);
+  EXPECT_EQ(ids_of(prompt + " --tensor-parallel 3 --threads 3"), one) << "heads and vocabulary that 3 does not divide";
+  EXPECT_EQ(ids_of("launch -n 2 -- " + prompt + " --tensor-parallel 2"), one);
+}
+
+TEST(TensorParallel, RankZeroAlonePrints) {
+  const CommandResult result = run_cermet("launch -n 3 -- logits " + tiny + " --ids 5,6,7 --tensor-parallel 3 --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.json()["logits"].size(), 3u);
+}
+
+TEST(TensorParallel, EveryVerbThatLoadsAModelTakesIt) {
+  EXPECT_EQ(run_cermet("bench model " + tiny + " --prompt-tokens 8 -n 4 --repeat 1 --tensor-parallel 2").code, 0);
+  EXPECT_EQ(run_cermet("run " + tiny + " --ids 5,6,7 -n 2 --device null --tensor-parallel 2").code, 0);
+}
+
+TEST(TensorParallel, RanksThatDoNotFitAreRefused) {
+  const CommandResult launched = run_cermet("launch -n 2 -- run " + tiny + " --ids 5 -n 1");
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_NE(launched.err.find("tensor_parallel: expected 2, the processes that were started together, found 1"), std::string::npos) << launched.err;
+  const CommandResult none = run_cermet("run " + tiny + " --ids 5 --tensor-parallel 0");
+  EXPECT_EQ(none.code, 2);
+}
+
+TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
+  const std::string other = "tests/model/data/reference/mistral-window-bf16";
+  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + other + "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --ids 5 -n 1 --tensor-parallel 2'");
+  EXPECT_NE(result.code, 0);
+  EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace cermet::test

@@ -1,0 +1,129 @@
+// Which part of a model each rank holds, and that it reads that part and no other.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "model/linear_modules.hpp"
+#include "model/parallel/shard_reader.hpp"
+#include "tests/support/models.hpp"
+#include "tests/model/scratch.hpp"
+
+namespace cermet {
+namespace {
+
+std::vector<std::byte> bytes_of(const TensorReader& reader, const std::string& name) {
+  const StoredTensor* tensor = reader.find(name);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor->bytes()));
+  reader.read(*tensor, 0, bytes);
+  return bytes;
+}
+
+/// One matrix of consecutive bytes, so that a byte says where it was stored.
+class OneMatrix {
+ public:
+  OneMatrix(std::string name, std::int64_t rows, std::int64_t columns) {
+    tensor_ = {std::move(name), DType::i8, {rows, columns}, 0, rows * columns};
+    bytes_.resize(static_cast<std::size_t>(tensor_.bytes()));
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::byte>(1 + i % 251);
+  }
+  TensorReader reader() const {
+    return {[this](std::string_view name) { return name == tensor_.name ? &tensor_ : nullptr; },
+            [this](const StoredTensor&, std::int64_t offset, std::span<std::byte> to) {
+              ASSERT_LE(offset + static_cast<std::int64_t>(to.size()), tensor_.bytes());
+              std::memcpy(to.data(), bytes_.data() + offset, to.size());
+              read += static_cast<std::int64_t>(to.size());
+            }};
+  }
+  const StoredTensor& tensor() const { return tensor_; }
+  std::byte at(std::int64_t row, std::int64_t column) const { return bytes_[static_cast<std::size_t>(row * tensor_.shape[1] + column)]; }
+  mutable std::int64_t read = 0;
+
+ private:
+  StoredTensor tensor_;
+  std::vector<std::byte> bytes_;
+};
+
+ModelConfig small() { return load_config(small_model); }  // 6 heads, 2 of keys, inner dimension 160
+
+TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
+  const ModelConfig config = small();
+  for (const std::int64_t ranks : {1, 2, 3, 4, 5, 8}) {
+    for (const LinearModule& module : linear_modules(config)) {
+      if (module.name.ends_with("k_proj") || module.name.ends_with("v_proj")) continue;  // heads that several ranks hold
+      const OneMatrix matrix(module.name + ".weight", module.rows, module.columns);
+      std::vector<int> held(static_cast<std::size_t>(module.rows * module.columns));
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const TensorPart part = module_parts(config, {rank, ranks}).at(module.name);
+        const TensorReader reader = sharded_reader(matrix.reader(), config, {rank, ranks});
+        const StoredTensor& local = *reader.find(matrix.tensor().name);
+        const std::vector<std::byte> bytes = bytes_of(reader, matrix.tensor().name);
+        std::int64_t at = 0;
+        for (const TensorPart::Segment& segment : part.segments)
+          for (std::int64_t i = 0; i < segment.count; ++i, ++at)
+            for (std::int64_t other = 0; other < local.shape[part.axis == 0 ? 1 : 0]; ++other) {
+              const std::int64_t row = part.axis == 0 ? at : other, column = part.axis == 0 ? other : at;
+              const std::byte found = bytes[static_cast<std::size_t>(row * local.shape[1] + column)];
+              if (segment.begin < 0) {
+                ASSERT_EQ(found, std::byte{}) << module.name << " rank " << rank << " of " << ranks;
+                continue;
+              }
+              const std::int64_t from = segment.begin + i, whole_row = part.axis == 0 ? from : row, whole_column = part.axis == 0 ? column : from;
+              ASSERT_EQ(found, matrix.at(whole_row, whole_column)) << module.name << " rank " << rank << " of " << ranks;
+              ++held[static_cast<std::size_t>(whole_row * module.columns + whole_column)];
+            }
+      }
+      EXPECT_EQ(matrix.read, module.rows * module.columns) << module.name << ": bytes read by " << ranks;
+      EXPECT_TRUE(std::ranges::all_of(held, [](int count) { return count == 1; })) << module.name << " over " << ranks;
+    }
+  }
+}
+
+TEST(ModelShard, HeadsOfQueriesMeetTheirHeadsOfKeys) {
+  ModelConfig config = small();
+  for (const auto& [heads, kv_heads] : {std::pair{6, 2}, {6, 6}, {8, 2}, {8, 4}, {6, 1}}) {
+    config.heads = heads;
+    config.kv_heads = kv_heads;
+    for (const std::int64_t ranks : {2, 3, 4, 8}) {
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const ModelConfig own = config_of(config, {rank, ranks});
+        const auto parts = module_parts(config, {rank, ranks});
+        const TensorPart &q = parts.at("model.layers.0.self_attn.q_proj"), &k = parts.at("model.layers.0.self_attn.k_proj");
+        ASSERT_EQ(q.count(), own.heads * own.head_dim);
+        ASSERT_EQ(k.count(), own.kv_heads * own.head_dim);
+        for (std::int64_t head = 0; head < own.heads; ++head) {
+          const std::int64_t query = rank * own.heads + head;
+          if (query >= heads) continue;
+          const std::int64_t key = k.segments.at(static_cast<std::size_t>(head / (own.heads / own.kv_heads))).begin / config.head_dim;
+          EXPECT_EQ(key, query / (heads / kv_heads)) << heads << "/" << kv_heads << " over " << ranks << ": head " << query;
+        }
+      }
+    }
+  }
+}
+
+TEST(ModelShard, SizesThatDivideAreNotPadded) {
+  const ModelConfig whole = small(), half = config_of(whole, {1, 2});
+  EXPECT_EQ(half.heads, 3);
+  EXPECT_EQ(half.kv_heads, 1);
+  EXPECT_EQ(half.intermediate_size, 80);
+  EXPECT_EQ(half.hidden_size, whole.hidden_size);
+  EXPECT_EQ(vocabulary_part(whole, {1, 2}), 160);
+  EXPECT_EQ(config_of(whole, {0, 1}).kv_heads, whole.kv_heads);
+}
+
+TEST(ModelShard, PackedColumnsThatCannotBeCutAreRefusedByName) {
+  ModelConfig config = small();
+  config.intermediate_size = 36;
+  Quantization quantization;
+  quantization.packed.insert("model.layers.0.mlp.down_proj");
+  test::expect_error(Status::unsupported, {"model.layers.0.mlp.down_proj", "multiple of 4", "found 18"}, [&] { check_shard(config, quantization, {0, 2}); });
+  check_shard(config, quantization, {0, 3});
+}
+
+TEST(ModelShard, ARankOutsideItsGroupIsRefused) {
+  test::expect_error(Status::invalid_argument, {"rank 2 of 2"}, [] { check_shard(small(), {}, {2, 2}); });
+}
+
+}  // namespace
+}  // namespace cermet
