@@ -44,9 +44,10 @@ BatchSampler::BatchSampler(std::int64_t sequences, std::int64_t vocab_size, Thre
       host_(queue.device ? pinned_.data() : own_.data(), sequences),
       read_(queue.device ? device_.data() : own_.data(), sequences) {
   if (queue_.device) {
-    uploads_ = queue_.device->make_stream();
-    uploaded_ = uploads_->make_event();
-    made_ = uploads_->make_event();
+    copies_ = queue_.device->make_stream();
+    uploaded_ = copies_->make_event();
+    made_ = copies_->make_event();
+    arrived_ = copies_->make_event();
   }
   std::vector<std::optional<TensorType>> types;
   for (const TensorView& operand : operands_of(read_, TensorView(nullptr, DType::f32, {sequences, vocab_size})))
@@ -60,7 +61,7 @@ BatchSampler::~BatchSampler() {
   if (!queue_.device) return;
   try {
     queue_.stream->synchronize();
-    uploads_->synchronize();
+    copies_->synchronize();
   } catch (const Error&) {  // a device that failed writes nothing more
   }
 }
@@ -75,12 +76,13 @@ void BatchSampler::begin(int sequence, const Sampling& sampling, std::span<const
 }
 
 /// Rows of no sequence take the largest logit, which costs least.
-void BatchSampler::fill(std::span<const int> sequences) {
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    Sequence* const s = sequences[i] < 0 ? nullptr : &sequences_.at(static_cast<std::size_t>(sequences[i]));
-    const Sampling sampling = s && !s->alone ? s->sampling : Sampling{};
+void BatchSampler::fill() {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const bool own = rows_[i] >= 0 && !alone(i);
+    Sequence* const s = own ? &sequences_[static_cast<std::size_t>(rows_[i])] : nullptr;
+    const Sampling sampling = own ? s->sampling : Sampling{};
     host_.seeds[i] = static_cast<std::int64_t>(sampling.seed);
-    host_.steps[i] = s ? s->step++ : 0;
+    host_.steps[i] = own ? s->step++ : 0;
     host_.temperature[i] = static_cast<float>(sampling.temperature);
     host_.top_p[i] = static_cast<float>(sampling.top_p);
     host_.min_p[i] = static_cast<float>(sampling.min_p);
@@ -88,34 +90,42 @@ void BatchSampler::fill(std::span<const int> sequences) {
   }
 }
 
-void BatchSampler::run(const TensorView& logits) {
-  const TensorView ids(read_.ids, DType::i32, {logits.shape[0]});
+void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
+  const TensorView ids(place ? place : read_.ids, DType::i32, {logits.shape[0]});
   if (queue_.device) {
-    uploads_->upload(device_.data(), pinned_.data(), reinterpret_cast<std::byte*>(host_.ids) - pinned_.data());
-    uploads_->record(*uploaded_);
+    copies_->upload(device_.data(), pinned_.data(), reinterpret_cast<std::byte*>(host_.ids) - pinned_.data());
+    copies_->record(*uploaded_);
     queue_.stream->wait(*uploaded_);
   }
   op_->run(operands_of(read_, logits), {&ids, 1});
   if (queue_.device) {
-    queue_.stream->download(host_.ids, read_.ids, logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t)));
     queue_.stream->record(*made_);
+    copies_->wait(*made_);
+    copies_->download(host_.ids, ids.data, logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t)));
+    copies_->record(*arrived_);
   }
 }
 
-std::span<const std::int32_t> BatchSampler::choose(const TensorView& logits, std::span<const int> sequences) {
+void BatchSampler::start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place) {
   CERMET_ASSERT(logits.shape[0] == std::ssize(sequences) && sequences.size() <= sequences_.size());
-  const auto row = [&](std::size_t i) {
-    return TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32, {1, vocab_size_});
-  };
-  const auto sampler = [&](std::size_t i) { return sequences[i] < 0 ? nullptr : sequences_[static_cast<std::size_t>(sequences[i])].alone.get(); };
-  fill(sequences);
-  run(logits);
-  for (std::size_t i = 0; i < sequences.size(); ++i)
-    if (sampler(i)) sampler(i)->start(row(i));
-  if (queue_.device) queue_.stream->synchronize_event(*made_);
-  for (std::size_t i = 0; i < sequences.size(); ++i)
-    if (sampler(i)) host_.ids[i] = sampler(i)->finish();
-  return {host_.ids, sequences.size()};
+  rows_.assign(sequences.begin(), sequences.end());
+  fill();
+  run(logits, place);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (Sampler* const sampler = alone(i))
+      sampler->start(TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32, {1, vocab_size_}));
+}
+
+std::span<const std::int32_t> BatchSampler::finish() {
+  if (queue_.device) copies_->synchronize_event(*arrived_);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (Sampler* const sampler = alone(i)) host_.ids[i] = sampler->finish();
+  return {host_.ids, rows_.size()};
+}
+
+std::span<const std::int32_t> BatchSampler::choose(const TensorView& logits, std::span<const int> sequences) {
+  start(logits, sequences);
+  return finish();
 }
 
 }  // namespace cermet
