@@ -6,11 +6,9 @@
 #include "select/select.hpp"
 
 namespace cermet {
-namespace {
 
-/// The operator's operands for as many rows as there are logits.
-template <class Lists>
-std::array<TensorView, 9> operands_of(const Lists& at, const TensorView& logits) {
+std::array<TensorView, 9> BatchSampler::operands(const TensorView& logits) const {
+  const Lists& at = read_;
   const Shape rows{logits.shape[0]};
   return {logits,
           TensorView(at.temperature, DType::f32, rows),
@@ -22,8 +20,6 @@ std::array<TensorView, 9> operands_of(const Lists& at, const TensorView& logits)
           TensorView(at.seeds, DType::i64, rows),
           TensorView(at.steps, DType::i64, rows)};
 }
-
-}  // namespace
 
 BatchSampler::Lists::Lists(std::byte* at, std::int64_t sequences) {
   const auto next = [&]<class T>(T*& list) {
@@ -42,19 +38,14 @@ BatchSampler::BatchSampler(std::int64_t sequences, std::int64_t vocab_size, Thre
       pinned_(queue.device ? queue.device->allocate_host(Lists::bytes(sequences)) : DeviceBuffer()),
       own_(queue.device ? 0 : Lists::bytes(sequences)),
       host_(queue.device ? pinned_.data() : own_.data(), sequences),
-      read_(queue.device ? device_.data() : own_.data(), sequences) {
+      read_(queue.device ? device_.data() : own_.data(), sequences),
+      greedy_op_(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), true, pool, queue)) {
   if (queue_.device) {
     copies_ = queue_.device->make_stream();
     uploaded_ = copies_->make_event();
     made_ = copies_->make_event();
     arrived_ = copies_->make_event();
   }
-  std::vector<std::optional<TensorType>> types;
-  for (const TensorView& operand : operands_of(read_, TensorView(nullptr, DType::f32, {sequences, vocab_size})))
-    types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
-  Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
-  problem.target = queue_.device ? queue_.device->target() : nullptr;
-  op_.emplace(problem, select_kernel(problem, {.threads = pool.size()}), pool, queue_);
 }
 
 BatchSampler::~BatchSampler() {
@@ -70,13 +61,18 @@ void BatchSampler::begin(int sequence, const Sampling& sampling, std::span<const
   check_sampling(sampling);
   Sequence& s = sequences_.at(static_cast<std::size_t>(sequence));
   s = {sampling, 0, nullptr};
-  if (sampling.repetition_penalty == 1) return;
+  if (sampling.repetition_penalty == 1) {
+    if (sampling.temperature > 0 && !op_)
+      op_.emplace(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), false, pool_, queue_));
+    return;
+  }
   s.alone = std::make_unique<Sampler>(sampling, vocab_size_, pool_, queue_);
   s.alone->remember(prompt);
 }
 
 /// Rows of no sequence take the largest logit, which costs least.
-void BatchSampler::fill() {
+bool BatchSampler::fill() {
+  bool greedy = true;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const bool own = rows_[i] >= 0 && !alone(i);
     Sequence* const s = own ? &sequences_[static_cast<std::size_t>(rows_[i])] : nullptr;
@@ -87,17 +83,22 @@ void BatchSampler::fill() {
     host_.top_p[i] = static_cast<float>(sampling.top_p);
     host_.min_p[i] = static_cast<float>(sampling.min_p);
     host_.top_k[i] = sampling.top_k;
+    greedy = greedy && sampling.temperature == 0;
   }
+  return greedy;
 }
 
 void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
   const TensorView ids(place ? place : read_.ids, DType::i32, {logits.shape[0]});
-  if (queue_.device) {
+  const bool greedy = fill();
+  if (queue_.device && !greedy) {
     copies_->upload(device_.data(), pinned_.data(), reinterpret_cast<std::byte*>(host_.ids) - pinned_.data());
     copies_->record(*uploaded_);
     queue_.stream->wait(*uploaded_);
   }
-  op_->run(operands_of(read_, logits), {&ids, 1});
+  const std::array<TensorView, 9> operands = this->operands(logits);
+  if (greedy) greedy_op_.run(std::span(operands).first(1), {&ids, 1});
+  else op_->run(operands, {&ids, 1});
   if (queue_.device) {
     queue_.stream->record(*made_);
     copies_->wait(*made_);
@@ -109,7 +110,6 @@ void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
 void BatchSampler::start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place) {
   CERMET_ASSERT(logits.shape[0] == std::ssize(sequences) && sequences.size() <= sequences_.size());
   rows_.assign(sequences.begin(), sequences.end());
-  fill();
   run(logits, place);
   for (std::size_t i = 0; i < rows_.size(); ++i)
     if (Sampler* const sampler = alone(i))

@@ -1,4 +1,4 @@
-// The choice of the next tokens of many sequences: the operator `sample` on all their rows of logits in one launch.
+// The choice of the next tokens of many sequences: the operator `sample`, or argmax, on all their rows of logits in one launch.
 #pragma once
 
 #include <optional>
@@ -45,8 +45,11 @@ class BatchSampler {
     static std::int64_t bytes(std::int64_t sequences) { return sequences * (2 * 8 + 5 * 4); }
   };
 
-  void fill();
+  /// Whether all rows take the largest logit; parameters were filled where some does not.
+  bool fill();
   void run(const TensorView& logits, std::int32_t* place);
+  /// Of the operator `sample`, for as many rows as there are logits.
+  std::array<TensorView, 9> operands(const TensorView& logits) const;
   Sampler* alone(std::size_t row) const { return rows_[row] < 0 ? nullptr : sequences_[static_cast<std::size_t>(rows_[row])].alone.get(); }
 
   std::int64_t vocab_size_;
@@ -59,7 +62,8 @@ class BatchSampler {
   std::unique_ptr<Stream> copies_;  ///< so that parameters arrive while the logits are computed, and tokens leave while the queue's stream goes on
   std::unique_ptr<DeviceEvent> uploaded_, made_, arrived_;
   Lists host_, read_;  ///< where parameters are written, and where the operator reads them
-  std::optional<BoundOp> op_;
+  BoundOp greedy_op_;
+  std::optional<BoundOp> op_;  ///< from the first sequence on that needs it
 };
 
 }  // namespace cermet
