@@ -16,17 +16,23 @@ constexpr std::int32_t most_few = 8;
 constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8, fewest_cluster_blocks = 2;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 
+/// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
+/// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
+constexpr int short_tile = 16, long_tile = 32;
+
 /// What is compiled for a problem.
 struct DecodeShape {
   AttentionProblem a;
-  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
-  int ranks = 1;                                             ///< blocks of a cluster
-  int cluster_warps;                                         ///< of clusters, where there are any
+  int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
+  int ranks = 1;                                                     ///< blocks of a cluster
+  int cluster_warps;                                                 ///< of clusters, where there are any
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
+    const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
+    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -40,7 +46,7 @@ struct DecodeShape {
   /// A warp's rows are exchanged where a stage was.
   bool fits() const {
     return blocks_each > 0 &&
-           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys);
+           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
   }
   std::int64_t shared_bytes() const {
     return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
@@ -53,6 +59,7 @@ struct DecodeShape {
     c.ranks = blocks;
     c.blocks_each = 1;
     c.warps = cluster_warps;
+    c.tile_keys = short_tile;
     c.stages = 2;
     return c;
   }
