@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "model/batch_sampler.hpp"
 
@@ -46,13 +47,29 @@ class Round {
     flush();
   }
 
-  void decode() {
-    std::vector<SequenceTokens> pass;
-    for (std::size_t s = 0; s < ids_.size(); ++s) pass.push_back({static_cast<int>(s), {&ids_[s], 1}});
-    run(pass);
+  /// A device computes a step while the host still waits for the tokens that it begins with, as BatchGenerator has it.
+  void decode(std::int64_t steps) {
+    const bool ahead = engine_.queue().device && engine_.computes();
+    std::vector<int> sequences(ids_.size());
+    std::iota(sequences.begin(), sequences.end(), 0);
+    TensorView logits;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      if (!ahead || step == 0) logits = forward_last();
+      on_step_();
+      sampler_.start(logits, sequences, ahead ? engine_.chosen_ids(std::ssize(ids_)) : nullptr);
+      if (ahead && step + 1 < steps) logits = engine_.forward_chosen(sequences);
+      std::ranges::copy(sampler_.finish(), ids_.begin());
+    }
   }
 
  private:
+  /// A step after the tokens that were chosen.
+  TensorView forward_last() {
+    std::vector<SequenceTokens> pass;
+    for (std::size_t s = 0; s < ids_.size(); ++s) pass.push_back({static_cast<int>(s), {&ids_[s], 1}});
+    return engine_.forward(pass, Engine::Logits::last, Engine::Memory::device);
+  }
+
   /// A pass, and the next token of each of its sequences.
   void run(std::span<const SequenceTokens> pass) {
     on_step_();
@@ -84,7 +101,7 @@ BatchTimes time_batch(Engine& engine, std::int64_t prompt_tokens, std::int64_t n
   round.prefill();
   times.prefill = seconds_since(start);
   const Clock::time_point decoding = Clock::now();
-  for (std::int64_t i = 0; i < new_tokens; ++i) round.decode();
+  round.decode(new_tokens);
   times.decode = seconds_since(decoding);
   return times;
 }

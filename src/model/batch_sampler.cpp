@@ -6,11 +6,9 @@
 #include "select/select.hpp"
 
 namespace cermet {
-namespace {
 
-/// The operator's operands for as many rows as there are logits.
-template <class Lists>
-std::array<TensorView, 9> operands_of(const Lists& at, const TensorView& logits) {
+std::array<TensorView, 9> BatchSampler::operands(const TensorView& logits) const {
+  const Lists& at = read_;
   const Shape rows{logits.shape[0]};
   return {logits,
           TensorView(at.temperature, DType::f32, rows),
@@ -22,8 +20,6 @@ std::array<TensorView, 9> operands_of(const Lists& at, const TensorView& logits)
           TensorView(at.seeds, DType::i64, rows),
           TensorView(at.steps, DType::i64, rows)};
 }
-
-}  // namespace
 
 BatchSampler::Lists::Lists(std::byte* at, std::int64_t sequences) {
   const auto next = [&]<class T>(T*& list) {
@@ -42,25 +38,21 @@ BatchSampler::BatchSampler(std::int64_t sequences, std::int64_t vocab_size, Thre
       pinned_(queue.device ? queue.device->allocate_host(Lists::bytes(sequences)) : DeviceBuffer()),
       own_(queue.device ? 0 : Lists::bytes(sequences)),
       host_(queue.device ? pinned_.data() : own_.data(), sequences),
-      read_(queue.device ? device_.data() : own_.data(), sequences) {
+      read_(queue.device ? device_.data() : own_.data(), sequences),
+      greedy_op_(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), true, pool, queue)) {
   if (queue_.device) {
-    uploads_ = queue_.device->make_stream();
-    uploaded_ = uploads_->make_event();
-    made_ = uploads_->make_event();
+    copies_ = queue_.device->make_stream();
+    uploaded_ = copies_->make_event();
+    made_ = copies_->make_event();
+    arrived_ = copies_->make_event();
   }
-  std::vector<std::optional<TensorType>> types;
-  for (const TensorView& operand : operands_of(read_, TensorView(nullptr, DType::f32, {sequences, vocab_size})))
-    types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
-  Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
-  problem.target = queue_.device ? queue_.device->target() : nullptr;
-  op_.emplace(problem, select_kernel(problem, {.threads = pool.size()}), pool, queue_);
 }
 
 BatchSampler::~BatchSampler() {
   if (!queue_.device) return;
   try {
     queue_.stream->synchronize();
-    uploads_->synchronize();
+    copies_->synchronize();
   } catch (const Error&) {  // a device that failed writes nothing more
   }
 }
@@ -69,53 +61,71 @@ void BatchSampler::begin(int sequence, const Sampling& sampling, std::span<const
   check_sampling(sampling);
   Sequence& s = sequences_.at(static_cast<std::size_t>(sequence));
   s = {sampling, 0, nullptr};
-  if (sampling.repetition_penalty == 1) return;
+  if (sampling.repetition_penalty == 1) {
+    if (sampling.temperature > 0 && !op_)
+      op_.emplace(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), false, pool_, queue_));
+    return;
+  }
   s.alone = std::make_unique<Sampler>(sampling, vocab_size_, pool_, queue_);
   s.alone->remember(prompt);
 }
 
 /// Rows of no sequence take the largest logit, which costs least.
-void BatchSampler::fill(std::span<const int> sequences) {
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    Sequence* const s = sequences[i] < 0 ? nullptr : &sequences_.at(static_cast<std::size_t>(sequences[i]));
-    const Sampling sampling = s && !s->alone ? s->sampling : Sampling{};
+bool BatchSampler::fill() {
+  bool greedy = true;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const bool own = rows_[i] >= 0 && !alone(i);
+    Sequence* const s = own ? &sequences_[static_cast<std::size_t>(rows_[i])] : nullptr;
+    const Sampling sampling = own ? s->sampling : Sampling{};
     host_.seeds[i] = static_cast<std::int64_t>(sampling.seed);
-    host_.steps[i] = s ? s->step++ : 0;
+    host_.steps[i] = own ? s->step++ : 0;
     host_.temperature[i] = static_cast<float>(sampling.temperature);
     host_.top_p[i] = static_cast<float>(sampling.top_p);
     host_.min_p[i] = static_cast<float>(sampling.min_p);
     host_.top_k[i] = sampling.top_k;
+    greedy = greedy && sampling.temperature == 0;
+  }
+  return greedy;
+}
+
+void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
+  const TensorView ids(place ? place : read_.ids, DType::i32, {logits.shape[0]});
+  const bool greedy = fill();
+  if (queue_.device && !greedy) {
+    copies_->upload(device_.data(), pinned_.data(), reinterpret_cast<std::byte*>(host_.ids) - pinned_.data());
+    copies_->record(*uploaded_);
+    queue_.stream->wait(*uploaded_);
+  }
+  const std::array<TensorView, 9> operands = this->operands(logits);
+  if (greedy) greedy_op_.run(std::span(operands).first(1), {&ids, 1});
+  else op_->run(operands, {&ids, 1});
+  if (queue_.device) {
+    queue_.stream->record(*made_);
+    copies_->wait(*made_);
+    copies_->download(host_.ids, ids.data, logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t)));
+    copies_->record(*arrived_);
   }
 }
 
-void BatchSampler::run(const TensorView& logits) {
-  const TensorView ids(read_.ids, DType::i32, {logits.shape[0]});
-  if (queue_.device) {
-    uploads_->upload(device_.data(), pinned_.data(), reinterpret_cast<std::byte*>(host_.ids) - pinned_.data());
-    uploads_->record(*uploaded_);
-    queue_.stream->wait(*uploaded_);
-  }
-  op_->run(operands_of(read_, logits), {&ids, 1});
-  if (queue_.device) {
-    queue_.stream->download(host_.ids, read_.ids, logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t)));
-    queue_.stream->record(*made_);
-  }
+void BatchSampler::start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place) {
+  CERMET_ASSERT(logits.shape[0] == std::ssize(sequences) && sequences.size() <= sequences_.size());
+  rows_.assign(sequences.begin(), sequences.end());
+  run(logits, place);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (Sampler* const sampler = alone(i))
+      sampler->start(TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32, {1, vocab_size_}));
+}
+
+std::span<const std::int32_t> BatchSampler::finish() {
+  if (queue_.device) copies_->synchronize_event(*arrived_);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (Sampler* const sampler = alone(i)) host_.ids[i] = sampler->finish();
+  return {host_.ids, rows_.size()};
 }
 
 std::span<const std::int32_t> BatchSampler::choose(const TensorView& logits, std::span<const int> sequences) {
-  CERMET_ASSERT(logits.shape[0] == std::ssize(sequences) && sequences.size() <= sequences_.size());
-  const auto row = [&](std::size_t i) {
-    return TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32, {1, vocab_size_});
-  };
-  const auto sampler = [&](std::size_t i) { return sequences[i] < 0 ? nullptr : sequences_[static_cast<std::size_t>(sequences[i])].alone.get(); };
-  fill(sequences);
-  run(logits);
-  for (std::size_t i = 0; i < sequences.size(); ++i)
-    if (sampler(i)) sampler(i)->start(row(i));
-  if (queue_.device) queue_.stream->synchronize_event(*made_);
-  for (std::size_t i = 0; i < sequences.size(); ++i)
-    if (sampler(i)) host_.ids[i] = sampler(i)->finish();
-  return {host_.ids, sequences.size()};
+  start(logits, sequences);
+  return finish();
 }
 
 }  // namespace cermet

@@ -1,4 +1,4 @@
-// The choice of the next tokens of many sequences: the operator `sample` on all their rows of logits in one launch.
+// The choice of the next tokens of many sequences: the operator `sample`, or argmax, on all their rows of logits in one launch.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,12 @@ class BatchSampler {
   /// Tokens for rows of logits f32[rows, vocab_size], row i of sequence sequences[i], or of none where that is negative: its result means nothing then.
   /// Each sequence comes once, and was begun. Waits for them; what is returned is there until the next call.
   std::span<const std::int32_t> choose(const TensorView& logits, std::span<const int> sequences);
+  /// The same in two halves, so that a device can go on meanwhile: start() enqueues the choice, and finish() waits for it.
+  /// `place`, where given, is device memory that gets a token for each row, too; not with a repetition penalty.
+  void start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place = nullptr);
+  std::span<const std::int32_t> finish();
+  /// Whether a sequence's choice depends on the tokens before it beyond their logits.
+  bool has_penalty(int sequence) const { return sequences_.at(static_cast<std::size_t>(sequence)).alone != nullptr; }
 
  private:
   struct Sequence {
@@ -39,19 +45,25 @@ class BatchSampler {
     static std::int64_t bytes(std::int64_t sequences) { return sequences * (2 * 8 + 5 * 4); }
   };
 
-  void fill(std::span<const int> sequences);
-  void run(const TensorView& logits);
+  /// Whether all rows take the largest logit; parameters were filled where some does not.
+  bool fill();
+  void run(const TensorView& logits, std::int32_t* place);
+  /// Of the operator `sample`, for as many rows as there are logits.
+  std::array<TensorView, 9> operands(const TensorView& logits) const;
+  Sampler* alone(std::size_t row) const { return rows_[row] < 0 ? nullptr : sequences_[static_cast<std::size_t>(rows_[row])].alone.get(); }
 
   std::int64_t vocab_size_;
   ThreadPool& pool_;
   DeviceQueue queue_;
   std::vector<Sequence> sequences_;
+  std::vector<int> rows_;  ///< sequences of the choice that was started
   DeviceBuffer device_, pinned_;
   AlignedBuffer own_;
-  std::unique_ptr<Stream> uploads_;  ///< so that parameters arrive while the logits are computed
-  std::unique_ptr<DeviceEvent> uploaded_, made_;
+  std::unique_ptr<Stream> copies_;  ///< so that parameters arrive while the logits are computed, and tokens leave while the queue's stream goes on
+  std::unique_ptr<DeviceEvent> uploaded_, made_, arrived_;
   Lists host_, read_;  ///< where parameters are written, and where the operator reads them
-  std::optional<BoundOp> op_;
+  BoundOp greedy_op_;
+  std::optional<BoundOp> op_;  ///< from the first sequence on that needs it
 };
 
 }  // namespace cermet

@@ -42,16 +42,17 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, M
   return logits;
 }
 
-std::int32_t* Engine::chosen_id() {
+std::int32_t* Engine::chosen_ids(std::int64_t sequences) {
   CERMET_ASSERT(state_->stream() != nullptr);
-  return state_->pass_for(1).inputs->ids_in_graph();
+  return state_->pass_for(sequences).inputs->ids_in_graph();
 }
 
-TensorView Engine::forward_chosen(int sequence) {
+TensorView Engine::forward_chosen(std::span<const int> sequences) {
   CERMET_ASSERT(state_->stream() != nullptr);
   constexpr std::int32_t placeholder = 0;
-  const SequenceTokens step{sequence, {&placeholder, 1}};
-  return state_->forward({&step, 1}, Logits::last, Memory::device, true);
+  std::vector<SequenceTokens> step;
+  for (const int sequence : sequences) step.push_back({sequence, {&placeholder, 1}});
+  return state_->forward(step, Logits::last, Memory::device, true);
 }
 
 void Engine::drop(int sequence, std::int64_t tokens) {

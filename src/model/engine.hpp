@@ -110,11 +110,11 @@ class Engine {
   bool computes() const;
   /// Where operators on logits in device memory go; all null on the CPU.
   DeviceQueue queue() const;
-  /// Where in device memory forward_chosen() reads its token. For engines with a queue.
-  std::int32_t* chosen_id();
-  /// Appends one token that is still being chosen: it is read from chosen_id() when its turn comes in the stream, and must be in the vocabulary.
-  /// Returns the logits in device memory. For engines with a queue.
-  TensorView forward_chosen(int sequence);
+  /// Where in device memory forward_chosen() reads the tokens of so many sequences. For engines with a queue.
+  std::int32_t* chosen_ids(std::int64_t sequences);
+  /// Appends to each sequence one token that is still being chosen: they are read from chosen_ids() when their turn comes in the stream, and must be in the
+  /// vocabulary. Returns the logits in device memory. For engines with a queue.
+  TensorView forward_chosen(std::span<const int> sequences);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.

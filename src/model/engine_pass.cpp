@@ -62,7 +62,7 @@ Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
   return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
 }
 
-/// With `chosen`, the id of the batch's only token lies where the pass reads it.
+/// With `chosen`, the ids of the batch, one of each sequence, lie where the pass reads them.
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
   const std::int64_t tokens = check_batch(batch);
   using Kind = RankCommand::Kind;

@@ -1,6 +1,7 @@
 #include "model/generate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -91,15 +92,15 @@ class TokenStream {
 
   /// Logits that the next token is chosen from.
   void begin(const TensorView& logits) {
-    if (ahead_) sampler_.start(logits, engine_.chosen_id());
+    if (ahead_) sampler_.start(logits, engine_.chosen_ids(1));
     else logits_ = logits;
   }
   /// The next token; with `more`, its logits are under way when this returns.
   std::int32_t next(bool more) {
     if (!ahead_) return sampler_.next(logits_);
-    if (more) logits_ = engine_.forward_chosen(0);
+    if (more) logits_ = engine_.forward_chosen(std::array{0});
     const std::int32_t id = sampler_.finish();
-    if (more) sampler_.start(logits_, engine_.chosen_id());
+    if (more) sampler_.start(logits_, engine_.chosen_ids(1));
     return id;
   }
   /// Goes on after `id`, which next() returned with `more`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "model/batch_sampler.hpp"
 #include "model/scheduler.hpp"
@@ -31,6 +32,12 @@ struct Running {
   int sequence = -1;  ///< slot of the cache, while it runs
 };
 
+/// A forward pass under way.
+struct Pass {
+  std::vector<Scheduler::Part> parts;
+  TensorView logits;
+};
+
 }  // namespace
 
 struct BatchGenerator::State {
@@ -42,6 +49,7 @@ struct BatchGenerator::State {
   std::size_t added = 0;
   bool failed = false;  ///< a step threw: parts that the scheduler counts as computed may not be
   std::vector<SequenceTokens> batch;
+  std::optional<Pass> ahead;  ///< enqueued before the host knows the tokens that it begins with; requests may have ended since
 
   State(Engine& e, Events given)
       : engine(e), events(std::move(given)), scheduler(limits_of(e)), sampler(e.cache_size().sequences, e.config().vocab_size, e.pool(), e.queue()) {
@@ -73,6 +81,8 @@ struct BatchGenerator::State {
     if (events.on_done) events.on_done(index, r.result);
   }
 
+  bool is_full(int sequence) const { return engine.length(sequence) == engine.cache_size().context; }
+
   /// Takes the token that was chosen after a part.
   void accept(std::size_t index, std::int32_t id) {
     Running& r = requests.at(index);
@@ -83,7 +93,7 @@ struct BatchGenerator::State {
     if (events.on_token) events.on_token(index, id);
     if (!requests.contains(index)) return;  // the event cancelled it
     if (static_cast<std::int64_t>(r.result.ids.size()) == options.max_new_tokens) end(index, Generation::End::length);
-    else if (engine.length(r.sequence) == engine.cache_size().context) end(index, Generation::End::context);
+    else if (!ahead && is_full(r.sequence)) end(index, Generation::End::context);
   }
 
   void require_sound() const { require(!failed, "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing"); }
@@ -96,22 +106,60 @@ struct BatchGenerator::State {
     return more;
   }
 
-  bool pass() {
+  /// The next pass, unless it is under way: its parts, none when no request is left, and its logits.
+  Pass next_pass() {
+    if (ahead && std::ranges::any_of(ahead->parts, [&](const Scheduler::Part& part) { return requests.contains(part.request); }))
+      return *std::exchange(ahead, std::nullopt);
+    ahead.reset();
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
-    if (planned.empty()) return false;
+    Pass next{{planned.begin(), planned.end()}, {}};  // the scheduler's own change as requests end
+    if (planned.empty()) return next;
     batch.clear();
     for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
-    const TensorView logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
-    const auto chooses = [&](const Scheduler::Part& part) { return part.is_last && requests.at(part.request).request.options.max_new_tokens > 0; };
+    next.logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
+    return next;
+  }
+
+  bool chooses(const Scheduler::Part& part) const {
+    const auto found = requests.find(part.request);
+    return found != requests.end() && part.is_last && found->second.request.options.max_new_tokens > 0;
+  }
+
+  /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: nobody waits, and every request goes on unless its token says
+  /// stop.
+  bool may_go_ahead(std::span<const Scheduler::Part> parts) const {
+    if (!engine.queue().device || !engine.computes() || scheduler.waiting() > 0 || scheduler.running() != parts.size()) return false;
+    return std::ranges::all_of(parts, [&](const Scheduler::Part& part) {
+      if (!chooses(part) || sampler.has_penalty(part.sequence)) return false;
+      const Running& r = requests.at(part.request);
+      return std::ssize(r.result.ids) + 1 < r.request.options.max_new_tokens && !is_full(part.sequence);
+    });
+  }
+
+  /// Enqueues the next pass of the same sequences. The scheduler has no other choice than to plan it.
+  void go_ahead(std::span<const Scheduler::Part> parts, std::span<const int> sequences) {
+    ahead.emplace();
+    const std::span<const Scheduler::Part> planned = scheduler.next_pass();
+    for (const Scheduler::Part& part : parts) ahead->parts.push_back(*std::ranges::find(planned, part.request, &Scheduler::Part::request));
+    ahead->logits = engine.forward_chosen(sequences);
+  }
+
+  bool pass() {
+    const Pass now = next_pass();
+    if (now.parts.empty()) return false;
     std::vector<int> choosing;
-    for (const Scheduler::Part& part : planned) choosing.push_back(chooses(part) ? part.sequence : -1);
-    std::vector<std::int32_t> ids(planned.size());
-    if (std::ranges::any_of(choosing, [](int sequence) { return sequence >= 0; })) std::ranges::copy(sampler.choose(logits, choosing), ids.begin());
-    const std::vector<Scheduler::Part> parts(planned.begin(), planned.end());  // the scheduler's own change as requests end
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!requests.contains(parts[i].request)) continue;
-      if (choosing[i] >= 0) accept(parts[i].request, ids[i]);
-      else if (parts[i].is_last) end(parts[i].request, Generation::End::length);
+    for (const Scheduler::Part& part : now.parts) choosing.push_back(chooses(part) ? part.sequence : -1);
+    std::vector<std::int32_t> ids(now.parts.size());
+    if (std::ranges::any_of(choosing, [](int sequence) { return sequence >= 0; })) {
+      const bool goes_ahead = may_go_ahead(now.parts);
+      sampler.start(now.logits, choosing, goes_ahead ? engine.chosen_ids(std::ssize(choosing)) : nullptr);
+      if (goes_ahead) go_ahead(now.parts, choosing);
+      std::ranges::copy(sampler.finish(), ids.begin());
+    }
+    for (std::size_t i = 0; i < now.parts.size(); ++i) {
+      if (!requests.contains(now.parts[i].request)) continue;
+      if (choosing[i] >= 0) accept(now.parts[i].request, ids[i]);
+      else if (now.parts[i].is_last) end(now.parts[i].request, Generation::End::length);
     }
     return true;
   }

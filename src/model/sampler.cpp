@@ -16,7 +16,16 @@ void check_sampling(const Sampling& s) {
   require(s.repetition_penalty > 0 && s.repetition_penalty <= 1e6, "repetition_penalty: expected a number in (0, 1e6], found {}", s.repetition_penalty);
 }
 
-Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue) : queue_(queue) {
+BoundOp bind_choice(std::span<const TensorView> operands, bool greedy, ThreadPool& pool, const DeviceQueue& queue) {
+  std::vector<std::optional<TensorType>> types;
+  for (const TensorView& operand : greedy ? operands.first(1) : operands) types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
+  Problem problem = make_problem(definition(greedy ? OpKind::argmax : OpKind::sample), std::move(types), {});
+  problem.target = queue.device ? queue.device->target() : nullptr;
+  return {problem, select_kernel(problem, {.threads = pool.size()}), pool, queue};
+}
+
+Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue)
+    : queue_(queue), greedy_(sampling.temperature == 0 && sampling.repetition_penalty == 1) {
   check_sampling(sampling);
   parameters_ = {static_cast<std::int64_t>(sampling.seed),
                  0,
@@ -44,11 +53,7 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
   } else {
     bind_operands(&parameters_, previous_.data(), vocab_size);
   }
-  std::vector<std::optional<TensorType>> types;
-  for (const TensorView& operand : operands_) types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
-  Problem problem = make_problem(definition(OpKind::sample), std::move(types), {});
-  problem.target = queue_.device ? queue_.device->target() : nullptr;
-  op_.emplace(problem, select_kernel(problem, {.threads = pool.size()}), pool, queue_);
+  op_.emplace(bind_choice(operands_, greedy_, pool, queue_));
 }
 
 Sampler::~Sampler() {
@@ -109,12 +114,12 @@ void Sampler::start(const TensorView& logits, std::int32_t* place) {
   operands_[0] = logits;
   Pending& pending = pending_[started_ % pending_.size()];
   if (queue_.device) {
-    upload_parameters();
+    if (!greedy_) upload_parameters();
     if (started_ > 0) queue_.stream->wait(*pending_[(started_ - 1) % pending_.size()].arrived);  // the last result has left its place
   }
   TensorView result = result_;
   if (place) result.data = place;
-  op_->run(operands_, {&result, 1});
+  op_->run(std::span(operands_).first(greedy_ ? 1 : operands_.size()), {&result, 1});
   ++parameters_.step;
   if (queue_.device) {
     queue_.stream->record(*made_);

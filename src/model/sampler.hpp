@@ -1,4 +1,4 @@
-// The choice of the next token: the operator `sample` on one row of logits.
+// The choice of the next token: the operator `sample`, or argmax, on one row of logits.
 #pragma once
 
 #include <array>
@@ -10,6 +10,9 @@
 #include "select/bound_op.hpp"
 
 namespace cermet {
+
+/// The operator that chooses a token of each row of logits: `sample` on its operands, or argmax of the first where a choice is `greedy`, which is the same.
+BoundOp bind_choice(std::span<const TensorView> operands, bool greedy, ThreadPool& pool, const DeviceQueue& queue);
 
 class Sampler {
  public:
@@ -59,6 +62,7 @@ class Sampler {
   std::unique_ptr<DeviceEvent> made_;
   std::array<Pending, 2> pending_;
   std::size_t started_ = 0, finished_ = 0;
+  bool greedy_;
   std::optional<BoundOp> op_;
   std::array<TensorView, 9> operands_;
   TensorView result_;

@@ -16,11 +16,14 @@ CompiledModel::Held CompiledModel::uploaded(const TensorView& host) {
 
 /// begin_import gives inputs the first slots.
 void CompiledModel::hold_operands(const std::vector<ModelOperand>& operands) {
+  bool copied = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ModelOperand& x = operands[i];
-    held_[i] = context_->stream() && !x.on_device ? uploaded(x.view) : Held{x.view, nullptr, !context_->stream()};
+    const bool copies = context_->stream() && !x.on_device;
+    held_[i] = copies ? uploaded(x.view) : Held{x.view, nullptr, !context_->stream()};
+    copied = copied || copies;
   }
-  if (context_->stream()) context_->stream()->synchronize();
+  if (copied) context_->stream()->synchronize();  // the caller's memory is the caller's again
 }
 
 /// A result may be an input, whose memory is the caller's.

@@ -72,9 +72,14 @@ void add_attention(std::vector<SmallCase>& list) {
   constexpr OpKind op = OpKind::incre_flash_attention;
   constexpr DType bf16 = DType::bf16, f32 = DType::f32;
   list.push_back({op, "attention.decode", "attention/decode_cluster", paged("cluster", f32, {300}, {1})});
-  std::vector<double> contexts, ones;
-  for (int s = 0; s < 12; ++s) contexts.push_back(1 + 67 * s % 400), ones.push_back(1);
-  list.push_back({op, "attention.decode", "attention/decode", paged("shares", bf16, contexts, ones)});
+  const auto add_sequences = [&](const char* program, std::string name, int count) {
+    std::vector<double> contexts, ones;
+    for (int s = 0; s < count; ++s) contexts.push_back(1 + 67 * s % 400), ones.push_back(1);
+    list.push_back({op, "attention.decode", program, paged(std::move(name), bf16, contexts, ones)});
+  };
+  add_sequences("attention/decode_cluster", "clusters_of_four", 12);
+  add_sequences("attention/decode_cluster", "clusters_of_two", 30);
+  add_sequences("attention/decode", "shares", 36);
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("prompt", bf16, {150}, {70})});
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed", bf16, {200, 150, 33, 40, 90, 9}, {1, 70, 0, 8, 9, 2})});
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed_split_queries", f32, {200, 150, 33}, {1, 70, 3})});

@@ -16,17 +16,23 @@ constexpr std::int32_t most_few = 8;
 constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 
+/// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
+/// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
+constexpr int short_tile = 16, long_tile = 32;
+
 /// What is compiled for a problem.
 struct DecodeShape {
   AttentionProblem a;
-  int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
-  int ranks = 1;                                             ///< blocks of a cluster
-  int cluster_warps;                                         ///< of clusters, where there are any; 0: as many as have keys
+  int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
+  int ranks = 1;                                                     ///< blocks of a cluster
+  int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))) {
+    const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
+    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -40,7 +46,7 @@ struct DecodeShape {
   /// A warp's rows are exchanged where a stage was.
   bool fits() const {
     return blocks_each > 0 &&
-           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys);
+           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
   }
   std::int64_t shared_bytes() const {
     return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
@@ -52,7 +58,8 @@ struct DecodeShape {
     DecodeShape c = *this;
     c.ranks = blocks;
     c.blocks_each = 1;
-    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * tile_keys ? few_cluster_warps : many_cluster_warps;
+    c.tile_keys = short_tile;
+    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps : many_cluster_warps;
     c.stages = 2;
     return c;
   }
@@ -97,7 +104,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   std::vector<int> sizes;
   for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
-               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * s.tile_keys;
+               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * short_tile;
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }

@@ -74,7 +74,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   const Problem& p = region.problem();
   n_ = p.outputs[0].dims.back().constant() / (product_.gated ? 2 : 1);
   k_ = p.input(0).dims.back().constant();
-  constant_b_ = p.is_constant(1);
+  constant_b_ = p.is_constant(1) && (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)));
   dual_ = product_.has_two_weights();
   grouped_ = op_ == OpKind::grouped_linear;
   if (grouped_) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;

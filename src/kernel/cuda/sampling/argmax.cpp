@@ -8,10 +8,14 @@
 namespace cermet::cuda::sampling_argmax_file {
 namespace {
 
-/// Rows as long as a vocabulary are shared by a cluster, where there are clusters.
+/// Rows as long as a vocabulary are shared by a cluster, where there are clusters: of fewer blocks where there are so many rows that not all would run at once.
 RowShares shares_of(const Problem& p, const Config& config) {
-  const std::int64_t length = p.size(0, -1);
-  if (length >= 16384 && p.target->compute_capability >= 90) return row_shares(config, {512, 8});
+  const std::int64_t length = p.size(0, -1), rows = p.outputs[0].elements().value(p.maximum);
+  if (length >= 16384 && p.target->compute_capability >= 90) {
+    int cluster = 8;
+    while (cluster > 1 && rows * cluster > p.target->multiprocessors) cluster /= 2;
+    return row_shares(config, {cluster == 8 ? 512 : 1024, cluster});
+  }
   return row_shares(config, {length > 4096 ? 1024 : 256, 1});
 }
 

@@ -81,11 +81,11 @@ struct DecodeBlock {
     }
   };
 
-  /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
-  static __device__ __forceinline__ void prepare(const Shared& shared) {
+  /// Columns that pad the head size to a multiple of 16 must be finite. Copies leave them as they are; sums that pass through a stage do not.
+  static __device__ __forceinline__ void prepare(const Shared& shared, int first_stage = 0, int count = stages) {
     if constexpr (C.head_size % 16 != 0) {
-      for (int i = static_cast<int>(lane_index()); i < stages * keys; i += 32)
-        *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + i / keys * stage_bytes + Load::K::offset(i % keys, C.head_size / 8)) = {};
+      for (int i = static_cast<int>(lane_index()); i < count * keys; i += 32)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + (first_stage + i / keys) * stage_bytes + Load::K::offset(i % keys, C.head_size / 8)) = {};
       __syncwarp();
     }
   }
@@ -145,6 +145,7 @@ struct DecodeBlock {
       sink(i, r, d, part);
     }
     Team::sync();
+    prepare(shared, stage, 1);
   }
 };
 

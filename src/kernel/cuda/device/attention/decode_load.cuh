@@ -65,6 +65,21 @@ struct DecodeLoad {
       }
       return;
     }
+    constexpr int step = 32 % Chunks == 0 ? 32 / Chunks : 0;  // rows that the lanes copy at a time
+    constexpr bool whole_pages = !one_page && keys % C.block == 0 && step > 0 && C.block % (step > 0 ? step : 1) == 0;
+    if (whole_pages && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+#pragma unroll
+      for (int first_row = 0; first_row < keys; first_row += C.block) {
+        const char* from = base + 2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) + chunk * 16;
+#pragma unroll
+        for (int r = 0; r<C.block; r += step> 0 ? step : 1) {
+          ptx::cp_async<16>(to + Rows::offset(first_row + r + row, chunk), from);
+          from += 2 * step * list.row_stride;
+        }
+      }
+      return;
+    }
 #pragma unroll 4
     for (int i = 0; i < (keys * Chunks + 31) / 32; ++i) {
       const int r = (i * 32 + lane()) / Chunks, chunk = (i * 32 + lane()) % Chunks;

@@ -7,8 +7,8 @@
 #include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/gemm/hopper_gate.cuh"
 #include "kernel/cuda/device/gemm/hopper_results.cuh"
+#include "kernel/cuda/device/gemm/hopper_ring.cuh"
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
-#include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
@@ -33,9 +33,10 @@ struct Hopper {
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
-  static constexpr int a_bytes = C.block_m * HopperShape::tile_row, b_bytes = C.block_n * HopperShape::tile_row;
   static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
   static constexpr int promote = C.blocked ? 1 : C.promote;
+  /// Stages whose weights are asked for before earlier launches have ended.
+  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(C.stages, k_tiles) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
@@ -44,81 +45,44 @@ struct Hopper {
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
 
-  struct Shared {
-    char* ring;  // [stages][a tiles, b tiles]
-    char* staging;
-    char* columns;  // [consumers] of what ColumnPlan says
-    uint64_t *full, *empty;
-
-    __device__ explicit Shared(char* smem) : ring(smem), staging(ring + C.stages * stage_bytes), columns(staging + shape.staging_bytes()) {
-      full = reinterpret_cast<uint64_t*>(columns + consumers * shape.column_bytes());
-      empty = full + C.stages;
-    }
-    __device__ char* a(int stage, int part) const { return ring + stage * stage_bytes + part * a_bytes; }
-    __device__ char* b(int stage, int part) const { return a(stage, C.a_parts) + part * b_bytes; }
-  };
-
-  /// Place in the ring: counts on over all tiles of the block, so that barrier phases follow from it.
-  struct Slot {
-    int stage;
-    uint32_t phase;
-    __device__ explicit Slot(uint32_t iteration) : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
-    __device__ void advance() {
-      if (++stage == C.stages) stage = 0, phase ^= 1;
-    }
-  };
-
-  /// The stages' barriers, and how many stages the block's tiles have taken so far.
-  struct Ring {
-    uint32_t stages = 0;
-    bool is_open = false;  ///< whether all threads know that the barriers are set up
-
-    template <class Team>
-    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
-      static_assert(Team::size == shape.threads());
-      if (team.rank() != consumers * 128) return;  // the warp that will fill the ring; others fetch weights meanwhile
-      const Shared shared(smem);
-      for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(shared.full + i, 1);
-        ptx::mbarrier_init(shared.empty + i, consumers * 4);
-      }
-      ptx::fence_mbarrier_init();
-      ptx::prefetch_tensor_map(&p.a);
-      ptx::prefetch_tensor_map(&p.b);
-      if constexpr (C.dual) ptx::prefetch_tensor_map(&p.b_up);
-      ptx::fence_async_shared();
-    }
-    template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {
-      wait_for_rows();
-    }
-  };
+  using Ring = HopperRing<C, shape>;
+  using Shared = typename Ring::Shared;
+  using Slot = typename Ring::Slot;
 
   static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
-  /// Stages of the ring for windows.
-  static __device__ __forceinline__ void produce_windows(const Params& p, const Shared& shared, const Place& place, Slot slot) {
-    const WindowSource<C, row_elements> source(p, place.row);
+  /// A stage's tiles of b. All bytes of the stage are announced, those of a's too, whichever come first.
+  static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
+    uint64_t* const full = shared.full + stage;
+    ptx::mbarrier_arrive_expect(full, stage_bytes);
+    ptx::tma_load_2d(shared.b(stage, 0), &p.b, kt * row_elements, row, full);
+    if constexpr (C.dual) ptx::tma_load_2d(shared.b(stage, 1), &p.b_up, kt * row_elements, row, full);
+  }
+
+  /// Stages of the ring, of which the first `begun` have their tiles of b on the way. load_a(kt, stage)
+  template <class LoadA>
+  static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int b_row, LoadA load_a) {
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
-      uint64_t* const full = shared.full + slot.stage;
-      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
-      ptx::mbarrier_arrive_expect(full, stage_bytes);
-      source.load(p, kt, shared.a(slot.stage, 0), full);
-      ptx::tma_load_2d(shared.b(slot.stage, 0), &p.b, kt * row_elements, place.n, full);
+      if (kt >= begun) {
+        ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
+        load_b(p, shared, slot.stage, kt, b_row);
+      }
+      load_a(kt, slot.stage);
     }
   }
 
-  static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot) {
+  static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
     const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
-    for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
-      uint64_t* const full = shared.full + slot.stage;
-      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
-      ptx::mbarrier_arrive_expect(full, stage_bytes);
+    if constexpr (C.windows.kernel_h > 0) {
+      const WindowSource<C, row_elements> source(p, place.row);
+      produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) { source.load(p, kt, shared.a(stage, 0), shared.full + stage); });
+    } else {
+      produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) {
 #pragma unroll
-      for (int part = 0; part < C.a_parts; ++part) ptx::tma_load_2d(shared.a(slot.stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, full);
-      ptx::tma_load_2d(shared.b(slot.stage, 0), &p.b, kt * row_elements, b_row, full);
-      if constexpr (C.dual) ptx::tma_load_2d(shared.b(slot.stage, 1), &p.b_up, kt * row_elements, b_row, full);
+        for (int part = 0; part < C.a_parts; ++part)
+          ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
+      });
     }
   }
 
@@ -267,27 +231,40 @@ struct Hopper {
     store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(results, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
   }
 
-  /// Of a block's first tile: weights to the L2, and parameters to where consumers read them.
+  /// Of a block's first tile: weights to the ring, the next ones to the L2, and parameters to where consumers read them.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
+  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
     constexpr int after_maps = 4 * sizeof(TensorMapBytes), extras = static_cast<int>(E::extras * sizeof(epilogue::Operand));
     constexpr int all_extras = static_cast<int>(epilogue::most_extras * sizeof(epilogue::Operand));
-    if (team.rank() >= 32 && team.warp() < consumers * 4) touch_parameters<after_maps, sizeof(Params) - after_maps - all_extras + extras>(p);
-    if constexpr (C.constant_b && C.grouping == Grouping::none) {
-      if (team.rank() >= 32) return;
-      const Place place(p, item);
-      constexpr int most = 16;
-      const int kt = static_cast<int>(lane_index());
-      if (kt < min_of(most, k_tiles)) {
-        ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
-        if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
+    if (team.warp() < consumers * 4) {
+      if (team.rank() >= 32) touch_parameters<after_maps, sizeof(Params) - after_maps - all_extras + extras>(p);
+    }
+    if constexpr (early > 0) {
+      if (team.warp() == consumers * 4) {
+        __syncwarp();  // one of its threads has set up the barriers
+        const Place place(p, item);
+        const Shared shared(smem);
+        if (ptx::elect_one()) {
+#pragma unroll 1
+          for (int kt = 0; kt < early; ++kt) load_b(p, shared, kt, kt, place.n);
+        }
+        __syncwarp();
+      } else if (team.rank() < 32 && early < k_tiles) {
+        const Place place(p, item);
+        constexpr int most = 16;
+        const int kt = early + static_cast<int>(lane_index());
+        if (kt < min_of(early + most, k_tiles)) {
+          ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
+          if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
+        }
       }
     }
   }
 
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+    const int begun = ring.is_open ? 0 : early;
     if (!ring.is_open) team.sync();
     ring.is_open = true;
     const Shared shared(smem);
@@ -296,10 +273,7 @@ struct Hopper {
     if (place.empty()) return;
     const Slot slot(ring.stages);
     if (warpgroup == consumers) {
-      if (team.warp() % 4 == 0 && ptx::elect_one()) {
-        if constexpr (C.windows.kernel_h > 0) produce_windows(p, shared, place, slot);
-        else produce(p, shared, place, slot);
-      }
+      if (team.warp() % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot, begun);
       __syncwarp();
     } else {
       consume(p, shared, team, warpgroup, place, slot);
