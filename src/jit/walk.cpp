@@ -16,10 +16,13 @@ struct WalkBody {
 
 /// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed with whether to prefetch only, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
-  const std::string team = program.stage_bytes > 0 ? fmt::format("cermet::StreamTeam<{}, {}, {}>", program.threads, shape.stages, shape.pitch)
+  const std::string team = program.stage_bytes > 0 ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", program.threads, shape.stages, shape.pitch, shape.in_flight)
                                                    : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
+  std::string type = program.task;
+  if (const auto at = type.find(".stream = true"); shape.stage_bytes > 0 && program.stage_bytes > 0 && at != type.npos)
+    type.insert(at + 14, fmt::format(", .ring_bytes = {}", 3 * shape.stage_bytes));
   const std::string task = fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
-                                       program.header, program.prelude, program.task, team);
+                                       program.header, program.prelude, type, team);
   WalkBody body;
   body.name = "cermet_task_" + digest(task).substr(0, 16);
   body.source = task + fmt::format(R"(extern "C" __device__ void {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
@@ -91,8 +94,10 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   return {};
 }
 
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages) {
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages, int stage_bytes, int in_flight) {
   WalkShape shape;
+  shape.stage_bytes = stage_bytes;
+  shape.in_flight = in_flight;
   int widest = 0;
   for (const cuda::Program& program : programs) {
     if (const auto reason = declines_walk(program)) fail(Status::unsupported, "super-kernel: expected tasks that can be linked, found {}: {}", program.task, *reason);
@@ -105,7 +110,7 @@ WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& targ
       fail(Status::unsupported, "super-kernel: expected tasks that stream weights to have as many threads as others, {}, found {} of {}", shape.threads(),
            program.threads, program.task);
     shape.computing = program.threads - 32;
-    shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
+    shape.pitch = std::max(shape.pitch, round_up(stage_bytes > 0 ? stage_bytes : program.stage_bytes, 1024));
   }
   if (shape.computing == 0) shape.computing = widest;
   if (shape.pitch == 0) shape.pitch = 1024;

@@ -13,6 +13,8 @@ namespace cermet::jit {
 struct WalkShape {
   int computing = 0;              ///< threads of the warps that compute; one more warp feeds them
   std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next
+  int stage_bytes = 0;
+  int in_flight = 0;              ///< stages at most whose bytes are on their way; 0: all
   std::int64_t body_bytes = 0;    ///< what tasks use one after the other
   int threads() const { return computing + 32; }
   /// Of all, with a list of so many instances and needs.
@@ -24,7 +26,8 @@ std::optional<std::string> declines_walk(const cuda::Program& program);
 
 /// The shape for programs that can all be part of a walk, with as many stages as fit. Throws Error where fewer than two do, or where tasks that stream have
 /// unlike numbers of threads.
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages = 16);
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages = 16,
+                     int stage_bytes = 0, int in_flight = 0);
 
 /// Its function is `entry_name`: (walk::Params, uint32), in blocks of shape.threads().
 struct WalkImage {

@@ -15,6 +15,8 @@ constexpr std::int32_t most_few = 8;
 /// all SMs are needed.
 constexpr int usual_cluster_blocks = 8, usual_cluster_warps = 8;
 constexpr std::int64_t most_cluster_keys = 16384;
+/// Stages of a warp where shared memory is wanted for the weights of the next products.
+constexpr int most_stages_beside = 3;
 
 /// What is compiled for a problem.
 struct DecodeShape {
@@ -22,18 +24,20 @@ struct DecodeShape {
   int rows, tile_keys = 16, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                             ///< blocks of a cluster
   int cluster_blocks, cluster_warps;                         ///< of clusters, where there are any
+  int least_units;                                           ///< see DecodeParams: of a step that waits for it, more than for all other launches
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
         cluster_blocks(static_cast<int>(config.find("ranks").value_or(usual_cluster_blocks))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))) {
+        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(usual_cluster_warps))),
+        least_units(static_cast<int>(config.find("least").value_or(0))) {
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
     for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
       const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
-      for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
+      for (stages = least_units > 0 ? most_stages_beside : 6; stages > 2 && shared_bytes() > share;) --stages;
       if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
     }
     blocks_each = 0;
@@ -95,6 +99,12 @@ std::vector<Config> configs(const Problem& p) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
         if (DecodeShape(p, config).fits() && (clusters == 0 || has_clusters(p, config))) list.push_back(config);
       }
+  // In a kernel with other tasks, where few blocks that need not meet are faster than many.
+  for (const int rows : {8, 16})
+    for (const int least : {8, 4}) {
+      const Config config{{"rows", rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}};
+      if (DecodeShape(p, config).fits()) list.push_back(config);
+    }
   return list;
 }
 
@@ -103,6 +113,7 @@ ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
+  space.add(ConfigField::set("least", {0, 4, 8}).with_usual(0));
   space.add(ConfigField::powers("ranks", 2, 8).with_usual(usual_cluster_blocks)).add(ConfigField::set("cluster_warps", {4, 8}).with_usual(usual_cluster_warps));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
@@ -164,6 +175,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
   const std::int64_t in_clusters = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads * s.cluster_blocks;
   if (clusters && in_clusters <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, in_clusters);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
+  p.least_units = s.least_units;
   args.queue->run(decode, p.thread_blocks, p);
 }
 
@@ -171,7 +183,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
 void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, bool clusters, const QueriesLauncher& run_many) {
-  attention::DecodeParams p{attributes.params(args), 0, 0};
+  attention::DecodeParams p{attributes.params(args), 0, 0, 0};
   if (!p.a.aligned) return run_many(args, 0);
   if (p.a.tokens == 0) return;
   // No sequence has more where each has one at least; of those without any, one with many in their place is slower here, but right.

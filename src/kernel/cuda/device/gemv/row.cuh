@@ -117,6 +117,7 @@ struct RowBody : RowSums<C, E> {
       static_assert(Team::ring_pitch >= S.stage_bytes());
       shape.stages = Team::ring_stages;
       shape.stage_bytes = Team::ring_pitch;
+      shape.in_flight = Team::ring_in_flight;
     }
     return shape;
   }();
