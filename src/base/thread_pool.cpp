@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "base/env.hpp"
+#include "base/pool_session.hpp"
 
 namespace cermet {
 namespace {
@@ -90,7 +91,11 @@ void ThreadPool::work(int thread) {
   }
 }
 
-void ThreadPool::run(FunctionRef<void(int)> body) { (whole_ ? whole_ : this)->run_on(size(), body); }
+void ThreadPool::run(FunctionRef<void(int)> body) {
+  ThreadPool& whole = whole_ ? *whole_ : *this;
+  if (PoolSession* const session = PoolSession::of(whole)) return session->run(size(), body);
+  whole.run_on(size(), body);
+}
 
 void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   if (threads == 1) return body(0);

@@ -56,6 +56,7 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode) {
   onnx.device = compile_device(options.model.device, options.measure);
   onnx.threads = options.model.threads;
   onnx.mode = mode;
+  onnx.super_kernel = options.model.super_kernel;
   OnnxModel model(onnx, {.records = &compiled.records});
   model.run();
   for (const onnx::PartInfo& part : model.compiled().parts())

@@ -45,12 +45,13 @@ struct Launch {
   };
 
   Kind kind = Kind::call;
-  bool fallback = false;      ///< of a program: see cuda::Program::fallback
-  bool declared = false;      ///< the kernel said which bytes it touches; otherwise all operands of its step, and the workspace
-  unsigned char fill = 0;     ///< of a fill: the value; it writes the only range of `writes`
-  std::uint32_t step = 0;     ///< of the executable that it belongs to
-  std::uint32_t program = 0;  ///< its place in the list of the step's programs, or of a product in that of products
-  std::uint32_t items = 0;    ///< of a program: work items, over the thread blocks of `shape`
+  bool fallback = false;       ///< of a program: see cuda::Program::fallback
+  bool declared = false;       ///< the kernel said which bytes it touches; otherwise all operands of its step, and the workspace
+  unsigned char fill = 0;      ///< of a fill: the value; it writes the only range of `writes`
+  std::uint32_t step = 0;      ///< of the executable that it belongs to
+  std::uint32_t program = 0;   ///< its place in the list of the step's programs, or of a product in that of products
+  std::uint32_t items = 0;     ///< of a program: work items, over the thread blocks of `shape`
+  std::uint32_t barriers = 0;  ///< of a program: how often all of its items wait for each other, so that they must run at once
   DeviceFunction function;
   LaunchShape shape;
   Span parameters;     ///< bytes, 64-byte aligned

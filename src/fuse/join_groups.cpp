@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "fuse/mapping.hpp"
+#include "fuse/neighbours.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 
@@ -58,7 +59,9 @@ class Joiner {
   /// Whether a group may run where another one does, and is read there alone. The two are convex together: every path from the first one leads into the second.
   bool may_join(const FusionGroup& first, std::size_t g) {
     const FusionGroup& second = groups_[g];
-    if (is_one_to_one(anchor_op(first)) || first.nodes.size() + second.nodes.size() > most_group_nodes) return false;
+    if (is_one_to_one(anchor_op(first)) || first.nodes.size() + second.nodes.size() > most_group_nodes ||
+        !share_super_kernel(graph_, first.anchor(), second.anchor()))
+      return false;
     for (const ValueId id : first.results) {
       if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; })) return false;
       for (const Use& use : graph_.uses(id))

@@ -162,6 +162,7 @@ class Planner {
   /// Operators of one place each, and those that end some products, with the parts of its columns that they read; channels that are moved behind their
   /// normalization.
   bool may_follow(std::int32_t n, std::int32_t anchor) const {
+    if (!share_super_kernel(graph_, n, anchor)) return false;
     const OpKind op = node(n).op, before = node(anchor).op;
     if (before == OpKind::group_norm || before == OpKind::instance_norm) return is_elementwise(n) || op == OpKind::transpose;
     return is_elementwise(n) || end_of(op) != nullptr || leads_to_end(graph_, n, is_result_);
@@ -195,6 +196,7 @@ class Planner {
   /// then stays convex: a path from the node to the anchor through the outside would have such a reader.
   bool may_join(std::int32_t n, const FusionGroup& group) const { return !joined_[static_cast<std::size_t>(n)] && may_run_at(n, group.anchor(), group.nodes); }
   bool may_run_at(std::int32_t n, std::int32_t anchor, const std::vector<std::int32_t>& group) const {
+    if (!share_super_kernel(graph_, n, anchor)) return false;
     for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
       if (overwritten_by(node(n), o)) return false;
       for (const Use& use : graph_.uses(node(n).outputs[o]))

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fuse/mapping.hpp"
+#include "fuse/neighbours.hpp"
 #include "fuse/writers.hpp"
 #include "op/operator.hpp"
 
@@ -17,6 +18,7 @@ struct Row {
 constexpr std::array rows{
     Row{"view", "shares its operand's memory, so that nothing is launched"},
     Row{"mode", "the mode joins nothing of the kind"},
+    Row{"border", "in different super-kernels"},
     Row{"limit", "a group has as many operators as it may"},
     Row{"overwritten", "memory is overwritten in between"},
     Row{"cycle", "would need a cycle"},
@@ -67,6 +69,7 @@ class Explainer {
     if (is_view(from) || is_view(to)) return {WhyApart::view, ""};
     const FusionGroup &first = groups_[at(from)], &second = groups_[at(to)];
     if (questions_.mode == FusionMode::none) return {WhyApart::mode, why_apart(FusionMode::none, first.region)};
+    if (!share_super_kernel(graph_, first.anchor(), second.anchor())) return {WhyApart::border, ""};
     std::vector<std::int32_t> nodes;
     std::ranges::merge(first.nodes, second.nodes, std::back_inserter(nodes));
     if (nodes.size() > most_group_nodes) return {WhyApart::limit, fmt::format("{} operators together, at most {}", nodes.size(), most_group_nodes)};

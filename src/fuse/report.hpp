@@ -15,6 +15,7 @@ namespace cermet {
 enum class WhyApart : std::uint8_t {
   view,         ///< one of them is no launch: its result is an operand's memory seen with other dimensions
   mode,         ///< the mode joins nothing of the kind
+  border,       ///< one of them is in a super-kernel and the other is not, or in another
   limit,        ///< together they would have more nodes than a group may
   overwritten,  ///< memory that one of them reads is updated before the other runs
   cycle,        ///< what runs between them reads one and is read by the other

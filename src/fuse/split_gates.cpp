@@ -76,6 +76,7 @@ bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum,
   const std::int32_t producer = graph.value(x).producer;
   if (producer < 0 || graph.uses(x).size() != 1 || graph.value(x).type.dtype != DType::f32) return false;
   const Node& product = graph.nodes()[static_cast<std::size_t>(producer)];
+  if (product.super_kernel != gate.super_kernel) return false;
   if (product.op != OpKind::grouped_linear && product.op != OpKind::scaled_mm) return false;
   for (const GraphOutput& output : graph.outputs())
     if (output.value == x || std::ranges::find(gate.outputs, output.value) != gate.outputs.end()) return false;

@@ -18,10 +18,12 @@ class Conversion {
 
   Graph run() {
     for (const SymbolRange& r : from_.ranges()) to_.set_range(r.symbol, r.range);
+    for (const SuperKernel& each : from_.super_kernels()) to_.add_super_kernel(each.name, each.options);
     for (std::size_t v = 0; v < from_.values().size(); ++v) declare(v);
     for (const Node& node : from_.nodes()) {
       std::optional<Graph::Scope> scope;
       if (!node.scope.empty()) scope.emplace(to_, node.scope);
+      const Graph::SuperKernelScope mark(to_, node.super_kernel);
       if (!moved(node)) copied(node);
     }
     for (const GraphOutput& output : from_.outputs()) to_.add_output(output.name, first(output.value));

@@ -10,9 +10,9 @@
 namespace cermet {
 namespace {
 
-/// Text that two nodes share exactly when they compute the same.
+/// Text that two nodes share exactly when they compute the same, and in the same super-kernel.
 std::string key_of(const Node& node) {
-  std::string key(definition(node.op).name);
+  std::string key = fmt::format("{} in {}", definition(node.op).name, node.super_kernel);
   for (const ValueId id : node.inputs) key += fmt::format(" {}", id.index);
   for (const auto& [name, value] : node.attributes) key += fmt::format(" {}={}", name, to_string(value));
   return key;

@@ -7,7 +7,12 @@
 namespace cermet {
 
 GraphEditor::GraphEditor(const Graph& graph)
-    : name_(graph.name), ranges_(graph.ranges()), values_(graph.values()), outputs_(graph.outputs()), original_values_(graph.values().size()) {
+    : name_(graph.name),
+      ranges_(graph.ranges()),
+      super_kernels_(graph.super_kernels()),
+      values_(graph.values()),
+      outputs_(graph.outputs()),
+      original_values_(graph.values().size()) {
   readers_.resize(values_.size());
   for (std::size_t v = 0; v < values_.size(); ++v) names_.add(values_[v].name, {static_cast<std::int32_t>(v)});
   for (std::size_t o = 0; o < outputs_.size(); ++o) readers_.at(outputs_[o].value.at()).outputs.push_back(o);
@@ -15,6 +20,7 @@ GraphEditor::GraphEditor(const Graph& graph)
     const auto n = static_cast<NodeId>(nodes_.size());
     nodes_.push_back({node, std::vector<std::int32_t>(node.inputs.size()), true});
     links_.push_back({n - 1, n + 1});
+    has_marks_ = has_marks_ || node.super_kernel != Node::unmarked;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) add_use(n, i);
   }
   size_ = nodes_.size();
@@ -27,6 +33,22 @@ GraphEditor::GraphEditor(const Graph& graph)
 const Node& GraphEditor::node(NodeId n) const {
   CERMET_ASSERT(has(n));
   return nodes_[static_cast<std::size_t>(n)].node;
+}
+
+GraphEditor::Focus::Focus(GraphEditor& editor, NodeId n) : editor_(editor) {
+  if (editor.has_marks_) editor.focus_ = editor.node(n).super_kernel;
+}
+GraphEditor::Focus::~Focus() {
+  editor_.focus_.reset();
+  editor_.filtered_uses_.clear();
+}
+
+std::span<const Use> GraphEditor::seen_uses(ValueId id) const {
+  const std::vector<Use>& all = readers_.at(id.at()).uses;
+  if (std::ranges::all_of(all, [&](const Use& use) { return is_seen(use.node); })) return all;
+  std::vector<Use>& some = filtered_uses_.emplace_back();
+  std::ranges::copy_if(all, std::back_inserter(some), [&](const Use& use) { return is_seen(use.node); });
+  return some;
 }
 
 void GraphEditor::add_use(NodeId n, std::size_t operand) {
@@ -82,13 +104,14 @@ ValueId GraphEditor::add_constant(std::string_view name, ConstantExpression expr
   return add_constant_value(name, problem.outputs.at(output), std::move(expression));
 }
 
-std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
+std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
                                          std::string_view scope, const std::vector<std::string>& names) {
   const OpDefinition& definition = cermet::definition(op);
   const Problem problem = make_problem(definition, types_of(inputs), attributes);
   const std::vector<std::string> made = result_names(names_, scope, definition, problem.outputs.size(), names);
   const auto n = static_cast<NodeId>(nodes_.size());
-  Node node{op, std::move(inputs), {}, attributes, std::string(scope)};
+  const std::int32_t mark = focus_ ? *focus_ : place == no_node ? Node::unmarked : this->node(place).super_kernel;
+  Node node{op, std::move(inputs), {}, attributes, std::string(scope), mark};
   node.inputs.resize(problem.inputs.size());
   for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
     node.outputs.push_back(add_value(made[o], problem.outputs[o], ValueKind::intermediate, {}));
@@ -106,13 +129,13 @@ std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, OpKind op, 
 std::vector<ValueId> GraphEditor::insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view scope,
                                                 const std::vector<std::string>& names) {
   CERMET_ASSERT(has(place));
-  return insert(link(place).before, place, op, std::move(inputs), attributes, scope, names);
+  return insert(link(place).before, place, place, op, std::move(inputs), attributes, scope, names);
 }
 
 std::vector<ValueId> GraphEditor::insert_after(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view scope,
                                                const std::vector<std::string>& names) {
   CERMET_ASSERT(place == no_node || has(place));
-  return insert(place == no_node ? last_ : place, place == no_node ? no_node : next(place), op, std::move(inputs), attributes, scope, names);
+  return insert(place == no_node ? last_ : place, place == no_node ? no_node : next(place), place, op, std::move(inputs), attributes, scope, names);
 }
 
 void GraphEditor::require_same_type(ValueId from, ValueId to) const {

@@ -1,6 +1,7 @@
 // Edits a graph: nodes and values keep their ids while others come and go, and every single edit takes time in proportion to what it touches.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,20 +24,34 @@ class GraphEditor {
   const Value& value(ValueId id) const { return values_.at(id.at()); }
   const Node& node(NodeId n) const;
   bool has(NodeId n) const { return n >= 0 && static_cast<std::size_t>(n) < nodes_.size() && nodes_[static_cast<std::size_t>(n)].present; }
-  NodeId producer(ValueId id) const { return value(id).producer; }                   ///< no_node for inputs and constants
-  std::span<const Use> uses(ValueId id) const { return readers_.at(id.at()).uses; }  ///< in no order
-  bool is_output(ValueId id) const { return !readers_.at(id.at()).outputs.empty(); }
+  NodeId producer(ValueId id) const { return is_seen(value(id).producer) ? value(id).producer : no_node; }  ///< no_node for inputs and constants
+  std::span<const Use> uses(ValueId id) const { return focus_ ? seen_uses(id) : std::span<const Use>(readers_.at(id.at()).uses); }  ///< in no order
+  bool is_output(ValueId id) const { return !readers_.at(id.at()).outputs.empty() || (focus_ && seen_uses(id).size() < readers_.at(id.at()).uses.size()); }
   NodeId first() const { return first_; }
   NodeId last() const { return last_; }
   NodeId next(NodeId n) const { return links_.at(static_cast<std::size_t>(n)).next; }
   std::size_t size() const { return size_; }
   NodeId next_id() const { return static_cast<NodeId>(nodes_.size()); }  ///< of the node that is inserted next
 
+  /// While it lives, only the nodes that are in the same super-kernel as node `n`, or like it in none, are seen: what others make has no producer, what others
+  /// read is an output, and new nodes are with them. So rewriting joins nothing across the border of a super-kernel.
+  class Focus {
+   public:
+    Focus(GraphEditor& editor, NodeId n);
+    ~Focus();
+    Focus(const Focus&) = delete;
+    Focus& operator=(const Focus&) = delete;
+
+   private:
+    GraphEditor& editor_;
+  };
+
   /// A constant in a name of its own, or in `name.2` and so on where it is taken.
   ValueId add_constant(std::string_view name, ConstantExpression expression);
   ValueId add_constant(std::string_view name, TensorData data);
 
-  /// A new node in the given scope, in front of or behind another; at the end of the graph behind no_node. Names and errors are those of Graph::apply_all.
+  /// A new node in the given scope and in the super-kernel of `place`, in front of or behind it; at the end of the graph, in none, behind no_node. Names and
+  /// errors are those of Graph::apply_all.
   std::vector<ValueId> insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view scope = {},
                                      const std::vector<std::string>& names = {});
   std::vector<ValueId> insert_after(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view scope = {},
@@ -70,10 +85,12 @@ class GraphEditor {
     std::vector<Use> uses;
     std::vector<std::size_t> outputs;  ///< positions in outputs_
   };
-  std::vector<ValueId> insert(NodeId before, NodeId next, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view scope,
-                              const std::vector<std::string>& names);
+  std::vector<ValueId> insert(NodeId before, NodeId next, NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
+                              std::string_view scope, const std::vector<std::string>& names);
   ValueId add_value(std::string name, TensorType type, ValueKind kind, ConstantSource source);
   ValueId add_constant_value(std::string_view name, TensorType type, ConstantSource source);
+  bool is_seen(NodeId n) const { return !focus_ || n == no_node || nodes_[static_cast<std::size_t>(n)].node.super_kernel == *focus_; }
+  std::span<const Use> seen_uses(ValueId id) const;
   void add_use(NodeId n, std::size_t operand);
   void remove_use(NodeId n, std::size_t operand);
   void require_same_type(ValueId from, ValueId to) const;
@@ -84,7 +101,11 @@ class GraphEditor {
 
   std::string name_;
   SymbolRanges ranges_;
-  std::vector<Value> values_;  ///< values of erased nodes keep their place
+  std::vector<SuperKernel> super_kernels_;
+  bool has_marks_ = false;
+  std::optional<std::int32_t> focus_;                   ///< the only mark whose nodes are seen
+  mutable std::deque<std::vector<Use>> filtered_uses_;  ///< what seen_uses() gave since the focus began
+  std::vector<Value> values_;                           ///< values of erased nodes keep their place
   std::vector<Readers> readers_;
   std::vector<Slot> nodes_;
   std::vector<Link> links_;

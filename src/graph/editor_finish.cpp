@@ -112,7 +112,7 @@ Graph GraphEditor::finish() const {
   declare_until(values_.size());
   std::vector<GraphOutput> outputs = outputs_;
   for (GraphOutput& output : outputs) output.value = moved[output.value.at()];
-  return Graph::from_parts(name_, std::move(values), std::move(nodes), std::move(outputs), ranges_);
+  return Graph::from_parts(name_, std::move(values), std::move(nodes), std::move(outputs), ranges_, super_kernels_);
 }
 
 }  // namespace cermet

@@ -82,7 +82,7 @@ std::vector<ValueId> Graph::apply_all(OpKind kind, std::vector<ValueId> inputs, 
   const OpDefinition& op = definition(kind);
   const Problem problem = make_problem(op, cermet::types_of(*this, inputs), attributes);
   const std::vector<std::string> made = cermet::result_names(names_, scope_, op, problem.outputs.size(), names);
-  Node node{kind, std::move(inputs), {}, attributes, scope_};
+  Node node{kind, std::move(inputs), {}, attributes, scope_, super_kernel_};
   node.inputs.resize(problem.inputs.size());
   for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
     node.outputs.push_back(add_value(made[o], problem.outputs[o], ValueKind::intermediate));
@@ -111,13 +111,15 @@ void Graph::add_output(std::string_view output_name, ValueId id) {
   outputs_.push_back({std::string(output_name), id});
 }
 
-Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges) {
+Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges,
+                        std::vector<SuperKernel> super_kernels) {
   Graph graph;
   graph.name = std::move(name);
   graph.values_ = std::move(values);
   graph.nodes_ = std::move(nodes);
   graph.outputs_ = std::move(outputs);
   graph.ranges_ = std::move(ranges);
+  graph.super_kernels_ = std::move(super_kernels);
   for (std::size_t i = 0; i < graph.values_.size(); ++i) graph.names_.add(graph.values_[i].name, {static_cast<std::int32_t>(i)});
   for (const GraphOutput& output : graph.outputs_) graph.output_names_.insert(output.name);
   graph.uses_.resize(graph.values_.size());

@@ -48,8 +48,19 @@ struct Node {
   OpKind op;
   std::vector<ValueId> inputs;  ///< in the schema's order; ValueId{} where an optional operand is not given
   std::vector<ValueId> outputs;
-  Attributes attributes;  ///< as given; defaults are the schema's
-  std::string scope;      ///< its place in the model: "layers.3.attention"
+  Attributes attributes;                 ///< as given; defaults are the schema's
+  std::string scope;                     ///< its place in the model: "layers.3.attention"
+  std::int32_t super_kernel = unmarked;  ///< of Graph::super_kernels()
+
+  static constexpr std::int32_t unmarked = -1;
+  static constexpr std::int32_t excluded = -2;  ///< by the builder: options that mark whole graphs leave it out
+};
+
+/// Nodes that are marked to become one launch.
+struct SuperKernel {
+  std::string name;     ///< unique in the graph
+  std::string options;  ///< as SuperKernelOptions::parse takes them
+  friend bool operator==(const SuperKernel&, const SuperKernel&) = default;
 };
 
 /// A place where a value is read: operand `operand` of node `node`.
@@ -89,7 +100,8 @@ class Graph {
   /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId id);
   /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
-  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges = {});
+  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges = {},
+                          std::vector<SuperKernel> super_kernels = {});
 
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
@@ -102,6 +114,7 @@ class Graph {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const SymbolRanges& ranges() const { return ranges_; }  ///< sorted by the symbols' names
+  const std::vector<SuperKernel>& super_kernels() const { return super_kernels_; }
   /// Types that a constant's expression gives, one for each result of its operator. Throws Error naming the operand.
   std::vector<TensorType> types_of(const ConstantExpression& expression) const;
   /// The resolved problem of a node: types, attributes with defaults, which operands are constants, symbols at `maximum`.
@@ -120,6 +133,26 @@ class Graph {
     std::size_t previous_length_;
   };
 
+  /// Marks the nodes that are added while it lives; an inner one takes the place of an outer one.
+  class SuperKernelScope {
+   public:
+    SuperKernelScope(Graph& graph, std::int32_t super_kernel);
+    ~SuperKernelScope();
+    SuperKernelScope(const SuperKernelScope&) = delete;
+    SuperKernelScope& operator=(const SuperKernelScope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::int32_t previous_;
+  };
+  /// Nodes added while the result lives belong to the super-kernel of this name, which may be entered again, with the same options or none; without a name
+  /// they belong to none, whatever is around them. Throws Error naming a wrong option, or other options than those before.
+  [[nodiscard]] SuperKernelScope super_kernel(std::string_view super_kernel = {}, std::string_view options = {});
+  /// The super-kernel of this name, new or known; errors as above.
+  std::int32_t add_super_kernel(std::string_view super_kernel, std::string_view options = {});
+  /// Lets a node belong to a super-kernel, or to none (Node::unmarked, Node::excluded).
+  void mark(std::size_t node, std::int32_t super_kernel);
+
  private:
   ValueId add_value(std::string value_name, TensorType type, ValueKind kind, ConstantSource source = {});
   void note_uses(const Node& node, std::int32_t position);
@@ -129,9 +162,11 @@ class Graph {
   std::vector<std::vector<Use>> uses_;  ///< by value
   std::vector<GraphOutput> outputs_;
   SymbolRanges ranges_;
+  std::vector<SuperKernel> super_kernels_;
   Names names_;
   std::unordered_set<std::string> output_names_;
   std::string scope_;
+  std::int32_t super_kernel_ = Node::unmarked;
 };
 
 /// Names of a node's results: `given`, or the scope, the operator and, where there are several, the result's name in the schema.

@@ -36,10 +36,18 @@ std::string range_text(const SymbolRange& r) {
   return fmt::format("  symbol {} : {}..{}\n", r.symbol.name(), r.range.least, ends ? std::to_string(r.range.greatest) : "");
 }
 
+/// An index that the graph does not have, which the verifier finds, is printed as a number.
+std::string mark_text(const Graph& graph, std::int32_t mark) {
+  if (mark == Node::unmarked) return "";
+  if (mark == Node::excluded) return " outside";
+  const auto at = static_cast<std::size_t>(mark);
+  return " in " + (at < graph.super_kernels().size() ? name_text(graph.super_kernels()[at].name) : std::to_string(mark));
+}
+
 std::string node_text(const Graph& graph, const Node& node) {
   const auto value = [&](ValueId id) { return value_text(graph, id); };
   std::string line = fmt::format("  {} = {}", comma_separated(node.outputs, value), call_text(graph, node.op, node.inputs, node.attributes));
-  line += " : " + comma_separated(node.outputs, [&](ValueId id) { return graph.type(id).to_string(); });
+  line += " : " + comma_separated(node.outputs, [&](ValueId id) { return graph.type(id).to_string(); }) + mark_text(graph, node.super_kernel);
   return node.scope.empty() ? line + "\n" : fmt::format("{}  // {}\n", line, name_text(node.scope));
 }
 
@@ -48,6 +56,8 @@ std::string node_text(const Graph& graph, const Node& node) {
 std::string to_text(const Graph& graph) {
   std::string text = graph.name.empty() ? "graph {\n" : fmt::format("graph {} {{\n", name_text(graph.name));
   for (const SymbolRange& range : graph.ranges()) text += range_text(range);
+  for (const SuperKernel& each : graph.super_kernels())
+    text += fmt::format("  super_kernel {}{}\n", name_text(each.name), each.options.empty() ? "" : " " + escape(each.options));
   std::size_t declared = 0;  // inputs and constants stand where they were declared among the results
   const auto declare_until = [&](std::size_t end) {
     for (; declared < end; ++declared) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_map>
 
 #include "graph/text.hpp"
@@ -29,7 +30,7 @@ class GraphParser {
       end_of(line);
     }
     resolve_expressions();
-    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(), std::move(ranges_));
+    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(), std::move(ranges_), std::move(super_kernels_));
   }
 
  private:
@@ -49,6 +50,7 @@ class GraphParser {
 
   void statement(TextLine& line) {
     if (line.take_word("symbol")) return range(line);
+    if (line.take_word("super_kernel")) return super_kernel(line);
     if (line.take_word("input")) return declare(line, ValueKind::input);
     if (line.take_word("constant")) return declare(line, ValueKind::constant);
     if (line.take_word("output")) {
@@ -66,6 +68,23 @@ class GraphParser {
     line.need(":");
     const ValueId id = define(std::move(name), line.type(), kind, -1);
     if (kind == ValueKind::constant && line.take("=")) source(line, id);
+  }
+
+  /// super_kernel NAME, and its options where there are some.
+  void super_kernel(TextLine& line) {
+    SuperKernel& added = super_kernels_.emplace_back(SuperKernel{line.name("the super-kernel's name"), {}});
+    if (!line.at_end()) added.options = line.name("the super-kernel's options");
+  }
+
+  /// in NAME, or outside.
+  std::int32_t mark(TextLine& line) const {
+    if (line.take_word("outside")) return Node::excluded;
+    if (!line.take_word("in")) return Node::unmarked;
+    const std::string name = line.name("a super-kernel's name");
+    const auto known = std::ranges::find(super_kernels_, name, &SuperKernel::name);
+    if (known == super_kernels_.end())
+      fail(Status::invalid_argument, "graph text, line {}: expected a super-kernel of the lines before, found '{}'", line.number(), name);
+    return static_cast<std::int32_t>(known - super_kernels_.begin());
   }
 
   /// symbol T : 1..4096, or 1.. without an end.
@@ -123,6 +142,7 @@ class GraphParser {
       if (i > 0) line.need(",");
       node.outputs.push_back(result(results[i], line.type()));
     }
+    node.super_kernel = mark(line);
     if (line.take("//")) node.scope = line.name("a scope");
     operands.resize(std::max(operands.size(), op.inputs.size() - (op.inputs.empty() || !op.inputs.back().variadic ? 0 : 1)), {"", line.number()});
     operands_.push_back(std::move(operands));
@@ -194,6 +214,7 @@ class GraphParser {
   std::vector<std::vector<NameUse>> operands_;                         ///< by node
   std::vector<std::pair<ValueId, std::vector<NameUse>>> expressions_;  ///< operands of constants
   SymbolRanges ranges_;
+  std::vector<SuperKernel> super_kernels_;
   std::vector<std::string> outputs_;
   std::vector<NameUse> output_values_;
 };

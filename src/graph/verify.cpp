@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "graph/memory.hpp"
+#include "graph/super_kernel_options.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {
@@ -125,6 +126,23 @@ Violation ranges_usable(const Graph& graph) {
   return {};
 }
 
+Violation super_kernels_known(const Graph& graph) {
+  std::unordered_set<std::string_view> seen;
+  for (const SuperKernel& each : graph.super_kernels()) {
+    if (each.name.empty()) return "expected a name for every super-kernel, found an empty one";
+    if (!seen.insert(each.name).second) return fmt::format("super-kernel '{}': expected a name of its own, found two of that name", each.name);
+    try {
+      SuperKernelOptions::parse(each.options);
+    } catch (const Error& error) {
+      return fmt::format("super-kernel '{}': {}", each.name, error.what());
+    }
+  }
+  return first_of_nodes(graph, [&](std::size_t, const Node& node) -> Violation {
+    if (node.super_kernel >= Node::excluded && node.super_kernel < static_cast<std::int32_t>(graph.super_kernels().size())) return {};
+    return fmt::format("expected one of {} super-kernels, found number {}", graph.super_kernels().size(), node.super_kernel);
+  });
+}
+
 Violation constants_computable(const Graph& graph) {
   return first_of_values(graph, [&](const Value& value) -> Violation {
     if (value.kind != ValueKind::constant && (value.data() || value.expression())) return "expected elements, or an expression, of a constant alone";
@@ -213,6 +231,7 @@ constexpr GraphRule rules[] = {
     {"defined-before-use", "the order of the nodes is one in which they can run", defined_before_use},
     {"dimensions-usable", "weights have constant dimensions; no dimension is negative or shrinks when its symbol grows", dimensions_usable},
     {"ranges-usable", "every symbol has at most one range, from 0 on and not empty", ranges_usable},
+    {"super-kernels-known", "super-kernels have names of their own and options that exist; nodes are in one of them or in none", super_kernels_known},
     {"constants-computable", "a constant's data has its type; its expression reads earlier constants and gives its type", constants_computable},
     {"types-inferred", "operands and attributes satisfy the operator, and result types are what it infers", types_inferred},
     {"aliases-match", "a result that takes an operand's memory has the operand's type", aliases_match},

@@ -19,7 +19,7 @@ void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
 
 LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& target, Report* report, const Options& options) {
   require(!programs.empty(), "link: expected at least one task, found none");
-  require(target.compute_capability <= 90, "link: expected a device that runs native code, of compute capability 9.0 at most, found one of {}.{}",
+  require(can_link(target), "link: expected a device that runs native code, of compute capability 9.0 at most, found one of {}.{}",
           target.compute_capability / 10, target.compute_capability % 10);
   const std::string architecture = target.architecture();
   const cuda::Program* largest = nullptr;

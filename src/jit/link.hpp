@@ -16,6 +16,9 @@ struct LinkedImage {
   int threads = 0;
 };
 
+/// Whether tasks are linked for a device: one that runs native code, of compute capability 9.0 at most.
+inline bool can_link(const Target& target) { return target.compute_capability <= 90; }
+
 /// Links programs for a device that runs native code (compute capability 9.0 at most). Throws Error where one is not linkable (device/plan.hpp) or they need
 /// more shared memory than a thread block of the device has, and as `build` does.
 LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& target, Report* report = nullptr, const Options& options = {});

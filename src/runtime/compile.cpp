@@ -11,6 +11,7 @@ namespace {
 
 constexpr Pass<Compilation> list[] = {
     {"verify", "checks the graph against the rules", false, step::verify},
+    {"mark-super-kernels", "marks the nodes that a user selects to become one launch", false, step::mark_super_kernels},
     {"dead-code", "removes nodes whose results are not used", true, step::remove_dead_code},
     {"common-subexpressions", "computes once what several nodes compute", true, step::merge_common_subexpressions},
     {"rewrite", "puts one operator in the place of several where a rule fits", true, step::rewrite},

@@ -16,6 +16,8 @@
 
 namespace cermet {
 
+struct SuperFormation;
+
 /// A kernel of an executable, for reports.
 struct StepInfo {
   std::string scope;
@@ -59,6 +61,8 @@ class Executable {
   /// What the last run launched, in order, and which bytes each launch touched; on a device that computes nothing, what it would have launched. Valid until
   /// the next run. Throws Error where there was no run.
   const Plan& plan();
+  /// Which launches of that plan become one, and which marked ones cannot join; null where no node is marked. As plan().
+  const SuperFormation* super_kernels();
   /// Operations and bytes of a step at the symbols of the last run. Of a grouped product, weights of groups that had rows where the run was timed, else all.
   Cost work(std::size_t step);
   /// With timing, every run notes when each launch started and how long it took; on a device, which is then waited for, from events between the launches,

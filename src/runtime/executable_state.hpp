@@ -5,10 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "base/pool_session.hpp"
 #include "device/plan.hpp"
 #include "jit/program_store.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
+#include "runtime/super_kernel/region.hpp"
 #include "runtime/view_layout.hpp"
 
 namespace cermet {
@@ -38,6 +40,16 @@ struct InputBinding {
   TensorView memory;   ///< `present` once bound
 };
 
+/// Super-kernels of a graph that has some.
+struct SuperKernels {
+  std::vector<SuperStep> steps;             ///< by step
+  std::vector<SuperKernelOptions> options;  ///< by super-kernel of the graph
+  SuperLimits limits;
+  SuperFormation formation;              ///< of the present plan
+  bool reported = false;                 ///< what cannot join
+  std::unique_ptr<PoolSession> session;  ///< in which the CPU walks a region
+};
+
 struct Executable::State {
   Graph graph;
   SymbolValues maximum, symbols;  ///< symbols: of the last run
@@ -52,6 +64,8 @@ struct Executable::State {
   bool planned = false;                  ///< `plan` holds for the present symbols and operands
   bool ranges_planned = false;           ///< and says of every launch what it touches
   std::vector<ByteRange> reads, writes;  ///< of the launch whose ranges are being planned
+
+  std::optional<SuperKernels> super;  ///< nothing where no node is marked
 
   DeviceQueue queue;  ///< null on the CPU
   bool capture = false;
@@ -87,9 +101,12 @@ struct Executable::State {
   LaunchArgs arguments(std::size_t i) const;
   void make_plan(bool wants_ranges = false);
   void plan_ranges();
+  void form_super_kernels();
   void execute_all();
   void execute(const Launch& launch);
   void launch_all();
+  class Threads;
+  void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();
   void launch_all_marked();
   void skip_all();

@@ -33,7 +33,16 @@ void Executable::State::make_plan(bool wants_ranges) {
     if (steps[i].queue) in_scope(infos[i], [&] { steps[i].launch(arguments(i)); });
     else plan.add_call();
   }
+  form_super_kernels();
   planned = true;
+}
+
+void Executable::State::form_super_kernels() {
+  if (!super) return;
+  form_regions(super->formation, plan, super->steps, graph.super_kernels(), super->options, super->limits);
+  if (super->reported || super->formation.breaks.empty()) return;
+  report_breaks(super->formation, graph.super_kernels(), [&](std::size_t step) -> std::string_view { return infos[step].scope; });
+  super->reported = true;  // warnings come once; an error every time
 }
 
 /// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace.
@@ -65,8 +74,39 @@ void Executable::State::execute(const Launch& launch) {
   info.fallbacks += launch.fallback;
 }
 
+/// Lets launches run on some of the threads while it lives.
+class Executable::State::Threads {
+ public:
+  Threads(State& state, ThreadPool& few) : state_(state), all_(std::exchange(state.pool, &few)) {}
+  ~Threads() { state_.pool = all_; }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  State& state_;
+  ThreadPool* all_;
+};
+
+/// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for.
+void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> launch) {
+  const std::span<const Launch> all = std::as_const(plan).launches();
+  std::size_t next = 0;
+  const auto launch_until = [&](std::size_t end) {
+    for (; next < end; ++next) launch(all[next]);
+  };
+  if (super && super->session)
+    for (const SuperRegion& region : super->formation.regions) {
+      if (region.options.debug_sync_all) continue;
+      launch_until(region.first_launch);
+      ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
+      const Threads own(*this, few);
+      super->session->hold(few, [&] { launch_until(region.end_launch); });
+    }
+  launch_until(all.size());
+}
+
 void Executable::State::launch_all() {
-  for (const Launch& launch : std::as_const(plan).launches()) execute(launch);
+  launch_in_order([&](const Launch& launch) { execute(launch); });
 }
 
 /// The entry for the present symbols; a new one evicts the least recently used.
@@ -123,6 +163,11 @@ const Plan& Executable::plan() {
     state_->plan_ranges();
   }
   return state_->plan;
+}
+
+const SuperFormation* Executable::super_kernels() {
+  plan();
+  return state_->super ? &state_->super->formation : nullptr;
 }
 
 }  // namespace cermet

@@ -9,6 +9,7 @@
 
 #include "fuse/mode.hpp"
 #include "op/region.hpp"
+#include "runtime/super_kernel/mark.hpp"
 
 namespace cermet {
 
@@ -35,6 +36,7 @@ struct FusionOptions {
   Changes* changes = nullptr;                               ///< limits and lists what is done; null: everything, and no list
   std::vector<CompileRecord>* records = nullptr;            ///< one more for each graph that is compiled, for reports; null: none
   const std::vector<Rule>* rules = nullptr;                 ///< in place of rewrite_rules(): tests bring wrong ones
+  SuperKernelSelection super_kernel = {};                   ///< marks beside those that the graph has
   std::function<void(const Region&, Choice&)> choose = {};  ///< has the last word on the kernel of every step; empty: nobody
 };
 

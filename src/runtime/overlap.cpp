@@ -41,6 +41,8 @@ std::optional<Overlap> conflict(const Plan& plan, std::size_t first, std::size_t
 
 }  // namespace
 
+bool must_follow(const Plan& plan, std::size_t before, std::size_t after) { return conflict(plan, before, after).has_value(); }
+
 std::vector<LaunchOrder> dependencies_of(const Plan& plan) {
   std::vector<LaunchOrder> order;
   Predecessors known(plan.launches().size());

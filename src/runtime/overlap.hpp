@@ -18,6 +18,9 @@ struct LaunchOrder {
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
+/// Whether launch `after` must follow launch `before`, because one writes what the other touches.
+bool must_follow(const Plan& plan, std::size_t before, std::size_t after);
+
 /// What of a plan must stay in order, without what follows from the rest: a launch follows those before it that write what it touches, or touch what it
 /// writes. Memory without an address (weights of a device that computes nothing) is left out. Quadratic: for schedules, not for every run.
 std::vector<LaunchOrder> dependencies_of(const Plan& plan);

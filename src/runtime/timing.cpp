@@ -62,13 +62,13 @@ void Executable::State::add_work(std::size_t i, double start, double seconds) {
 
 void Executable::State::launch_all_timed() {
   using Seconds = std::chrono::duration<double>;
-  for (const Launch& launch : std::as_const(plan).launches()) {
+  launch_in_order([&](const Launch& launch) {
     const auto start = std::chrono::steady_clock::now();
     execute(launch);
     const auto end = std::chrono::steady_clock::now();
     keep_offsets(launch.step);
     add_work(launch.step, Seconds(start - started).count(), Seconds(end - start).count());
-  }
+  });
 }
 
 /// Events between the steps give their times on a device; the host waits for the end.

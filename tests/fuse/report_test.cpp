@@ -156,7 +156,20 @@ TEST(FusionReport, SaysThatTheOrderDecided) {
 TEST(FusionReport, EveryReasonHasItsOwnName) {
   std::vector<std::string_view> names;
   for (int why = 0; why <= static_cast<int>(WhyApart::order); ++why) names.push_back(name_of(static_cast<WhyApart>(why)));
-  EXPECT_EQ(names, (std::vector<std::string_view>{"view", "mode", "limit", "overwritten", "cycle", "table", "result", "readers", "kernels", "order"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"view", "mode", "border", "limit", "overwritten", "cycle", "table", "result", "readers", "kernels", "order"}));
+}
+
+TEST(FusionReport, SuperKernelsHaveBorders) {
+  const auto planned = [](const std::string& first, const std::string& second) {
+    return plan("  super_kernel sp1\n  %m = linear(%x, %w) : f32[4, 8]" + first + "\n  %y = silu(%m) : f32[4, 8]" + second + "\n  output y = %y");
+  };
+  EXPECT_EQ(groups_of(planned(" in sp1", " in sp1")), "linear+silu");
+  for (const auto& [first, second] :
+       std::vector<std::pair<std::string, std::string>>{{" in sp1", ""}, {"", " in sp1"}, {" in sp1", " outside"}, {"", " outside"}}) {
+    EXPECT_EQ(groups_of(planned(first, second)), "linear silu") << first << " / " << second;
+    EXPECT_EQ(edges_of(planned(first, second)), "m border: in different super-kernels");
+  }
 }
 
 TEST(FusionMode, EachMakesItsGroups) {

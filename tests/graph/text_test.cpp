@@ -14,7 +14,8 @@ bool same(const Graph& a, const Graph& b) {
     return x.name == y.name && x.type == y.type && x.kind == y.kind && x.producer == y.producer && x.source == y.source;
   };
   const auto nodes = [](const Node& x, const Node& y) {
-    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.attributes == y.attributes && x.scope == y.scope;
+    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.attributes == y.attributes && x.scope == y.scope &&
+           x.super_kernel == y.super_kernel;
   };
   const auto outputs = [](const GraphOutput& x, const GraphOutput& y) { return x.name == y.name && x.value == y.value; };
   return a.name == b.name && a.ranges() == b.ranges() && std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end(), values) &&

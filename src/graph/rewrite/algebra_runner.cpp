@@ -44,7 +44,7 @@ class AlgebraRunner {
       const Candidate candidate = std::move(candidates_.at(n));
       queue_.erase(queue_.begin());
       candidates_.erase(n);
-      if (state_of(candidate.nodes) == candidate.state) apply(n, candidate);
+      if (is_unchanged(n, candidate)) apply(n, candidate);
       else look_at(n);
     }
   }
@@ -74,6 +74,11 @@ class AlgebraRunner {
     return state | 1;
   }
 
+  bool is_unchanged(NodeId n, const Candidate& candidate) {
+    const GraphEditor::Focus focus(editor_, n);
+    return state_of(candidate.nodes) == candidate.state;
+  }
+
   void forget(NodeId n) {
     const auto found = candidates_.find(n);
     if (found == candidates_.end()) return;
@@ -87,6 +92,7 @@ class AlgebraRunner {
     const auto rules = by_anchor_.find(editor_.node(n).op);
     if (rules == by_anchor_.end()) return;
     std::optional<Candidate> best;
+    const GraphEditor::Focus focus(editor_, n);
     for (const std::size_t r : rules->second) {
       find_matches(rules_[r].before, editor_, n, [&](const Match& match) {
         auto replacement = replacement_of(rules_[r], match, options_.most, sizes_);
@@ -119,7 +125,10 @@ class AlgebraRunner {
     }
     for (const auto& [from, by] : candidate.replacement.results)
       if (const auto* id = std::get_if<ValueId>(&by)) operands.push_back(*id);
-    put_in(candidate.replacement, editor_, n);
+    {
+      const GraphEditor::Focus focus(editor_, n);
+      put_in(candidate.replacement, editor_, n);
+    }
     for (const ValueId id : operands) around(id);
     for (NodeId made = first_new; made < editor_.next_id(); ++made)
       if (editor_.has(made)) changed.push_back(made);

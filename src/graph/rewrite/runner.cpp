@@ -61,13 +61,18 @@ class Runner {
     const std::string at = options_.trace ? place_of(editor_, n) : "";
     for (const std::size_t r : rules->second) {
       const NodeId first_new = editor_.next_id();
-      if (!rules_[r].apply(rules_[r], editor_, n)) continue;
+      if (!applies(rules_[r], n)) continue;
       if (++times_[r] > limit_) fail(Status::internal, "rule '{}': expected it to come to an end, found it applied {} times", rules_[r].name, times_[r]);
       if (options_.trace) options_.trace->applied.push_back({rules_[r].name, at});
       for (NodeId made = first_new; made < editor_.next_id(); ++made) enqueue_around(made);
       return true;
     }
     return false;
+  }
+
+  bool applies(const Rule& rule, NodeId n) {
+    const GraphEditor::Focus focus(editor_, n);
+    return rule.apply(rule, editor_, n);
   }
 
   void enqueue_around(NodeId n) {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "foreign/registry.hpp"
+#include "jit/link.hpp"
 #include "runtime/step/compilation.hpp"
 
 namespace cermet {
@@ -99,6 +101,31 @@ void Binder::bind_step(std::size_t step) {
   s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
 }
 
+/// Until linked launches run there, no node joins on a GPU that computes; one that does not shows what would.
+SuperLimits super_limits_of(const Compilation& c) {
+  const Target* const target = c.device.target();
+  SuperLimits limits;
+  limits.calls = target == nullptr;
+  if (!target) return limits;
+  limits.links = !c.device.computes() && jit::can_link(*target);
+  limits.shared_bytes = target->shared_bytes - linked::work_bytes;
+  limits.blocks = static_cast<std::uint32_t>(target->multiprocessors);
+  return limits;
+}
+
+SuperKernels super_kernels_of(const Compilation& c) {
+  SuperKernels super;
+  super.options = options_of(c.graph().super_kernels());
+  super.limits = super_limits_of(c);
+  const std::span<const Kernel* const> outside = foreign::foreign_kernels();
+  for (std::size_t step = 0; step < c.choices.size(); ++step) {
+    const std::string& kernel = c.choices[step].kernel->name;
+    super.steps.push_back({c.node_of(step).super_kernel, std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
+  }
+  if (c.device.computes() && !c.device.target()) super.session = std::make_unique<PoolSession>(c.pool.size());
+  return super;
+}
+
 }  // namespace
 
 std::string step::bind(Compilation& c) {
@@ -110,6 +137,7 @@ std::string step::bind(Compilation& c) {
   Binder binder(c);
   binder.bind_inputs();
   for (std::size_t step = 0; step < c.choices.size(); ++step) binder.bind_step(step);
+  if (std::ranges::any_of(c.graph().nodes(), [](const Node& node) { return node.super_kernel >= 0; })) s.super = super_kernels_of(c);
   return fmt::format("{} operands, {} of them symbolic", s.operands.size(), s.symbolic_operands.size());
 }
 

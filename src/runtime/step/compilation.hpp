@@ -47,6 +47,7 @@ std::string size_text(std::int64_t bytes);
 namespace step {
 
 std::string verify(Compilation& c);
+std::string mark_super_kernels(Compilation& c);
 std::string remove_dead_code(Compilation& c);
 std::string merge_common_subexpressions(Compilation& c);
 std::string rewrite(Compilation& c);

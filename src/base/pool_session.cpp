@@ -1,0 +1,119 @@
+#include "base/pool_session.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace cermet {
+namespace {
+
+/// What has become of a thread's part of a loop, in the low bits of its state.
+constexpr std::uint64_t offered = 1, begun = 2, ended = 3, part_bits = 3;
+constexpr int number_shift = 2;
+/// In place of a number: the session is over.
+constexpr std::uint64_t closed = ~std::uint64_t{0};
+
+constexpr int spins_before_claim = 400;  // as in thread_pool.cpp: what a thread has not begun by then the caller does, because it has no core
+constexpr int spins_before_yield = 20000;
+
+thread_local PoolSession* held = nullptr;     // by this thread
+thread_local PoolSession* opening = nullptr;  // waits to learn which pool it is on
+
+void pause_session() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+PoolSession::PoolSession(int threads) : threads_(threads), slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(threads))) {}
+
+PoolSession* PoolSession::of(const ThreadPool& whole) {
+  if (opening) std::exchange(opening, nullptr)->pool_ = &whole;
+  return held && held->pool_ == &whole ? held : nullptr;
+}
+
+void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
+  if (held || pool.size() == 1 || pool.size() > threads_) return body();
+  for (int thread = 1; thread < pool.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << number_shift | ended);
+  opening = this;
+  pool.run([&](int thread) {
+    if (thread > 0) return follow(thread);
+    struct Held {
+      PoolSession& session;
+      explicit Held(PoolSession& s) : session(s) { held = &s; }
+      ~Held() {
+        held = nullptr;
+        session.close();
+      }
+    } const now(*this);
+    body();
+  });
+}
+
+void PoolSession::close() {
+  pool_ = nullptr;
+  for (int thread = 1; thread < threads_; ++thread) slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
+}
+
+void PoolSession::call(int thread, const FunctionRef<void(int)>& body) {
+  try {
+    body(thread);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+}
+
+void PoolSession::follow(int thread) {
+  Slot& slot = slots_[static_cast<std::size_t>(thread)];
+  for (int spins = 0;; ++spins) {
+    std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    if (state == closed) return;
+    if ((state & part_bits) == offered && slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
+      call(thread, *slot.body);
+      slot.state.store((state & ~part_bits) | ended, std::memory_order_release);
+      spins = 0;
+    } else if (spins < spins_before_yield) {
+      pause_session();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void PoolSession::run(int threads, FunctionRef<void(int)> body) {
+  if (threads == 1) return body(0);
+  const std::uint64_t number = ++number_;
+  ++loops_;
+  error_ = nullptr;
+  for (int thread = 1; thread < threads; ++thread) {
+    Slot& slot = slots_[static_cast<std::size_t>(thread)];
+    slot.body = &body;
+    slot.state.store(number << number_shift | offered, std::memory_order_release);
+  }
+  call(0, body);
+  for (int thread = 1; thread < threads; ++thread) finish(thread, number);
+  if (error_) std::rethrow_exception(error_);
+}
+
+/// Waits for a thread's part, or does it where the thread has not begun.
+void PoolSession::finish(int thread, std::uint64_t number) {
+  Slot& slot = slots_[static_cast<std::size_t>(thread)];
+  for (int spins = 0;; ++spins) {
+    std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    if (state == (number << number_shift | ended)) return;
+    if (spins >= spins_before_claim && state == (number << number_shift | offered) &&
+        slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
+      call(thread, *slot.body);
+      slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
+      return;
+    }
+    if (spins < spins_before_yield) pause_session();
+    else std::this_thread::yield();  // it has begun and lost its core
+  }
+}
+
+}  // namespace cermet

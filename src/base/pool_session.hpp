@@ -1,0 +1,54 @@
+// One parallel region of a pool in which many loops run: its threads stay, so that a loop is handed to them by a store into a cache line of each, without a
+// lock, a wake-up or a line that they share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "base/thread_pool.hpp"
+
+namespace cermet {
+
+class PoolSession {
+ public:
+  /// For the threads of a pool of this size; holding it allocates nothing.
+  explicit PoolSession(int threads);
+  PoolSession(const PoolSession&) = delete;
+  PoolSession& operator=(const PoolSession&) = delete;
+
+  /// Calls body() on the caller's thread; the pool's other threads wait for the loops that it runs on the pool, or on a part of it. Inside another session on
+  /// the same thread it only calls body(). Rethrows what body() throws. Other threads that use the pool wait until it is over.
+  void hold(ThreadPool& pool, FunctionRef<void()> body);
+
+  /// The session that this thread holds on a pool; null where it holds none.
+  static PoolSession* of(const ThreadPool& whole);
+  /// ThreadPool::run on the first `threads` of its threads.
+  void run(int threads, FunctionRef<void(int)> body);
+  /// Loops that were run in it.
+  std::int64_t loops() const { return loops_; }
+
+ private:
+  /// A thread's line: the number of its last loop above what has become of it.
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> state{0};
+    const FunctionRef<void(int)>* body = nullptr;
+  };
+
+  void follow(int thread);
+  void call(int thread, const FunctionRef<void(int)>& body);
+  void finish(int thread, std::uint64_t number);
+  void close();
+
+  const ThreadPool* pool_ = nullptr;  ///< the whole one, while held
+  int threads_ = 1;
+  std::unique_ptr<Slot[]> slots_;
+  std::uint64_t number_ = 0;
+  std::int64_t loops_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace cermet
