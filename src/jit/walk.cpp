@@ -14,15 +14,14 @@ struct WalkBody {
   std::string name, source;
 };
 
-/// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed with whether to prefetch only, of a task that streams.
+/// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
-  const std::string team = program.stage_bytes > 0 ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", program.threads, shape.stages, shape.pitch, shape.in_flight)
-                                                   : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
-  std::string type = program.task;
-  if (const auto at = type.find(".stream = true"); shape.stage_bytes > 0 && program.stage_bytes > 0 && at != type.npos)
-    type.insert(at + 14, fmt::format(", .ring_bytes = {}", 3 * shape.stage_bytes));
-  const std::string task = fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
-                                       program.header, program.prelude, type, team);
+  const std::string team = program.stage_bytes > 0
+                               ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", program.threads, shape.stages, shape.pitch, shape.in_flight)
+                               : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
+  const std::string task =
+      fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
+                  program.header, program.prelude, program.task, team);
   WalkBody body;
   body.name = "cermet_task_" + digest(task).substr(0, 16);
   body.source = task + fmt::format(R"(extern "C" __device__ void {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
@@ -31,8 +30,8 @@ WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
 )",
                                    body.name);
   if (program.stage_bytes > 0)
-    body.source += fmt::format(R"(extern "C" __device__ void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem, bool prefetches) {{
-  cermet::walk::feed<Task, Team>(call, state, smem, prefetches);
+    body.source += fmt::format(R"(extern "C" __device__ void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
+  cermet::walk::feed<Task, Team>(call, state, smem);
 }}
 )",
                                body.name);
@@ -51,9 +50,8 @@ std::string walk_source(std::span<const NamedBody> bodies, const WalkShape& shap
     declarations += fmt::format("extern \"C\" __device__ void {}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem);\n", name);
     computing += fmt::format("        case {}: return {}(call, state, smem);\n", b, name);
     if (!bodies[b].streams) continue;
-    declarations +=
-        fmt::format("extern \"C\" __device__ void {}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem, bool prefetches);\n", name);
-    feeding += fmt::format("        case {}: return {}_feed(call, state, smem, prefetches);\n", b, name);
+    declarations += fmt::format("extern \"C\" __device__ void {}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem);\n", name);
+    feeding += fmt::format("        case {}: return {}_feed(call, state, smem);\n", b, name);
   }
   return fmt::format(R"(#define CERMET_WALK
 #include "kernel/cuda/device/walk.cuh"
@@ -68,14 +66,17 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
       switch (body) {{
 {}      }}
       }},
-      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem, bool prefetches) {{
+      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) {{
       switch (body) {{
 {}      }}
       }});
 }}
 )",
-                     declarations, shape.threads(), entry_name, shape.threads(), shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
+                     declarations, shape.threads, entry_name, shape.threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
 }
+
+/// Bytes on their way into an SM beyond which those of other accesses wait longer and the stream is no faster (docs/notes/super-kernels-cuda.md).
+constexpr std::int64_t most_in_flight = 48 << 10;
 
 /// What a task needs beside the shared ring.
 std::int64_t own_bytes(const cuda::Program& program) { return program.shared_bytes - program.ring_bytes; }
@@ -91,33 +92,25 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
   if (program.header.starts_with("kernel/cuda/device/gemm/")) return "its warps divide the registers of a block among themselves";
+  if (program.header.find("hopper") != std::string::npos) return "its copies read descriptors, which must be a launch's own parameters";
+  if (program.stage_bytes > 0 && program.threads != walk_threads + 32)
+    return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + 32);
+  if (program.stage_bytes == 0 && program.threads > walk_threads) return fmt::format("{} threads; taken: up to {}", program.threads, walk_threads);
   return {};
 }
 
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages, int stage_bytes, int in_flight) {
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
   WalkShape shape;
-  shape.stage_bytes = stage_bytes;
-  shape.in_flight = in_flight;
-  int widest = 0;
   for (const cuda::Program& program : programs) {
-    if (const auto reason = declines_walk(program)) fail(Status::unsupported, "super-kernel: expected tasks that can be linked, found {}: {}", program.task, *reason);
+    if (const auto reason = declines_walk(program))
+      fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
     shape.body_bytes = std::max(shape.body_bytes, round_up(own_bytes(program), 128));
-    if (program.stage_bytes == 0) {
-      widest = std::max(widest, program.threads);
-      continue;
-    }
-    if (shape.computing != 0 && shape.computing + 32 != program.threads)
-      fail(Status::unsupported, "super-kernel: expected tasks that stream weights to have as many threads as others, {}, found {} of {}", shape.threads(),
-           program.threads, program.task);
-    shape.computing = program.threads - 32;
-    shape.pitch = std::max(shape.pitch, round_up(stage_bytes > 0 ? stage_bytes : program.stage_bytes, 1024));
+    shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
   }
-  if (shape.computing == 0) shape.computing = widest;
   if (shape.pitch == 0) shape.pitch = 1024;
-  if (widest > shape.computing)
-    fail(Status::unsupported, "super-kernel: expected tasks of at most {} threads beside those that stream weights, found one of {}", shape.computing, widest);
+  shape.in_flight = static_cast<int>(std::max<std::int64_t>(1, most_in_flight / shape.pitch));
   const std::int64_t room = target.shared_bytes - shape.shared_bytes(instances, needs);
-  shape.stages = std::min<std::int64_t>(room / shape.pitch, std::min(most_stages, stream::most_stages));
+  shape.stages = std::min<std::int64_t>(room / shape.pitch, stream::most_stages);
   if (shape.stages < 2)
     fail(Status::unsupported, "super-kernel: expected room for two stages of {} bytes in the {} bytes of shared memory of {}, found {} bytes", shape.pitch,
          target.shared_bytes, target.name, std::max<std::int64_t>(room, 0));
@@ -126,7 +119,7 @@ WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& targ
 
 WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& shape, const Target& target, Report* report, const Options& options) {
   require(!programs.empty(), "super-kernel: expected at least one task, found none");
-  require(target.compute_capability == 90, "super-kernel: expected a device of compute capability 9.0, found one of {}.{}", target.compute_capability / 10,
+  require(can_walk(target), "super-kernel: expected a device of compute capability 9.0, found one of {}.{}", target.compute_capability / 10,
           target.compute_capability % 10);
   const cuda::Toolchain& tools = options.toolchain ? *options.toolchain : toolchain();
   using Form = cuda::CompileRequest::Form;

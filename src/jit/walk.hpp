@@ -9,14 +9,18 @@
 
 namespace cermet::jit {
 
+/// Threads of a block that compute, beside the warp that feeds them: those of every task that streams weights in its usual configuration.
+inline constexpr int walk_threads = 256;
+
+/// Whether walks are made for a device.
+inline bool can_walk(const Target& target) { return target.compute_capability == 90; }
+
 /// How the shared memory of a walk is divided, and its threads.
 struct WalkShape {
-  int computing = 0;              ///< threads of the warps that compute; one more warp feeds them
   std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next
-  int stage_bytes = 0;
-  int in_flight = 0;              ///< stages at most whose bytes are on their way; 0: all
-  std::int64_t body_bytes = 0;    ///< what tasks use one after the other
-  int threads() const { return computing + 32; }
+  int in_flight = 0;                   ///< stages at most whose bytes are on their way; 0: all
+  std::int64_t body_bytes = 0;         ///< what tasks use one after the other
+  static constexpr int threads = walk_threads + 32;
   /// Of all, with a list of so many instances and needs.
   std::int64_t shared_bytes(std::int64_t instances, std::int64_t needs) const;
 };
@@ -24,12 +28,10 @@ struct WalkShape {
 /// Why a program cannot be part of a walk; nothing where it can.
 std::optional<std::string> declines_walk(const cuda::Program& program);
 
-/// The shape for programs that can all be part of a walk, with as many stages as fit. Throws Error where fewer than two do, or where tasks that stream have
-/// unlike numbers of threads.
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs, int most_stages = 16,
-                     int stage_bytes = 0, int in_flight = 0);
+/// The shape for programs that can all be part of a walk, with as many stages as fit. Throws Error where fewer than two do.
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs);
 
-/// Its function is `entry_name`: (walk::Params, uint32), in blocks of shape.threads().
+/// Its function is `entry_name`: (walk::Params, uint32), in blocks of shape.threads.
 struct WalkImage {
   Image image;
   std::vector<std::uint32_t> bodies;  ///< of each program: equal ones are linked once

@@ -131,15 +131,21 @@ void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
     if (!std::exchange(run.warm, true)) return launch_all();
+    if (super) run.regions = make_device_regions();
     queue.stream->begin_capture();
     try {
-      launch_all();
+      launch_regions(run.regions);
       run.graph = queue.stream->end_capture();
     } catch (...) {
       queue.stream->abandon_capture();
       throw;
     }
   }
+  for (const auto& region : run.regions)
+    if (const std::string stuck = region->take_stuck(); !stuck.empty()) {
+      region->reset(*queue.stream);
+      fail(Status::internal, "{}", stuck);
+    }
   const StreamRange range(queue.stream, graph.name.c_str());
   queue.stream->replay(*run.graph);
 }

@@ -62,8 +62,20 @@ struct Table {
 
 }  // namespace
 
-std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count) {
+bool links_at_a_loss(const SuperKernelOptions& options) { return options.debug_sync_all || options.profile || options.width > 0; }
+
+/// A boundary between tasks by counters, and one between launches of a graph that overlap, measured on an H200 (docs/notes/super-kernels-cuda.md).
+double predicted_loss(std::size_t launches) {
+  constexpr double counters = 3.4e-6, launch = 1.7e-6;
+  return static_cast<double>(launches) * (counters - launch);
+}
+
+std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before) {
   std::vector<std::vector<std::uint32_t>> needs(count);
+  if (all_before) {
+    for (std::size_t i = 1; i < count; ++i) needs[i] = {static_cast<std::uint32_t>(i - 1)};
+    return needs;
+  }
   for (const LaunchOrder& order : dependencies_of(plan))
     if (order.before >= first && order.after < first + count) needs[order.after - first].push_back(order.before - static_cast<std::uint32_t>(first));
   return needs;
@@ -73,7 +85,7 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
                            const DeviceRegionOptions& options)
     : first_(first) {
   const Target& target = *queue.device->target();
-  const auto needs = region_needs(plan, first, launches.size());
+  const auto needs = region_needs(plan, first, launches.size(), options.debug_sync_all);
   std::vector<cuda::Program> programs;
   std::int64_t all_needs = 0;
   for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -83,15 +95,16 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
     const std::size_t bytes = plan.parameters(plan.launches()[first + i]).size();
     require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}", walk::most_params, bytes, names_.back());
   }
-  shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs, options.most_stages, options.stage_bytes, options.in_flight);
+  shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
   const jit::WalkImage image = jit::link_walk(programs, shape_, target);
   const std::int64_t shared = shape_.shared_bytes(static_cast<std::int64_t>(launches.size()), all_needs);
-  loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads(), shared);
+  loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads, shared);
   if (queue.device->computes() && loaded_.blocks_per_multiprocessor < 1)
-    fail(Status::unsupported, "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none",
-         shape_.threads(), loaded_.registers, shared, target.name);
-  const auto blocks = static_cast<std::uint32_t>(target.multiprocessors);
-  launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads()), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
+    fail(Status::unsupported,
+         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none", shape_.threads,
+         loaded_.registers, shared, target.name);
+  const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
+  launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
   const auto flags = std::make_unique<bool[]>(launches.size());
   for (std::size_t i = 0; i < launches.size(); ++i) flags[i] = programs[i].stage_bytes > 0;
@@ -100,7 +113,7 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   table.settle(table_.data());
   queue.stream->upload(table_.data(), table.bytes.data(), table_.size());
   counters_ = queue.device->allocate((walk::first_counter + static_cast<std::int64_t>(launches.size())) * walk::counter_pitch * 4);
-  queue.stream->fill(counters_.data(), 0, counters_.size());
+  reset(*queue.stream);
   stuck_ = queue.device->allocate_host(sizeof(walk::Stuck));
   *reinterpret_cast<walk::Stuck*>(stuck_.data()) = {};
   if (options.profile) times_ = queue.device->allocate(static_cast<std::int64_t>(blocks * launches.size() * sizeof(walk::Times)));
@@ -112,8 +125,7 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
              .counters = reinterpret_cast<std::uint32_t*>(counters_.data()),
              .stuck = reinterpret_cast<walk::Stuck*>(stuck_.data()),
              .times = reinterpret_cast<walk::Times*>(times_.data()),
-             .patience = options.patience,
-             .prefetch_bytes = options.prefetch_bytes};
+             .patience = options.patience};
 }
 
 void DeviceRegion::enqueue(Stream& stream) const {
@@ -123,12 +135,19 @@ void DeviceRegion::enqueue(Stream& stream) const {
   stream.launch(launch_, loaded_.function, arguments);
 }
 
-std::string DeviceRegion::stuck() const {
-  const auto& found = *reinterpret_cast<const volatile walk::Stuck*>(stuck_.data());
+std::string DeviceRegion::take_stuck() {
+  auto& found = *reinterpret_cast<volatile walk::Stuck*>(stuck_.data());
   if (found.happened == 0) return {};
+  found.happened = 0;
   return fmt::format("super-kernel: block {} of {} waited {:.1f} s for {}: expected {} blocks to have ended it, found {}", std::uint32_t{found.block},
                      names_[found.instance], static_cast<double>(params_.patience) * 1e-9, names_[found.need], std::uint32_t{found.wanted},
                      static_cast<std::int32_t>(found.found));
+}
+
+void DeviceRegion::reset(Stream& stream) { stream.fill(counters_.data(), 0, counters_.size()); }
+
+std::byte* DeviceRegion::counter(std::size_t launch) const {
+  return counters_.data() + (walk::first_counter + launch) * walk::counter_pitch * sizeof(std::uint32_t);
 }
 
 std::vector<walk::Times> DeviceRegion::times(Stream& stream) const {

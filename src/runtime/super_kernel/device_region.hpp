@@ -7,20 +7,26 @@
 #include <vector>
 
 #include "device/plan.hpp"
+#include "graph/super_kernel_options.hpp"
 #include "jit/program_store.hpp"
 #include "jit/walk.hpp"
 
 namespace cermet {
 
 struct DeviceRegionOptions {
-  std::int32_t prefetch_bytes = 0;     ///< of the next product's weights, which each block asks the L2 for while it computes; 0: none
-  int most_stages = 16;                ///< of the ring of weights
-  int stage_bytes = 0, in_flight = 0;
-  bool profile = false;                ///< keeps times of every instance on every block
-  std::uint64_t patience = 2'000'000'000;  ///< nanoseconds that a wait may take, then the kernel ends with an error
+  std::int64_t width = 0;                  ///< thread blocks; 0: one for each SM
+  bool debug_sync_all = false;             ///< a launch waits for all of the one before
+  bool profile = false;                    ///< keeps times of every launch on every block
+  std::uint64_t patience = 2'000'000'000;  ///< nanoseconds that a wait may take, then the run ends and stuck() says why
 };
 
-/// A launch that a region takes, or why it does not.
+/// Whether somebody wants a region linked whatever it is predicted to cost: to debug it, to see its times, or to give it fewer blocks.
+bool links_at_a_loss(const SuperKernelOptions& options);
+
+/// Seconds that a run of a region of so many launches is predicted to take longer than the launches in a captured graph; negative: shorter.
+double predicted_loss(std::size_t launches);
+
+/// A launch that a region takes.
 struct RegionLaunch {
   const cuda::Program* program = nullptr;
   std::string name;  ///< for messages: scope and kernel
@@ -29,16 +35,21 @@ struct RegionLaunch {
 class DeviceRegion {
  public:
   /// Launches [first, first + launches.size()) of a plan that says what each touches, all of them programs that declines_walk() takes. Compiles and links what
-  /// the cache does not have, and writes what the kernel reads to the device's memory; the stream must not be capturing. Throws Error where the tasks do not fit
-  /// into one kernel, and as linking does.
+  /// the cache does not have, and writes what the kernel reads to the device's memory; the stream must not be capturing. Throws Error where the tasks do not
+  /// fit into one kernel, and as linking does.
   DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches, const DeviceQueue& queue, const DeviceRegionOptions& options);
 
   std::size_t first() const { return first_; }
   std::size_t count() const { return names_.size(); }
   /// The one launch. Its runs must follow each other.
   void enqueue(Stream& stream) const;
-  /// "layers.0.attention gemv.linear waited 2 s for ...: 131 of 132 blocks": why the last run gave up; empty where none did.
-  std::string stuck() const;
+  /// Why an earlier run gave up, once: "super-kernel: block 7 of layers.0.attention gemv.linear waited 2.0 s for ...". Empty where none did, or where it has
+  /// not ended.
+  std::string take_stuck();
+  /// Sets all counters to zero, as they were before the first run.
+  void reset(Stream& stream);
+  /// The counter of blocks that have ended a launch, in the device's memory.
+  std::byte* counter(std::size_t launch) const;
 
   const jit::WalkShape& shape() const { return shape_; }
   std::span<const std::string> names() const { return names_; }
@@ -57,7 +68,8 @@ class DeviceRegion {
   walk::Params params_{};
 };
 
-/// The numbers of launches, from `first` on, that each launch of a region needs to have ended, without those that follow from others.
-std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count);
+/// Which launches of a region each of its launches needs to have ended, counted from `first`; without those that follow from others, because whoever ends a
+/// launch has waited for all that it needs. `all_before`: the one before, whatever it does.
+std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before = false);
 
 }  // namespace cermet

@@ -99,12 +99,9 @@ std::vector<Config> configs(const Problem& p) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
         if (DecodeShape(p, config).fits() && (clusters == 0 || has_clusters(p, config))) list.push_back(config);
       }
-  // In a kernel with other tasks, where few blocks that need not meet are faster than many.
-  for (const int rows : {8, 16})
-    for (const int least : {8, 4}) {
-      const Config config{{"rows", rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}};
-      if (DecodeShape(p, config).fits()) list.push_back(config);
-    }
+  // For a kernel with other tasks, where few blocks that need not meet are faster than many: last, so that nobody else takes it.
+  const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", 8}};
+  if (DecodeShape(p, config).fits()) list.push_back(config);
   return list;
 }
 
@@ -120,6 +117,8 @@ ConfigSpace space(const Problem& p) {
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
       [p, enabled](const Config& c) { return !enabled(c) || has_clusters(p, c); });
+  space.constrain("shares of whole spans are for one block on an SM, and none of a cluster",
+                  [enabled](const Config& c) { return c.at("least") == 0 || (!enabled(c) && c.at("blocks") == 1); });
   space.constrain("without clusters there are no ranks",
                   [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == usual_cluster_blocks && c.at("cluster_warps") == usual_cluster_warps); });
   return space;

@@ -67,8 +67,8 @@ struct PartTeam {
 };
 
 /// What a task whose last warp streams weights is given where many tasks follow each other in a kernel (walk.cuh): a ring of `Stages` stages, `Pitch` bytes
-/// apart, of which at most `InFlight` are on their way; it lies before the task's own shared memory and belongs to all of them. sync() is for the warps that multiply; the last one is ahead of them, by
-/// tasks even. Barriers from number `Barrier` on are the team's.
+/// apart, of which at most `InFlight` are on their way; it lies before the task's own shared memory and belongs to all of them. sync() is for the warps that
+/// multiply; the last one is ahead of them, by tasks even. Barriers from number `Barrier` on are the team's.
 template <int Size, int Stages, int Pitch, int InFlight, int Barrier = 2>
 struct StreamTeam {
   static_assert(Size % 32 == 0 && Size > 32 && Size <= 1024 && Pitch % 128 == 0);

@@ -14,7 +14,7 @@ namespace cermet::walk {
 /// Shared memory: control, ring, what the tasks use, the present task's parameters, instances and needs.
 struct Control {
   uint64_t barriers[2 * stream::most_stages];  ///< of the ring's stages: full ones, then empty ones
-  uint32_t runs;  ///< that ended before this one
+  uint32_t runs;                               ///< that ended before this one
   uint32_t zero;
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
@@ -73,13 +73,16 @@ __device__ __forceinline__ void wait_in_warp(const Call& call) {
 }
 
 template <class Team>
-__device__ __forceinline__ void note(const Call& call, Team team, uint64_t Times::* what) {
+__device__ __forceinline__ void note(const Call& call, Team team, uint64_t Times::*what) {
   if (call.walk.times != nullptr && team.rank() == 0) call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
 }
 
 /// Whether a task's weights go through the ring that all tasks share.
 template <class Task, class Team>
-concept Streams = requires { Team::ring_stages; } && Task::shares_ring;
+concept Streams = requires {
+  Team::ring_stages;
+}
+&&Task::shares_ring;
 
 /// A body, for the warps that compute.
 template <class Task, class Team>
@@ -122,25 +125,20 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
 
 /// The same for the warp that feeds, of tasks that stream weights.
 template <class Task, class Team>
-__device__ __forceinline__ void feed(const Call& call, StreamState& state, char* smem, bool prefetches) {
-  if constexpr (Streams<Task, Team>) {
-    constexpr Team team;
-    const Instance& instance = call.instances[call.at];
-    const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
-    if (prefetches) {
-      if (blockIdx.x < instance.items && Task::starts_early(p, team)) Task::prefetch(p, blockIdx.x, team, call.walk.prefetch_bytes);
-      return;
-    }
-    if (!Task::starts_early(p, team)) {
-      wait_in_warp(call);
-      ptx::fence_proxies();
-    }
-#pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
+__device__ __forceinline__ void feed(const Call& call, StreamState& state, char* smem) {
+  static_assert(Streams<Task, Team>);
+  constexpr Team team;
+  const Instance& instance = call.instances[call.at];
+  const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
+  if (!Task::starts_early(p, team)) {
+    wait_in_warp(call);
+    ptx::fence_proxies();
   }
+#pragma unroll 1
+  for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
 }
 
-/// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem, prefetches) are the bodies.
+/// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem) are the bodies.
 template <class S, class Compute, class Feed>
 __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& compute, Feed&& feed) {
   asm volatile(".reg .u32 cermet_thread;\n mov.u32 cermet_thread, %0;" ::"r"(threadIdx.x));
@@ -168,20 +166,12 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     asm volatile("add.u32 cermet_thread, %0, %1;" ::"r"(zero), "r"(threadIdx.x) : "memory");
   };
   if (threadIdx.x >= S::computing) {
-    const auto next_stream = [&](uint32_t from) {
-      while (from < p.count && instances[from].streams == 0) ++from;
-      return from;
-    };
 #pragma unroll 1
-    for (uint32_t i = next_stream(0); i < p.count;) {
-      const uint32_t after = next_stream(i + 1);
+    for (uint32_t i = 0; i < p.count; ++i) {
+      if (instances[i].streams == 0) continue;
       next_round();
-#pragma unroll 1
-      for (int pass = p.prefetch_bytes > 0 && after < p.count ? 0 : 1; pass < 2; ++pass) {
-        call.at = pass == 0 ? after : i;
-        feed(instances[call.at].body, call, state, smem + S::body_at, pass == 0);
-      }
-      i = after;
+      call.at = i;
+      feed(instances[i].body, call, state, smem + S::body_at);
     }
     return;
   }

@@ -7,7 +7,7 @@ namespace cermet::walk {
 
 /// One use of a body. Item i is computed by block i % blocks; a block takes instances in the order of the list.
 struct Instance {
-  uint64_t params;    ///< address of Task::Params in device memory
+  uint64_t params;  ///< address of Task::Params in device memory
   uint32_t items;
   uint32_t body;
   uint32_t first_need, needs;  ///< in the list of all needs
@@ -18,8 +18,8 @@ static_assert(sizeof(Instance) == 32);
 
 /// Counters lie in lines of their own, so that the L2's slices share them out.
 inline constexpr int counter_pitch = 32;
-/// Which counters there are: runs that have ended; blocks of this run that have ended; whether a wait of this run was given up; then of each instance the blocks
-/// that have ended it, over all runs.
+/// Which counters there are: runs that have ended; blocks of this run that have ended; whether a wait of this run was given up; then of each instance the
+/// blocks that have ended it, over all runs.
 enum : uint32_t { runs_at, ended_at, gave_up_at, first_counter };
 
 /// Room for a task's parameters in shared memory.
@@ -40,11 +40,10 @@ struct Times {
 struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
-  uint32_t* counters;       ///< [first_counter + count] of counter_pitch; zeros before the first run
-  Stuck* stuck;             ///< null: nobody reads it
-  Times* times;             ///< [blocks, count]; null: not wanted
-  uint64_t patience;        ///< nanoseconds that a wait may take
-  int32_t prefetch_bytes;   ///< of the weights of the next task that streams some, into the L2, by each block; 0: none
+  uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
+  Stuck* stuck;        ///< null: nobody reads it
+  Times* times;        ///< [blocks, count]; null: not wanted
+  uint64_t patience;   ///< nanoseconds that a wait may take
 };
 
 }  // namespace cermet::walk

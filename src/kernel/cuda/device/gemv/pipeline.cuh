@@ -58,8 +58,8 @@ struct Pipeline {
     if (++stage == S.stages) stage = 0, parity ^= 1;
   }
 
-  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on its way beyond what the memory needs to be
-  /// busy only makes the queue longer, in which all other accesses wait, too.
+  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on its way beyond what the memory needs to
+  /// be busy only makes the queue longer, in which all other accesses wait, too.
   __device__ __forceinline__ void wait_for_room() {
     ptx::mbarrier_wait(&empty[stage], parity ^ 1);
     if constexpr (S.in_flight > 0 && S.in_flight < S.stages) {

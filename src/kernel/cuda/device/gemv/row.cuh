@@ -112,7 +112,7 @@ struct RowBody : RowSums<C, E> {
 
 #if CERMET_ARCH >= 900
   static constexpr PipelineShape pipeline_shape = [] {
-    PipelineShape shape{S.stage_rows, S.chunk, S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1, S.stage_bytes(), matrices, S.warps, element};
+    PipelineShape shape{S.stage_rows, S.chunk, S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1, S.stage_bytes(), matrices, S.warps, element, C.in_flight};
     if constexpr (shares_ring) {
       static_assert(Team::ring_pitch >= S.stage_bytes());
       shape.stages = Team::ring_stages;
@@ -270,15 +270,6 @@ struct Row {
   static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = RowBody<C, E, Team>;
     Body::feed(p, Body::Work::start_of(p, item), 0, typename Body::Place(smem), at.stages);
-  }
-  /// Brings the first bytes of an item's weights to the L2, about as many as said.
-  template <class Team>
-  static __device__ __forceinline__ void prefetch(const Params& p, uint32_t item, Team, int bytes) {
-    using Body = RowBody<C, E, Team>;
-    if constexpr (!C.rotation.given) {
-      const WeightRows w = Body::Work::weights_of(p, Body::Work::first_segment(p, Body::Work::start_of(p, item)));
-      prefetch_rows(w, Body::matrices, Body::S.row_bytes, bytes);
-    }
   }
   /// What the warps that multiply can do before earlier tasks have ended.
   template <class Team>
