@@ -78,6 +78,7 @@ std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size
   }
   for (const LaunchOrder& order : dependencies_of(plan))
     if (order.before >= first && order.after < first + count) needs[order.after - first].push_back(order.before - static_cast<std::uint32_t>(first));
+  for (auto& list : needs) std::ranges::sort(list);
   return needs;
 }
 
