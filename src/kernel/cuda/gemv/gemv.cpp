@@ -76,7 +76,8 @@ FewRows::FewRows(const Region& region, const Config& config)
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
       ring_bytes_(static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10)),
-      warps_(static_cast<int>(config.find("warps").value_or(0))) {
+      warps_(static_cast<int>(config.find("warps").value_or(0))),
+      in_flight_(static_cast<int>(config.find("in_flight").value_or(0))) {
   const Problem& p = region.problem();
   const Front front(region);
   if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));
@@ -147,6 +148,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
   std::string sizes = ring_bytes_ == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes_);
   if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
+  if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "

@@ -58,6 +58,7 @@ class FewRows {
   bool constant_;           ///< whether the weights are known beforehand
   bool stream_;
   int ring_bytes_, warps_;  ///< as RowShape takes them
+  int in_flight_;           ///< stages whose bytes are on their way at most; 0: all
   bool aligned_;            ///< whether the first program takes aligned rows only, and the second one others
   std::vector<Program> programs_;
 };

@@ -15,6 +15,8 @@ ConfigSpace FewRows::space(const Region& region) {
   const FewRows own(region);
   ConfigSpace space;
   space.add(ConfigField::set("stream", own.stream_ ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}));
+  space.add(ConfigField::set("in_flight", own.stream_ ? std::vector<std::int64_t>{0, 1, 2} : std::vector<std::int64_t>{0}).with_usual(0));
+  space.constrain("weights that do not stream have no stages", [](const Config& c) { return c.at("stream") == 1 || c.at("in_flight") == 0; });
   if (own.heads_) return space;
   const int usual = gemv::usual_warps(static_cast<int>(region.problem().size(1, -1)));
   space.add(ConfigField::powers("warps", 4, 16).with_usual(usual));
