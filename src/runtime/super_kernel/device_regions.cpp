@@ -11,9 +11,9 @@ namespace {
 bool declines_loss(const SuperRegion& region, std::size_t count, bool& reported) {
   const double loss = predicted_loss(count);
   if (loss <= 0 || links_at_a_loss(region.options)) return false;
-  const std::string text = fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run); {}", region.name, region.first_launch,
-                                       region.end_launch - 1, info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, loss * 1e6,
-                                       info_of(SuperReason::loss).advice);
+  const std::string text =
+      fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run); {}", region.name, region.first_launch, region.end_launch - 1,
+                  info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, loss * 1e6, info_of(SuperReason::loss).advice);
   if (region.options.strict_scope_check == StrictScopeCheck::abort) fail(Status::unsupported, "{}", text);
   if (!std::exchange(reported, true)) log().warn("{}", text);
   return true;

@@ -67,6 +67,12 @@ Decline FewRows::declines_front(const Region& region) {
   return declines_behind(region);
 }
 
+/// Two of three stages: what is on its way beyond that only makes other accesses of the SM wait longer. All for types that nobody measured.
+int FewRows::usual_in_flight(const Region& region) {
+  const DType w = region.problem().input(1).dtype;
+  return w == DType::bf16 || w == DType::f16 || w == DType::i8 ? 2 : 0;
+}
+
 FewRows::FewRows(const Region& region, const Config& config)
     : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
@@ -77,7 +83,7 @@ FewRows::FewRows(const Region& region, const Config& config)
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
       ring_bytes_(static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10)),
       warps_(static_cast<int>(config.find("warps").value_or(0))),
-      in_flight_(static_cast<int>(config.find("in_flight").value_or(0))) {
+      in_flight_(static_cast<int>(config.find("in_flight").value_or(usual_in_flight(region)))) {
   const Problem& p = region.problem();
   const Front front(region);
   if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));

@@ -32,6 +32,8 @@ class FewRows {
   const std::vector<Program>& programs() const { return programs_; }
   void launch(const LaunchArgs& args) const;
 
+  static int usual_in_flight(const Region& region);
+
  private:
   std::string prologue(const Region& region, bool aligned) const;
   /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.

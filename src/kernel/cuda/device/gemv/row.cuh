@@ -153,10 +153,10 @@ struct RowBody : RowSums<C, E> {
     if constexpr (C.rotation.given) pipeline.template fill_pairs<PairOrder<C.rotation>>(w, index, policy);
     else pipeline.fill(w, index, policy);
   }
-  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
+  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may be on their way, of its first row.
   static __device__ __forceinline__ int early_steps(const Params& p, const Start& start) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), C.in_flight > 0 ? min_of(C.in_flight, S.stages) : S.stages);
   }
   /// By the filling warp.
   static __device__ __forceinline__ void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
