@@ -19,6 +19,7 @@ struct LaunchShape {
   std::uint32_t cluster = 1;       ///< blocks of a cluster
   bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it (programmatic dependent launch)
   std::uint32_t blocks_y = 1, blocks_z = 1, threads_y = 1, threads_z = 1;  ///< of functions that are no tasks
+  bool together = false;                                                   ///< all blocks run at the same time, or none starts (cooperative launch)
 };
 
 /// Launches captured once, to be replayed with the same operands.

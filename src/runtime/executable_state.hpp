@@ -10,6 +10,7 @@
 #include "jit/program_store.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
+#include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/region.hpp"
 #include "runtime/view_layout.hpp"
 
@@ -32,6 +33,7 @@ struct CapturedRun {
   std::unique_ptr<CapturedGraph> graph;  ///< null until the second run
   bool warm = false;                     ///< the first run launched one by one, so that libraries could initialize themselves
   std::int64_t last_used = 0;
+  std::vector<std::unique_ptr<DeviceRegion>> regions = {};  ///< what it launches as one
 };
 
 /// Memory that the caller bound to an input of the graph.
@@ -52,9 +54,11 @@ struct SuperKernels {
   std::vector<SuperStep> steps;             ///< by step
   std::vector<SuperKernelOptions> options;  ///< by super-kernel of the graph
   SuperLimits limits;
-  SuperFormation formation;              ///< of the present plan
-  bool reported = false;                 ///< what cannot join
-  std::unique_ptr<PoolSession> session;  ///< in which the CPU walks a region
+  SuperFormation formation;                          ///< of the present plan
+  bool reported = false;                             ///< what cannot join
+  bool loss_reported = false;                        ///< that some region is slower than its launches
+  std::vector<std::vector<cuda::Program>> programs;  ///< by step, of CUDA kernels
+  std::unique_ptr<PoolSession> session;              ///< in which the CPU walks a region
 };
 
 struct Executable::State {
@@ -119,6 +123,8 @@ struct Executable::State {
   void execute_all();
   void execute(const Launch& launch);
   void launch_all();
+  void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
+  std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();

@@ -138,17 +138,24 @@ void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
     if (!std::exchange(run.warm, true)) return launch_all();
+    if (super) run.regions = make_device_regions();
     Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
     stream->begin_capture();
     try {
-      launch_all();
+      launch_regions(run.regions);
       run.graph = stream->end_capture();
     } catch (...) {
       stream->abandon_capture();
+      stream = wanted;
       throw;
     }
     stream = wanted;
   }
+  for (const auto& region : run.regions)
+    if (const std::string stuck = region->take_stuck(); !stuck.empty()) {
+      region->reset(*stream);
+      fail(Status::internal, "{}", stuck);
+    }
   const StreamRange range(stream, graph.name.c_str());
   stream->replay(*run.graph);
 }

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "foreign/registry.hpp"
-#include "jit/link.hpp"
+#include "jit/walk.hpp"
 #include "runtime/step/compilation.hpp"
 
 namespace cermet {
@@ -143,14 +143,13 @@ void Binder::bind_step(std::size_t step) {
   s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
 }
 
-/// Until linked launches run there, no node joins on a GPU that computes; one that does not shows what would.
 SuperLimits super_limits_of(const Compilation& c) {
   const Target* const target = c.device.target();
   SuperLimits limits;
   limits.calls = target == nullptr;
   if (!target) return limits;
-  limits.links = !c.device.computes() && jit::can_link(*target);
-  limits.shared_bytes = target->shared_bytes - linked::work_bytes;
+  limits.links = jit::can_walk(*target);
+  limits.shared_bytes = target->shared_bytes;
   limits.blocks = static_cast<std::uint32_t>(target->multiprocessors);
   return limits;
 }
@@ -163,6 +162,10 @@ SuperKernels super_kernels_of(const Compilation& c) {
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
     const std::string& kernel = c.choices[step].kernel->name;
     super.steps.push_back({c.node_of(step).super_kernel, std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
+    super.programs.emplace_back();
+    if (!c.choices[step].kernel->programs) continue;
+    super.programs.back() = c.programs_of(step);
+    for (const cuda::Program& program : super.programs.back()) super.steps.back().forms.push_back(jit::declines_walk(program).value_or(""));
   }
   if (c.device.computes() && !c.device.target()) super.session = std::make_unique<PoolSession>(c.pool.size());
   return super;

@@ -1,7 +1,10 @@
 #include <map>
 #include <set>
 
+#include "jit/walk.hpp"
 #include "runtime/step/compilation.hpp"
+#include "runtime/super_kernel/device_region.hpp"
+#include "runtime/super_kernel/joinable_choice.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
@@ -19,6 +22,12 @@ std::string measured_text(std::int64_t taken, const std::map<std::string, std::i
   return count > 0 ? fmt::format("{}; {} measured choice{} ignored: {}", text, count, count == 1 ? "" : "s", reasons) : text;
 }
 
+/// Whether a node is to share a launch on a GPU, even where that is slower.
+bool joins(const Compilation& c, const Node& node) {
+  if (node.super_kernel < 0 || !c.device.target() || !jit::can_walk(*c.device.target())) return false;
+  return links_at_a_loss(SuperKernelOptions::parse(c.graph().super_kernels()[static_cast<std::size_t>(node.super_kernel)].options));
+}
+
 }  // namespace
 
 std::string step::select_kernels(Compilation& c) {
@@ -32,6 +41,7 @@ std::string step::select_kernels(Compilation& c) {
       measured += selection.tuned ? 1 : 0;
       for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
       c.choices.push_back(std::move(selection.choice));
+      if (joins(c, node)) choose_joinable(c.region_of(step), c.choices.back());
       if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
       names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {

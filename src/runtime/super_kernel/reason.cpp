@@ -8,7 +8,8 @@ namespace {
 constexpr std::array reasons{
     SuperReasonInfo{SuperReason::vendor_product, "vendor-product", "a matrix product of the vendor's library, which is a launch of its own",
                     "let one of the library's own products take its place: --config or `cermet tune`"},
-    SuperReasonInfo{SuperReason::outside_code, "outside-code", "code from outside, which is no task", "remove the kernel (`cermet kernel remove`), or exclude the node"},
+    SuperReasonInfo{SuperReason::outside_code, "outside-code", "code from outside, which is no task",
+                    "remove the kernel (`cermet kernel remove`), or exclude the node"},
     SuperReasonInfo{SuperReason::host_work, "host-work", "work of the host between launches", "exclude the node, or choose a kernel that runs on the device"},
     SuperReasonInfo{SuperReason::fill, "fill", "memory that is filled before a launch", "exclude the node, or choose a kernel that needs no filled memory"},
     SuperReasonInfo{SuperReason::clusters, "clusters", "thread blocks that form clusters, which a launch has of one size only",
@@ -17,10 +18,14 @@ constexpr std::array reasons{
                     "choose a configuration with smaller tiles or fewer stages"},
     SuperReasonInfo{SuperReason::narrow_barrier, "narrow-barrier", "items that wait for all thread blocks though some blocks of the super-kernel have none",
                     "feed-sync-all=1 lets idle blocks take part"},
-    SuperReasonInfo{SuperReason::wide_barrier, "wide-barrier", "items that wait for each other and are more than run at once", "choose a configuration with fewer items"},
+    SuperReasonInfo{SuperReason::wide_barrier, "wide-barrier", "items that wait for each other and are more than run at once",
+                    "choose a configuration with fewer items"},
     SuperReasonInfo{SuperReason::many_items, "many-items", "more items than a super-kernel counts", "mark only passes of few tokens"},
+    SuperReasonInfo{SuperReason::form, "form", "a task that divides the threads, registers or shared memory of a block in a way of its own",
+                    "choose another kernel or configuration: `cermet ops NAME --explain` lists them"},
     SuperReasonInfo{SuperReason::architecture, "architecture", "a device for which tasks are not linked", "run it without super-kernels there"},
-    SuperReasonInfo{SuperReason::loss, "loss", "a super-kernel that is predicted to be slower than launches one by one", "mark fewer nodes, or none"},
+    SuperReasonInfo{SuperReason::loss, "loss", "a super-kernel that is predicted to be slower than launches one by one",
+                    "mark fewer nodes, or none; debug-sync-all, profile and width link it all the same"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < reasons.size(); ++i)

@@ -17,6 +17,7 @@ enum class SuperReason : std::uint8_t {
   narrow_barrier,
   wide_barrier,
   many_items,
+  form,
   architecture,
   loss,
 };

@@ -27,6 +27,7 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
   if (launch.kind == Launch::Kind::fill) return apart(SuperReason::fill);
   if (!limits.links) return apart(SuperReason::architecture);
   if (!launch.is_linkable()) return apart(SuperReason::clusters, fmt::format("clusters of {}", launch.shape.cluster));
+  if (launch.program < step.forms.size() && !step.forms[launch.program].empty()) return apart(SuperReason::form, step.forms[launch.program]);
   if (launch.shape.shared_bytes > limits.shared_bytes)
     return apart(SuperReason::shared_memory, fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
   if (launch.items > limits.most_items) return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));

@@ -48,8 +48,9 @@ struct SuperLimits {
 
 /// A step of an executable, as far as marks go.
 struct SuperStep {
-  std::int32_t mark = Node::unmarked;  ///< of Graph::super_kernels()
-  bool is_outside = false;             ///< its kernel came from outside
+  std::int32_t mark = Node::unmarked;   ///< of Graph::super_kernels()
+  bool is_outside = false;              ///< its kernel came from outside
+  std::vector<std::string> forms = {};  ///< by program of a CUDA kernel: what keeps it from sharing a launch; empty where nothing does
 };
 
 /// Why a launch cannot join; nothing where it can.

@@ -90,9 +90,11 @@ TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
 }
 
 /// The reason, or "joins".
-std::string reason_of(const Launch& launch, bool is_outside = false, std::string_view options = "", const SuperLimits& limits = gpu) {
-  const auto apart = why_apart(launch, {0, is_outside}, SuperKernelOptions::parse(options), limits);
+std::string info_text(const std::optional<SuperBreak>& apart) {
   return apart ? std::string(info_of(apart->reason).id) + (apart->found.empty() ? "" : ": " + apart->found) : "joins";
+}
+std::string reason_of(const Launch& launch, bool is_outside = false, std::string_view options = "", const SuperLimits& limits = gpu) {
+  return info_text(why_apart(launch, {0, is_outside}, SuperKernelOptions::parse(options), limits));
 }
 
 Launch of_kind(Launch::Kind kind) {
@@ -116,11 +118,12 @@ TEST(SuperReasons, EachIsReached) {
       reason_of(barrier),
       reason_of(wide),
       reason_of(program(101)),
+      info_text(why_apart(program(), {0, false, {"streams on its own"}}, {}, gpu)),
       reason_of(program(), false, "", {.calls = false, .links = false}),
   };
   EXPECT_EQ(found, (std::vector<std::string>{"vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
                                              "shared-memory: 1001 bytes, at most 1000", "narrow-barrier: 4 items, 8 blocks", "wide-barrier: 9 items, 8 blocks",
-                                             "many-items: 101, at most 100", "architecture"}));
+                                             "many-items: 101, at most 100", "form: streams on its own", "architecture"}));
   std::set<std::string> ids;
   for (const std::string& text : found) ids.insert(text.substr(0, text.find(':')));
   for (const SuperReasonInfo& info : super_reasons()) {

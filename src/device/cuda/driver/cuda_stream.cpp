@@ -79,7 +79,7 @@ class CudaStream final : public Stream {
 
   void launch(const LaunchShape& shape, DeviceFunction function, void** parameters) override {
     const CurrentContext current(context_->handle());
-    std::array<CUlaunchAttribute, 2> attributes{};
+    std::array<CUlaunchAttribute, 3> attributes{};
     unsigned count = 0;
     if (shape.overlaps_previous) {
       attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -88,6 +88,10 @@ class CudaStream final : public Stream {
     if (shape.cluster > 1) {
       attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
       attributes[count++].value.clusterDim = {shape.cluster, 1, 1};
+    }
+    if (shape.together) {
+      attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+      attributes[count++].value.cooperative = 1;
     }
     CUlaunchConfig config{};
     config.gridDimX = shape.blocks;

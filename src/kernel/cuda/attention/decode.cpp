@@ -15,6 +15,8 @@ constexpr std::int32_t most_few = 8;
 /// lengths differ. Every warp of a cluster should have a tile of keys.
 constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
+/// Stages of a warp where shared memory is wanted for the weights of the next products.
+constexpr int most_stages_beside = 3;
 
 /// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
 /// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
@@ -26,11 +28,13 @@ struct DecodeShape {
   int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;                                                     ///< blocks of a cluster
   int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
+  int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))) {
+        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
+        least_units(static_cast<int>(config.find("least").value_or(0))) {
     const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
     if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
@@ -38,7 +42,7 @@ struct DecodeShape {
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
     for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
       const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
-      for (stages = 6; stages > 2 && shared_bytes() > share;) --stages;
+      for (stages = least_units > 0 ? most_stages_beside : 6; stages > 2 && shared_bytes() > share;) --stages;
       if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
     }
     blocks_each = 0;
@@ -127,6 +131,9 @@ std::vector<Config> configs(const Problem& p) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
         if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
       }
+  // For a kernel with other tasks, where few blocks that need not meet are faster than many: last, so that nobody else takes it.
+  const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", 8}};
+  if (DecodeShape(p, config).fits()) list.push_back(config);
   return list;
 }
 
@@ -135,12 +142,15 @@ ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
+  space.add(ConfigField::set("least", {0, 4, 8}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(
       fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
       [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
+  space.constrain("shares of whole spans are for one block on an SM, and none of a cluster",
+                  [enabled](const Config& c) { return c.at("least") == 0 || (!enabled(c) && c.at("blocks") == 1); });
   space.constrain("without clusters there are no ranks",
                   [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
   return space;
@@ -199,6 +209,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
   if (const std::size_t found = cluster_for(sizes, spans, args.queue->target()); found < sizes.size())
     return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
+  p.least_units = s.least_units;
   args.queue->run(decode, p.thread_blocks, p);
 }
 
@@ -206,7 +217,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
 void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes, const QueriesLauncher& run_many) {
-  attention::DecodeParams p{attributes.params(args), 0, 0};
+  attention::DecodeParams p{attributes.params(args), 0, 0, 0};
   if (!p.a.aligned) return run_many(args, 0);
   if (p.a.tokens == 0) return;
   // No sequence has more where each has one at least; of those without any, one with many in their place is slower here, but right.

@@ -61,6 +61,12 @@ Decline FewRows::declines_front(const Region& region) {
   return declines_behind(region);
 }
 
+/// Two of three stages: what is on its way beyond that only makes other accesses of the SM wait longer. All for types that nobody measured.
+int FewRows::usual_in_flight(const Region& region) {
+  const DType w = region.problem().input(1).dtype;
+  return w == DType::bf16 || w == DType::f16 || w == DType::i8 ? 2 : 0;
+}
+
 FewRows::FewRows(const Region& region, const Config& config)
     : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
@@ -69,7 +75,8 @@ FewRows::FewRows(const Region& region, const Config& config)
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
       ring_bytes_(static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10)),
-      warps_(static_cast<int>(config.find("warps").value_or(0))) {
+      warps_(static_cast<int>(config.find("warps").value_or(0))),
+      in_flight_(static_cast<int>(config.find("in_flight").value_or(usual_in_flight(region)))) {
   const Problem& p = region.problem();
   const Front front(region);
   if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));
@@ -91,6 +98,7 @@ FewRows::FewRows(const Region& region, const Config& config)
   }
   if (product_.at.offsets >= 0) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
   const gemv::RowShape shape = this->shape(region);
+  const bool shares_ring = stream_ && p.op->kind != OpKind::grouped_linear;
   aligned_ = front.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
                        .task = row_task(region, aligned_),
@@ -98,7 +106,9 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
                        .min_blocks = min_blocks(shape.threads(), held(region)),
-                       .alternates = stream_});
+                       .alternates = stream_,
+                       .stage_bytes = shares_ring ? shape.stage_bytes() : 0,
+                       .ring_bytes = shares_ring ? shape.ring_bytes() + 16 * shape.stages : 0});
   if (!aligned_) return;
   Program any = programs_.front();
   any.task = row_task(region, false);
@@ -142,6 +152,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
   std::string sizes = ring_bytes_ == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes_);
   if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
+  if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "

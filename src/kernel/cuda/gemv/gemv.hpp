@@ -32,6 +32,8 @@ class FewRows {
   const std::vector<Program>& programs() const { return programs_; }
   void launch(const LaunchArgs& args) const;
 
+  static int usual_in_flight(const Region& region);
+
  private:
   std::string prologue(const Region& region, bool aligned) const;
   /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
@@ -57,6 +59,7 @@ class FewRows {
   bool constant_;           ///< whether the weights are known beforehand
   bool stream_;
   int ring_bytes_, warps_;  ///< as RowShape takes them
+  int in_flight_;           ///< stages whose bytes are on their way at most; 0: all
   bool aligned_;            ///< whether the first program takes aligned rows only, and the second one others
   std::vector<Program> programs_;
 };

@@ -13,8 +13,11 @@ std::vector<Config> FewRows::configs(const Region& region) {
 ConfigSpace FewRows::space(const Region& region) {
   constexpr int usual_ring = gemv::usual_ring_bytes >> 10, most_held = 128;
   const FewRows own(region);
+  const int in_flight = usual_in_flight(region);
   ConfigSpace space;
   space.add(ConfigField::set("stream", own.stream_ ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}));
+  space.add(ConfigField::set("in_flight", {0, 1, 2}).with_usual(in_flight));
+  space.constrain("weights that do not stream have no stages", [in_flight](const Config& c) { return c.at("stream") == 1 || c.at("in_flight") == in_flight; });
   if (own.heads_) return space;
   const int usual = gemv::usual_warps(static_cast<int>(region.problem().size(1, -1)));
   space.add(ConfigField::powers("warps", 4, 16).with_usual(usual));

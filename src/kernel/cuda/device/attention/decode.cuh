@@ -65,8 +65,8 @@ struct Decode {
     Block::prepare(shared);
     const int block = static_cast<int>(item);
     Place ahead;
-    int units;
-    const Share share = Planner::begin(p, block, params.thread_blocks, ahead, units);
+    int units, blocks = params.thread_blocks;
+    const Share share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
     int left = share.end - share.begin, to_load = left;
     if (left == 0) return;
     const Place begin = ahead;
@@ -87,7 +87,7 @@ struct Decode {
       }
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
-    const AllParts parts{p.partials, params.thread_blocks};
+    const AllParts parts{p.partials, blocks};
     typename Tile::Queries queries;
     typename Tile::State state;
     bool from_start = at.unit == 0, first_span = true;

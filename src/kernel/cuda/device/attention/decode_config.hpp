@@ -32,6 +32,7 @@ inline constexpr int decode_prefetch_bytes = 64 << 10;
 struct DecodeParams {
   Params a;
   int32_t thread_blocks;  ///< that share the work
+  int32_t least_units;    ///< of a share at least, of which each key-value head has a whole number then; 0: shares are as equal as they can be
   float scale_log2;       ///< scale times log2(e)
 };
 

@@ -30,6 +30,11 @@ __device__ __forceinline__ Share share_of(int units, int block, int blocks) {
   const int each = units / blocks, longer = units % blocks, begin = block * each + min_of(block, longer);
   return {begin, begin + each + (block < longer ? 1 : 0)};
 }
+/// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads` key-value heads.
+__device__ __forceinline__ int sharing_blocks(int units, int heads, int least, int blocks) {
+  if (least == 0 || blocks < heads) return blocks;
+  return heads * max_of(1, min_of(units / (least * heads), blocks / heads));
+}
 /// The block whose share holds a unit.
 __device__ __forceinline__ int holder_of(int units, int unit, int blocks) {
   const int each = units / blocks, longer = units % blocks;
@@ -86,11 +91,14 @@ struct Plan {
 
   static __device__ __forceinline__ int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
 
-  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole warps.
-  static __device__ __forceinline__ Share begin(const Params& p, int block, int blocks, Place& place, int& units) {
+  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole warps. `blocks`: all, then those that have
+  /// work; `least`: of DecodeParams.
+  static __device__ __forceinline__ Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
     int all = units_up_to(p, 0);
     units = last_lane(all);
     for (int first = 32; first < p.sequences; first += 32) units += last_lane(units_up_to(p, first));
+    blocks = sharing_blocks(units, C.kv_heads, least, blocks);
+    if (block >= blocks) return {0, 0};
     const Share share = share_of(units, block, blocks);
     if (share.begin == share.end) return share;
     int at = share.begin, b = 0;

@@ -42,6 +42,7 @@ struct Config {
   bool stream = false;                ///< weights come through stages in shared memory (sm_90 on)
   int ring_bytes = usual_ring_bytes;  ///< of those stages, about
   int warps = 0;                      ///< that multiply; 0: as many as is usual for the length
+  int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
   Prologue prologue = {};
   Rotation rotation = {};
 };

@@ -12,6 +12,7 @@ struct PipelineShape {
   int rows, chunk;        ///< of a stage: rows, and bytes of each
   int chunks, row_bytes;  ///< of a row; the last chunk may be short
   int stages, stage_bytes, matrices, consumers, element;
+  int in_flight = 0;  ///< stages at most whose bytes are on their way; 0: all
 };
 
 /// Where a warp is in the ring of stages; it lives on from item to item.
@@ -57,6 +58,16 @@ struct Pipeline {
     if (++stage == S.stages) stage = 0, parity ^= 1;
   }
 
+  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on its way beyond what the memory needs to
+  /// be busy only makes the queue longer, in which all other accesses wait, too.
+  __device__ __forceinline__ void wait_for_room() {
+    ptx::mbarrier_wait(&empty[stage], parity ^ 1);
+    if constexpr (S.in_flight > 0 && S.in_flight < S.stages) {
+      const bool wraps = stage < S.in_flight;
+      ptx::mbarrier_wait(&full[wraps ? stage + S.stages - S.in_flight : stage - S.in_flight], wraps ? parity ^ 1 : parity);
+    }
+  }
+
   /// By the whole filling warp: step `index` of `w` into the next stage, once that is empty.
   __device__ __forceinline__ void fill(const WeightRows& w, int index, uint64_t policy) {
     const int chunk = S.chunks == 1 ? 0 : index % S.chunks, rest = S.chunks == 1 ? index : index / S.chunks;
@@ -65,7 +76,7 @@ struct Pipeline {
     const int64_t stride = w.stride[matrix];
     const char* const from = w.matrix[matrix] + row * stride + chunk * S.chunk;
     char* const to = data + stage * S.stage_bytes;
-    ptx::mbarrier_wait(&empty[stage], parity ^ 1);
+    wait_for_room();
     if (((reinterpret_cast<uintptr_t>(from) | static_cast<uintptr_t>(stride)) & 15) == 0) {
       if (ptx::elect_one()) {
         ptx::mbarrier_arrive_expect(&full[stage], static_cast<uint32_t>(rows * bytes));
@@ -94,7 +105,7 @@ struct Pipeline {
     const int64_t stride = w.stride[0];
     const char* const from = w.matrix[0] + chunk * S.chunk;
     char* const to = data + stage * S.stage_bytes;
-    ptx::mbarrier_wait(&empty[stage], parity ^ 1);
+    wait_for_room();
     const auto copy = [&](auto&& copy_rows) {
 #pragma unroll
       for (int half = 0; half < halves; ++half) {

@@ -5,6 +5,7 @@
 #include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
 #include "kernel/cuda/device/gemv/rotation.cuh"
+#include "kernel/cuda/device/gemv/stream_state.cuh"
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
@@ -36,9 +37,10 @@ struct RowBody : RowSums<C, E> {
   using Finish = typename FinishOf<C, E, Team>::type;
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
-  static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
+  static constexpr bool shares_ring = C.stream && requires { Team::ring_stages; };  ///< with the tasks before and after
+  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
-  static_assert(barriers_at + 16 * S.stages == S.shared_bytes());
+  static_assert(shares_ring || barriers_at + 16 * S.stages == S.shared_bytes());
   static_assert(Team::size == S.threads());
 
   struct Place {
@@ -50,7 +52,12 @@ struct RowBody : RowSums<C, E> {
         : partial(reinterpret_cast<S32*>(smem + partial_at)),
           scratch(reinterpret_cast<float*>(smem + scratch_at)),
           ring(smem),
-          barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
+          barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {
+      if constexpr (shares_ring) {
+        ring = stream::ring_before<Team>(smem);
+        barriers = stream::barriers_before<Team>(smem);
+      }
+    }
   };
 
   template <class Source>
@@ -104,8 +111,16 @@ struct RowBody : RowSums<C, E> {
   }
 
 #if CERMET_ARCH >= 900
-  static constexpr PipelineShape pipeline_shape{S.stage_rows,    S.chunk,  S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1,
-                                                S.stage_bytes(), matrices, S.warps,  element};
+  static constexpr PipelineShape pipeline_shape = [] {
+    PipelineShape shape{S.stage_rows, S.chunk, S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1, S.stage_bytes(), matrices, S.warps, element, C.in_flight};
+    if constexpr (shares_ring) {
+      static_assert(Team::ring_pitch >= S.stage_bytes());
+      shape.stages = Team::ring_stages;
+      shape.stage_bytes = Team::ring_pitch;
+      shape.in_flight = Team::ring_in_flight;
+    }
+    return shape;
+  }();
   using WeightPipeline = Pipeline<pipeline_shape>;
 
   static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at) {
@@ -138,10 +153,10 @@ struct RowBody : RowSums<C, E> {
     if constexpr (C.rotation.given) pipeline.template fill_pairs<PairOrder<C.rotation>>(w, index, policy);
     else pipeline.fill(w, index, policy);
   }
-  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, of its first row.
+  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may be on their way, of its first row.
   static __device__ __forceinline__ int early_steps(const Params& p, const Start& start) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), C.in_flight > 0 ? min_of(C.in_flight, S.stages) : S.stages);
   }
   /// By the filling warp.
   static __device__ __forceinline__ void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
@@ -154,10 +169,10 @@ struct RowBody : RowSums<C, E> {
     for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
-  static __device__ __forceinline__ void feed(const Params& p, const Start& start, const Place& place, PipelineState& at) {
+  /// The rest of an item's steps, of whose first row `started` are under way.
+  static __device__ __forceinline__ void feed(const Params& p, const Start& start, int started, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
-    int started = early_steps(p, start);  // of the first segment
     Work::for_segments(p, start, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
       const int all = steps(w);
@@ -234,13 +249,40 @@ struct Row {
     static_assert(CERMET_ARCH >= 900 || !C.stream);
 #if CERMET_ARCH >= 900
     if constexpr (C.stream) {
-      if (team.warp() == Body::S.warps) Body::feed(p, ring.start, place, ring.at);
+      if (team.warp() == Body::S.warps) Body::feed(p, ring.start, Body::early_steps(p, ring.start), place, ring.at);
       else Body::run_stream(p, ring.start, place, ring.buffer, ring.at);
       return;
     }
 #endif
     if constexpr (!C.stream) Body::run_direct(p, ring.start, place, ring.buffer);
   }
+
+#if CERMET_ARCH >= 900
+  /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the last warp feeds, the others multiply.
+  static constexpr bool shares_ring = C.stream && !C.grouped;
+
+  /// Whether the weights may be fetched before earlier tasks have ended.
+  template <class Team>
+  static __device__ __forceinline__ bool starts_early(const Params& p, Team) {
+    return RowBody<C, E, Team>::Work::starts_early(p);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+    using Body = RowBody<C, E, Team>;
+    Body::feed(p, Body::Work::start_of(p, item), 0, typename Body::Place(smem), at.stages);
+  }
+  /// What the warps that multiply can do before earlier tasks have ended.
+  template <class Team>
+  static __device__ __forceinline__ void prepare(const Params& p, uint32_t, Team team) {
+    using Body = RowBody<C, E, Team>;
+    Body::Loader::fetch(p, static_cast<int>(team.warp()) % Body::S.along);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+    using Body = RowBody<C, E, Team>;
+    Body::run_stream(p, Body::Work::start_of(p, item), typename Body::Place(smem), at.buffer, at.stages);
+  }
+#endif
 };
 
 }  // namespace cermet::gemv

@@ -1,0 +1,29 @@
+// Where tasks of one kernel are in a ring of stages that belongs to all of them, and where that ring lies.
+#pragma once
+
+#include "kernel/cuda/device/gemv/pipeline.cuh"
+#include "kernel/cuda/device/stream_ring.hpp"
+
+namespace cermet {
+
+/// Of a warp: the next stage, and which of two areas the next sums go to. It lives on from task to task.
+struct StreamState {
+  gemv::PipelineState stages;
+  int buffer = 0;
+};
+
+namespace stream {
+
+template <class Team>
+__device__ __forceinline__ char* ring_before(char* smem) {
+  return smem - Team::ring_stages * Team::ring_pitch;
+}
+/// [stages] full, [stages] empty.
+template <class Team>
+__device__ __forceinline__ uint64_t* barriers_before(char* smem) {
+  return reinterpret_cast<uint64_t*>(ring_before<Team>(smem) - control_bytes);
+}
+
+}  // namespace stream
+
+}  // namespace cermet

@@ -1,0 +1,12 @@
+// Shared memory of a kernel that walks a list of tasks: control, the ring of stages of streamed weights, then what the tasks use one after the other.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::stream {
+
+/// Barriers of the ring's stages, full ones and empty ones, and what the walk keeps beside them. The ring begins behind it.
+inline constexpr int control_bytes = 1024;
+inline constexpr int most_stages = 16;
+
+}  // namespace cermet::stream

@@ -1,0 +1,49 @@
+// What a kernel that walks a list of tasks reads to know its work: written by the host, in device memory.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::walk {
+
+/// One use of a body. Item i is computed by block i % blocks; a block takes instances in the order of the list.
+struct Instance {
+  uint64_t params;  ///< address of Task::Params in device memory
+  uint32_t items;
+  uint32_t body;
+  uint32_t first_need, needs;  ///< in the list of all needs
+  uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run; 0 where nobody needs it
+  uint32_t streams;            ///< whether its weights go through the ring that all tasks share
+};
+static_assert(sizeof(Instance) == 32);
+
+/// Counters lie in lines of their own, so that the L2's slices share them out.
+inline constexpr int counter_pitch = 32;
+/// Which counters there are: runs that have ended; blocks of this run that have ended; whether a wait of this run was given up; then of each instance the
+/// blocks that have ended it, over all runs.
+enum : uint32_t { runs_at, ended_at, gave_up_at, first_counter };
+
+/// Room for a task's parameters in shared memory.
+inline constexpr int most_params = 1024;
+
+/// A wait that did not end, in memory of the host.
+struct Stuck {
+  uint32_t happened, block;
+  uint32_t instance, need;  ///< who waits for whom; places in the list of instances
+  uint32_t wanted, found;   ///< blocks of the needed instance that should have ended in this run, and that had
+};
+
+/// Times of an instance on a block, in nanoseconds of the GPU's clock.
+struct Times {
+  uint64_t begin, ready, computed, announced;  ///< called; its inputs were there; computed; and told the others
+};
+
+struct Params {
+  const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
+  uint32_t count, needs;
+  uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
+  Stuck* stuck;        ///< null: nobody reads it
+  Times* times;        ///< [blocks, count]; null: not wanted
+  uint64_t patience;   ///< nanoseconds that a wait may take
+};
+
+}  // namespace cermet::walk

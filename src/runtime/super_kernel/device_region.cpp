@@ -1,0 +1,163 @@
+#include "runtime/super_kernel/device_region.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.hpp"
+#include "runtime/overlap.hpp"
+
+namespace cermet {
+namespace {
+
+constexpr std::int64_t params_alignment = 64;
+
+template <class T>
+void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
+  std::memcpy(bytes.data() + at, &value, sizeof(T));
+}
+
+/// Instances, needs, then parameters, as walk::Params describes them.
+struct Table {
+  std::vector<std::byte> bytes;
+  std::vector<std::int64_t> params_at;  ///< by instance
+  std::uint32_t needs = 0;
+
+  Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const bool> streams, std::uint32_t blocks,
+        const std::vector<std::vector<std::uint32_t>>& wanted) {
+    const std::size_t count = bodies.size();
+    std::vector<bool> is_needed(count);
+    for (const auto& list : wanted) {
+      needs += static_cast<std::uint32_t>(list.size());
+      for (const std::uint32_t need : list) is_needed[need] = true;
+    }
+    const auto needs_at = static_cast<std::int64_t>(count * sizeof(walk::Instance));
+    std::int64_t end = round_up(needs_at + std::int64_t{4} * needs, params_alignment);
+    for (std::size_t i = 0; i < count; ++i) {
+      params_at.push_back(end);
+      end += round_up(static_cast<std::int64_t>(plan.parameters(plan.launches()[first + i]).size()), params_alignment);
+    }
+    bytes.resize(static_cast<std::size_t>(end));
+    std::uint32_t need = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Launch& launch = plan.launches()[first + i];
+      const walk::Instance instance{.params = 0,
+                                    .items = launch.items,
+                                    .body = bodies[i],
+                                    .first_need = need,
+                                    .needs = static_cast<std::uint32_t>(wanted[i].size()),
+                                    .arrivals = is_needed[i] ? std::min(launch.items, blocks) : 0,
+                                    .streams = streams[i]};
+      put(bytes, static_cast<std::int64_t>(i * sizeof(walk::Instance)), instance);
+      for (const std::uint32_t one : wanted[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, one);
+      const auto parameters = plan.parameters(launch);
+      if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
+    }
+  }
+  /// Addresses of parameters, once it is known where the table will be.
+  void settle(const std::byte* base) {
+    for (std::size_t i = 0; i < params_at.size(); ++i)
+      put(bytes, static_cast<std::int64_t>(i * sizeof(walk::Instance)), reinterpret_cast<std::uint64_t>(base + params_at[i]));
+  }
+};
+
+}  // namespace
+
+bool links_at_a_loss(const SuperKernelOptions& options) { return options.debug_sync_all || options.profile || options.width > 0; }
+
+/// A boundary between tasks by counters, and one between launches of a graph that overlap, measured on an H200 (docs/notes/super-kernels-cuda.md).
+double predicted_loss(std::size_t launches) {
+  constexpr double counters = 3.4e-6, launch = 1.7e-6;
+  return static_cast<double>(launches) * (counters - launch);
+}
+
+std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before) {
+  std::vector<std::vector<std::uint32_t>> needs(count);
+  if (all_before) {
+    for (std::size_t i = 1; i < count; ++i) needs[i] = {static_cast<std::uint32_t>(i - 1)};
+    return needs;
+  }
+  for (const LaunchOrder& order : dependencies_of(plan))
+    if (order.before >= first && order.after < first + count) needs[order.after - first].push_back(order.before - static_cast<std::uint32_t>(first));
+  for (auto& list : needs) std::ranges::sort(list);
+  return needs;
+}
+
+DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches, const DeviceQueue& queue,
+                           const DeviceRegionOptions& options)
+    : first_(first) {
+  const Target& target = *queue.device->target();
+  const auto needs = region_needs(plan, first, launches.size(), options.debug_sync_all);
+  std::vector<cuda::Program> programs;
+  std::int64_t all_needs = 0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    programs.push_back(*launches[i].program);
+    names_.push_back(launches[i].name);
+    all_needs += static_cast<std::int64_t>(needs[i].size());
+    const std::size_t bytes = plan.parameters(plan.launches()[first + i]).size();
+    require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}", walk::most_params, bytes, names_.back());
+  }
+  shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
+  const jit::WalkImage image = jit::link_walk(programs, shape_, target);
+  const std::int64_t shared = shape_.shared_bytes(static_cast<std::int64_t>(launches.size()), all_needs);
+  loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads, shared);
+  if (queue.device->computes() && loaded_.blocks_per_multiprocessor < 1)
+    fail(Status::unsupported,
+         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none", shape_.threads,
+         loaded_.registers, shared, target.name);
+  const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
+  launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
+
+  const auto flags = std::make_unique<bool[]>(launches.size());
+  for (std::size_t i = 0; i < launches.size(); ++i) flags[i] = programs[i].stage_bytes > 0;
+  Table table(plan, first, image.bodies, {flags.get(), launches.size()}, blocks, needs);
+  table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
+  table.settle(table_.data());
+  queue.stream->upload(table_.data(), table.bytes.data(), table_.size());
+  counters_ = queue.device->allocate((walk::first_counter + static_cast<std::int64_t>(launches.size())) * walk::counter_pitch * 4);
+  reset(*queue.stream);
+  stuck_ = queue.device->allocate_host(sizeof(walk::Stuck));
+  *reinterpret_cast<walk::Stuck*>(stuck_.data()) = {};
+  if (options.profile) times_ = queue.device->allocate(static_cast<std::int64_t>(blocks * launches.size() * sizeof(walk::Times)));
+  if (options.profile) queue.stream->fill(times_.data(), 0, times_.size());
+  queue.stream->synchronize();  // the table's memory on the host ends here
+  params_ = {.instances = reinterpret_cast<const walk::Instance*>(table_.data()),
+             .count = static_cast<std::uint32_t>(launches.size()),
+             .needs = table.needs,
+             .counters = reinterpret_cast<std::uint32_t*>(counters_.data()),
+             .stuck = reinterpret_cast<walk::Stuck*>(stuck_.data()),
+             .times = reinterpret_cast<walk::Times*>(times_.data()),
+             .patience = options.patience};
+}
+
+void DeviceRegion::enqueue(Stream& stream) const {
+  walk::Params params = params_;
+  std::uint32_t unused = 0;
+  void* arguments[]{&params, &unused};
+  stream.launch(launch_, loaded_.function, arguments);
+}
+
+std::string DeviceRegion::take_stuck() {
+  auto& found = *reinterpret_cast<volatile walk::Stuck*>(stuck_.data());
+  if (found.happened == 0) return {};
+  found.happened = 0;
+  return fmt::format("super-kernel: block {} of {} waited {:.1f} s for {}: expected {} blocks to have ended it, found {}", std::uint32_t{found.block},
+                     names_[found.instance], static_cast<double>(params_.patience) * 1e-9, names_[found.need], std::uint32_t{found.wanted},
+                     static_cast<std::int32_t>(found.found));
+}
+
+void DeviceRegion::reset(Stream& stream) { stream.fill(counters_.data(), 0, counters_.size()); }
+
+std::byte* DeviceRegion::counter(std::size_t launch) const {
+  return counters_.data() + (walk::first_counter + launch) * walk::counter_pitch * sizeof(std::uint32_t);
+}
+
+std::vector<walk::Times> DeviceRegion::times(Stream& stream) const {
+  std::vector<walk::Times> list(static_cast<std::size_t>(times_.size()) / sizeof(walk::Times));
+  if (list.empty()) return list;
+  stream.synchronize();
+  stream.download(list.data(), times_.data(), times_.size());
+  stream.synchronize();
+  return list;
+}
+
+}  // namespace cermet

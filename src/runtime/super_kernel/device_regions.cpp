@@ -1,0 +1,68 @@
+// Regions of a plan on a GPU: linked when the plan is first captured, then one launch each.
+#include <utility>
+
+#include "base/log.hpp"
+#include "runtime/executable_state.hpp"
+
+namespace cermet {
+namespace {
+
+/// Whether a region's launches are left as they are, because they are faster so; says so once.
+bool declines_loss(const SuperRegion& region, std::size_t count, bool& reported) {
+  const double loss = predicted_loss(count);
+  if (loss <= 0 || links_at_a_loss(region.options)) return false;
+  const std::string text =
+      fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run); {}", region.name, region.first_launch, region.end_launch - 1,
+                  info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, loss * 1e6, info_of(SuperReason::loss).advice);
+  if (region.options.strict_scope_check == StrictScopeCheck::abort) fail(Status::unsupported, "{}", text);
+  if (!std::exchange(reported, true)) log().warn("{}", text);
+  return true;
+}
+
+}  // namespace
+
+/// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it is.
+std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_regions() {
+  if (!ranges_planned) {
+    make_plan(true);
+    plan_ranges();
+  }
+  std::vector<std::unique_ptr<DeviceRegion>> made;
+  for (const SuperRegion& region : super->formation.regions) {
+    const std::size_t count = region.end_launch - region.first_launch;
+    if (count < 2 || declines_loss(region, count, super->loss_reported)) continue;
+    std::vector<RegionLaunch> launches;
+    for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
+      const Launch& launch = plan.launches()[l];
+      const StepInfo& info = infos[launch.step];
+      launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel});
+    }
+    const DeviceRegionOptions options{.width = region.options.width, .debug_sync_all = region.options.debug_sync_all, .profile = region.options.profile};
+    try {
+      made.push_back(std::make_unique<DeviceRegion>(plan, region.first_launch, launches, queue, options));
+    } catch (const Error& error) {
+      if (error.status() != Status::unsupported || region.options.strict_scope_check == StrictScopeCheck::abort) throw;
+      log().warn("super-kernel '{}': {}; its launches run by themselves", region.name, error.what());
+      continue;
+    }
+    log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled", region.name, region.first_launch,
+               region.end_launch - 1, made.back()->shape().stages, made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
+  }
+  return made;
+}
+
+/// All launches, those of a region at once in place of its first.
+void Executable::State::launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions) {
+  const std::span<const Launch> all = std::as_const(plan).launches();
+  for (std::size_t next = 0; next < all.size();) {
+    if (!regions.empty() && regions.front()->first() == next) {
+      regions.front()->enqueue(*queue.stream);
+      next += regions.front()->count();
+      regions = regions.subspan(1);
+    } else {
+      execute(all[next++]);
+    }
+  }
+}
+
+}  // namespace cermet

@@ -1,0 +1,151 @@
+// Super-kernels on GPUs: what a region's launches need of each other, one kernel linked of them, and, where there is a GPU, the bits of launches one by one.
+#include <gtest/gtest.h>
+
+#include "device/cuda/plugin.hpp"
+#include "runtime/session.hpp"
+#include "runtime/super_kernel/device_region.hpp"
+#include "runtime/super_kernel/joinable_choice.hpp"
+#include "runtime/super_kernel/region.hpp"
+#include "tests/model/plugin.hpp"
+#include "tests/runtime/graph_harness.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace cermet {
+namespace {
+
+alignas(64) std::byte device_memory[1024];
+
+ByteRange part(std::int64_t from, std::int64_t count) { return {device_memory + from, count}; }
+
+using Needs = std::vector<std::vector<std::uint32_t>>;
+
+TEST(DeviceRegion, NeedsFollowFromBytesWithoutWhatOthersImply) {
+  Plan plan;
+  plan.want_ranges(true);
+  const auto launch = [&](ByteRange read, ByteRange written) {
+    Launch program;
+    program.items = 1;
+    plan.add_program(program, {});
+    plan.declare({&read, 1}, {&written, 1});
+  };
+  launch(part(0, 64), part(64, 64));     // outside of the region
+  launch(part(64, 64), part(128, 64));   // 0
+  launch(part(64, 64), part(192, 64));   // 1: a branch
+  launch(part(128, 64), part(256, 64));  // 2: needs 0
+  launch(part(192, 128), part(64, 64));  // 3: reads what 1 and 2 made, and writes what 0 and 1 read
+  EXPECT_EQ(region_needs(plan, 1, 4), (Needs{{}, {}, {0}, {1, 2}}));
+  EXPECT_EQ(region_needs(plan, 1, 4, true), (Needs{{}, {0}, {1}, {2}}));
+}
+
+const std::string step_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[1024, 512]\n  constant %v : bf16[512, 1024]\n  constant %g : f32[512]\n"
+    "  %a = rms_norm(%x, %g) : f32[1, 512]  // layers.0.norm\n  %b = linear(%a, %w) : f32[1, 1024]  // layers.0.up\n"
+    "  %c = gelu(%b) : f32[1, 1024]  // layers.0.act\n  %d = linear(%c, %v) : f32[1, 512]  // layers.0.down\n  %e = add(%d, %x) : f32[1, 512]  // layers.0\n"
+    "  %f = rms_norm(%e, %g) : f32[1, 512]  // layers.1.norm\n  %h = linear(%f, %w) : f32[1, 1024]  // layers.1.up\n"
+    "  %i = softmax(%h) : f32[1, 1024]  // layers.1.weights\n  %j = linear(%i, %v) : f32[1, 512]  // layers.1.down\n  output y = %j\n}\n";
+
+/// The step on a device, with its input there.
+struct Step {
+  Context context;
+  Session session;
+  DeviceBuffer x;
+
+  static SessionOptions options_of(const std::string& select, const std::string& options) {
+    SessionOptions made;
+    made.fusion.super_kernel = {select, options};
+    return made;
+  }
+  Step(const std::string& device, const std::string& select, const std::string& options)
+      : context({device, 2}), session(parse_graph(step_text), context, load_by_name, options_of(select, options)) {
+    OwnedTensor values(DType::f32, {1, 512});
+    fill_by_name("x", values.view);
+    x = context.device().allocate(512 * 4);
+    context.stream()->upload(x.data(), values.view.data, 512 * 4);
+    context.stream()->synchronize();
+    session.bind("x", {x.data(), DType::f32, {1, 512}});
+  }
+  std::vector<std::byte> run() {
+    session.run();
+    const TensorView y = session.host_output("y");
+    return {y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)};
+  }
+  /// Programs and names of the launches of the only region, to make it by hand.
+  std::vector<cuda::Program> programs;
+  std::vector<RegionLaunch> launches() {
+    const Plan& plan = session.executable().plan();
+    const SuperRegion& region = session.executable().super_kernels()->regions.at(0);
+    programs.clear();
+    for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
+      const StepInfo& info = session.executable().steps()[plan.launches()[l].step];
+      Choice choice = select_kernel(info.region);
+      choose_joinable(info.region, choice);
+      programs.push_back(choice.kernel->programs(info.region, choice.config).at(plan.launches()[l].program));
+    }
+    std::vector<RegionLaunch> list;
+    for (std::size_t i = 0; i < programs.size(); ++i) list.push_back({&programs[i], fmt::format("launch {}", i)});
+    return list;
+  }
+};
+
+TEST(DeviceRegion, IsDeclinedWhereALossIsPredictedUnlessAskedFor) {
+  EXPECT_GT(predicted_loss(84), 0);
+  EXPECT_FALSE(links_at_a_loss({}));
+  for (const char* options : {"profile=1", "debug-sync-all=1", "width=132"}) EXPECT_TRUE(links_at_a_loss(SuperKernelOptions::parse(options))) << options;
+}
+
+TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort");
+  step.session.run();
+  const std::vector<RegionLaunch> launches = step.launches();
+  ASSERT_GE(launches.size(), 4u);
+  const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {});
+  EXPECT_EQ(region.count(), launches.size());
+  EXPECT_EQ(region.shape().pitch, 32768);
+  EXPECT_GE(region.shape().stages, 5);
+}
+
+class DeviceStep : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+    if (make_device("cuda")->target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
+  }
+};
+
+/// Run after run: launched one by one, captured, replayed.
+TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOne) {
+  const std::vector<std::byte> expected = Step("cuda", "", "").run();
+  for (const std::string options : {"", "debug-sync-all=1", "width=7", "width=1", "profile=1"})
+    for (const std::string select : {"decode", "layer"}) {
+      Step step("cuda", select, options);
+      for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << select << " " << options << ", run " << run;
+    }
+}
+
+TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {
+  Step step("cuda", "decode", "profile=1");
+  const std::vector<std::byte> expected = step.run();
+  const std::vector<RegionLaunch> launches = step.launches();
+  Stream& stream = *step.context.stream();
+  DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {.patience = 50'000'000});
+  region.enqueue(stream);
+  stream.synchronize();
+  EXPECT_EQ(region.take_stuck(), "");
+  const std::uint32_t poison = 0xffffff00u;  // as if blocks had not ended their part of launch 0 in many runs
+  stream.upload(region.counter(0), &poison, 4);
+  region.enqueue(stream);
+  stream.synchronize();
+  const std::string stuck = region.take_stuck();
+  EXPECT_NE(stuck.find("waited 0.1 s for launch 0: expected "), std::string::npos) << stuck;
+  EXPECT_EQ(region.take_stuck(), "") << "once";
+  region.reset(stream);
+  region.enqueue(stream);
+  stream.synchronize();
+  EXPECT_EQ(region.take_stuck(), "");
+  const TensorView y = step.session.host_output("y");
+  EXPECT_EQ(std::vector<std::byte>(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)), expected);
+}
+
+}  // namespace
+}  // namespace cermet
