@@ -66,8 +66,7 @@ Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
   const std::int64_t tokens = check_batch(batch);
   using Kind = RankCommand::Kind;
-  if (chosen) tell({.kind = Kind::forward_chosen, .sequence = batch.front().sequence});
-  else tell({.kind = which == Logits::all ? Kind::forward_all : Kind::forward_last, .batch = batch});
+  tell({.kind = chosen ? Kind::forward_chosen : which == Logits::all ? Kind::forward_all : Kind::forward_last, .batch = batch});
   std::int64_t longest = 0;
   for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
   if (rotary.cover(longest) && stream()) upload_rotary();

@@ -33,6 +33,12 @@ void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind ki
   const std::vector<std::int32_t> ids(static_cast<std::size_t>(most));
   for (std::size_t i = 0; i + 1 < words.size(); i += 2)
     batch.push_back({static_cast<int>(words[i]), std::span(ids).first(static_cast<std::size_t>(words[i + 1]))});
+  if (kind == Kind::forward_chosen) {
+    std::vector<int> sequences;
+    for (const SequenceTokens& part : batch) sequences.push_back(part.sequence);
+    engine.forward_chosen(sequences);
+    return;
+  }
   engine.forward(batch, kind == Kind::forward_all ? Engine::Logits::all : Engine::Logits::last, Engine::Memory::device);
 }
 
@@ -62,8 +68,8 @@ void Ranks::serve(Engine& engine) {
     switch (kind) {
       case Kind::end: return;
       case Kind::forward_all:
-      case Kind::forward_last: follow_forward(engine, std::span(words).subspan(3), kind); break;
-      case Kind::forward_chosen: engine.forward_chosen(sequence); break;
+      case Kind::forward_last:
+      case Kind::forward_chosen: follow_forward(engine, std::span(words).subspan(3), kind); break;
       case Kind::drop: engine.drop(sequence, words[2]); break;
       case Kind::reset: engine.reset(sequence); break;
     }

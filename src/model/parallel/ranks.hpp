@@ -16,7 +16,7 @@ namespace cermet {
 struct RankCommand {
   enum class Kind : std::uint8_t { end, forward_all, forward_last, forward_chosen, drop, reset } kind = Kind::end;
   std::int64_t sequence = 0, tokens = 0;        ///< of those that concern one sequence
-  std::span<const SequenceTokens> batch = {};  ///< of forward_all and forward_last: how many tokens of which sequences
+  std::span<const SequenceTokens> batch = {};  ///< of forward: how many tokens of which sequences
 };
 
 /// A rank's side of a model that several ranks compute.
