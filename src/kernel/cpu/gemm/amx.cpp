@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/amx_instructions.hpp"
+#include "kernel/cpu/gemm/amx_sums.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/gemm/row_form.hpp"
 #include "kernel/cpu/isa.hpp"
@@ -20,22 +21,6 @@ namespace cermet::cpu {
 namespace {
 
 constexpr std::int64_t unit_bytes = 4 * panel_columns, chunk_units = amx_row_bytes / 4;  // a unit of a panel; those of a chunk
-constexpr std::int64_t sums_step = 4 * panel_columns;                                    // bytes from one row of sums to the next
-
-/// Calls with_tile<tile>(where) for the tiles of sums, two for each of row_tiles tiles of rows.
-template <int row_tiles, class WithTile>
-[[gnu::always_inline]] inline void for_sums(float* sums, WithTile&& with_tile) {
-  const auto pair = [&]<int row_tile>(std::integral_constant<int, row_tile>) [[gnu::always_inline]] {
-    if constexpr (row_tile < row_tiles) {
-      float* const at = sums + row_tile * amx_rows * panel_columns;
-      with_tile.template operator()<2 * row_tile>(at);
-      with_tile.template operator()<2 * row_tile + 1>(at + amx_rows);
-    }
-  };
-  pair(std::integral_constant<int, 0>());
-  pair(std::integral_constant<int, 1>());
-  pair(std::integral_constant<int, 2>());
-}
 
 /// sums += one chunk of rows times the same steps of a panel. Six tiles of sums leave two for operands: what is loaded twice is in the first-level cache then,
 /// and the second-level cache, which sets the pace, gives five tiles for six products where two by two tiles of sums take six.

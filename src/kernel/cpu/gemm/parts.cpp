@@ -6,6 +6,7 @@
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/amx_instructions.hpp"
 #include "kernel/cpu/gemm/amx.hpp"
+#include "kernel/cpu/gemm/amx_sums.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/limits.hpp"
@@ -22,7 +23,7 @@
 namespace cermet::cpu {
 namespace {
 
-constexpr std::int64_t tile_bytes = amx_rows * amx_row_bytes, sums_step = 4 * panel_columns, pair_bytes = 4 * panel_columns, part_bytes = 16 * pair_bytes;
+constexpr std::int64_t tile_bytes = amx_rows * amx_row_bytes, pair_bytes = 4 * panel_columns, part_bytes = 16 * pair_bytes;
 
 /// The parts of 16 numbers, each in the upper half of a lane. The first is cut off and the second rounded: so the first never becomes infinite, and the signs
 /// of the third are not those of the second, whose products with it are left out.
@@ -96,18 +97,6 @@ template <int step>
   AmxBf16::multiply<5, 6, 7>();
   load_rows<6, now.of_rows>(rows, part_step, 1), AmxBf16::multiply<3, 6, 7>();
   load_rows<6, now.of_rows>(rows, part_step, 0), AmxBf16::multiply<1, 6, 7>();
-}
-
-template <int row_tiles, class WithTile>
-[[gnu::always_inline]] inline void for_sums(float* sums, WithTile&& with_tile) {
-  const auto pair = [&]<int row_tile>(std::integral_constant<int, row_tile>) [[gnu::always_inline]] {
-    if constexpr (row_tile < row_tiles) {
-      float* const at = sums + row_tile * amx_rows * panel_columns;
-      with_tile.template operator()<2 * row_tile>(at);
-      with_tile.template operator()<2 * row_tile + 1>(at + amx_rows);
-    }
-  };
-  pair(std::integral_constant<int, 0>()), pair(std::integral_constant<int, 1>()), pair(std::integral_constant<int, 2>());
 }
 
 template <int row_tiles>
