@@ -118,7 +118,7 @@ TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
   EXPECT_EQ(attention_launches(1, 1), (Found{"attention/decode_cluster 0.."}));
   EXPECT_EQ(attention_launches(64, 64), (Found{"attention/decode 0.."}));
   EXPECT_EQ(attention_launches(64, 64, false), (Found{"attention/decode 0.."}));
-  EXPECT_EQ(attention_launches(8, 1), (Found{"attention/decode 0.."}));
+  EXPECT_EQ(attention_launches(8, 1), (Found{"attention/decode_cluster 0.."}));
   EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."})) << "no sequence can have more than 8 queries when each has one";
   EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_hopper 0.."}));
   EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
