@@ -7,9 +7,9 @@
 namespace cermet {
 namespace {
 
-/// Twelve sequences of one query each, so that the blocks of decoding attention share spans.
+/// So many sequences of one query each that clusters for all of their spans would not run at a time, and the blocks of decoding attention share spans.
 Case paged_attention() {
-  constexpr std::int64_t sequences = 12, pages = 25, page = 16;
+  constexpr std::int64_t sequences = 36, pages = 25, page = 16;
   std::vector<double> tables, contexts, starts;
   for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
   for (std::int64_t s = 0; s < sequences; ++s) contexts.push_back(static_cast<double>(1 + 67 * s % (pages * page)));

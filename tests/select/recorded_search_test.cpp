@@ -31,7 +31,7 @@ TEST_F(RecordedSearch, WhatModelsChooseIsWithinFivePercent) {
     ASSERT_TRUE(table.seconds[0].has_value()) << table.name << ": what is chosen now was recorded";
     near += *table.seconds[0] < 1.05 * table.least ? 1 : 0;
   }
-  EXPECT_GE(10 * near, 9 * tables.size()) << near << " of " << tables.size();
+  EXPECT_GE(near, tables.size() - 2) << "all but 64 sequences of short contexts, and a product that cuBLASLt is faster at; of " << tables.size();
 }
 
 }  // namespace
