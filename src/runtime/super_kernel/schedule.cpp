@@ -22,10 +22,10 @@ using Needs = std::vector<ItemRange>;  ///< items of the earlier task, ascending
 /// What the items of one task need of an earlier one.
 struct Pair {
   std::uint32_t before = 0, after = 0;
-  std::vector<Needs> sets;           ///< those that occur
+  std::vector<Needs> sets;             ///< those that occur
   std::vector<std::uint32_t> of_item;  ///< by item of `after`: its set
-  bool everything = false;           ///< every item needs all of `before`
-  bool together = false;             ///< all items of `before` are needed by some item
+  bool everything = false;             ///< every item needs all of `before`
+  bool together = false;               ///< all items of `before` are needed by some item
 };
 
 std::int64_t count(const Needs& needs) {
@@ -153,7 +153,8 @@ class Scheduler {
 
   static std::size_t groups_in(const Needs& needs, const std::vector<std::uint32_t>& group_of, std::set<std::uint32_t>& groups) {
     for (const ItemRange& range : needs)
-      for (std::int64_t item = range.first; item < range.end && groups.size() <= most_conditions; ++item) groups.insert(group_of[static_cast<std::size_t>(item)]);
+      for (std::int64_t item = range.first; item < range.end && groups.size() <= most_conditions; ++item)
+        groups.insert(group_of[static_cast<std::size_t>(item)]);
     return groups.size();
   }
 

@@ -20,14 +20,14 @@ struct SuperCondition {
 struct SuperTask {
   static constexpr std::uint32_t none = 0xffffffff;
 
-  std::uint32_t launch = 0;                                   ///< of the plan
-  std::uint32_t items = 1;                                    ///< a launch without items is one
-  std::uint32_t first_counter = 0, counters = 0;              ///< 1: all items raise the same (all); as many as items: item i raises the i-th (tiles)
-  std::uint32_t raises = none;                                ///< of other numbers (rows): where in `raises` of the schedule the counters of its items stand
-  std::uint32_t first_condition = 0, conditions = 0;          ///< for which every item waits
-  std::uint32_t item_conditions = none;                       ///< where in `item_conditions` its items' stand: those of item i from [i] to before [i + 1]
-  std::uint32_t barriers = 0;                                 ///< how often all of its items wait for each other: they must run at once
-  std::uint32_t idle = 0;                                     ///< of its items, the last ones, which only take part in barriers (feed-sync-all)
+  std::uint32_t launch = 0;                           ///< of the plan
+  std::uint32_t items = 1;                            ///< a launch without items is one
+  std::uint32_t first_counter = 0, counters = 0;      ///< 1: all items raise the same (all); as many as items: item i raises the i-th (tiles)
+  std::uint32_t raises = none;                        ///< of other numbers (rows): where in `raises` of the schedule the counters of its items stand
+  std::uint32_t first_condition = 0, conditions = 0;  ///< for which every item waits
+  std::uint32_t item_conditions = none;               ///< where in `item_conditions` its items' stand: those of item i from [i] to before [i + 1]
+  std::uint32_t barriers = 0;                         ///< how often all of its items wait for each other: they must run at once
+  std::uint32_t idle = 0;                             ///< of its items, the last ones, which only take part in barriers (feed-sync-all)
   friend bool operator==(const SuperTask&, const SuperTask&) = default;
 };
 

@@ -32,7 +32,7 @@ class Simulator {
   enum class Phase : std::uint8_t { free, waiting, running };
   struct Block {
     std::size_t chunk = 0;
-    std::uint32_t at = 0;  ///< items of the chunk before this one
+    std::uint32_t at = 0;        ///< items of the chunk before this one
     std::uint32_t barriers = 0;  ///< at which it has arrived
     Phase phase = Phase::free;
   };
@@ -97,7 +97,8 @@ class Simulator {
     for (const Block& block : blocks_) {
       if (block.phase == Phase::free) continue;
       const std::string who = fmt::format("task {} item {} waits for ", chunk(block).task, item(block));
-      if (block.phase == Phase::running) return fmt::format("{}barrier {} of {} items: found {}", who, block.barriers, task(block).items, arrived_[chunk(block).task]);
+      if (block.phase == Phase::running)
+        return fmt::format("{}barrier {} of {} items: found {}", who, block.barriers, task(block).items, arrived_[chunk(block).task]);
       const SuperCondition& condition = *unmet(block);
       return fmt::format("{}counter {}: expected {}, found {}", who, condition.counter, condition.at_least, counters_[condition.counter]);
     }

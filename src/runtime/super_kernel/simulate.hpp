@@ -11,9 +11,9 @@
 namespace cermet {
 
 struct SuperSimulation {
-  std::uint32_t blocks = 1;   ///< that run at once
-  std::uint64_t seed = 0;     ///< of the order in which they go on
-  bool dealt = false;         ///< chunk i is block i % blocks'; otherwise each block takes the next one when it is free
+  std::uint32_t blocks = 1;  ///< that run at once
+  std::uint64_t seed = 0;    ///< of the order in which they go on
+  bool dealt = false;        ///< chunk i is block i % blocks'; otherwise each block takes the next one when it is free
   std::function<void(std::uint32_t task, std::uint32_t item)> begins = {};  ///< when an item starts to read; not for idle items
   std::function<void(std::uint32_t task, std::uint32_t item)> ends = {};    ///< when it has written, before it raises its counter
 };

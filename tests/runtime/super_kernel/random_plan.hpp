@@ -51,9 +51,7 @@ struct RandomPlan {
     p.has_box = chance(80);
     return p;
   }
-  ByteRange range(const Piece& p) const {
-    return {memory.data() + p.at, p.bytes, p.has_box ? tiles_of_items(p.items_each, p.bytes_each, p.bytes) : ItemBox{}};
-  }
+  ByteRange range(const Piece& p) const { return {memory.data() + p.at, p.bytes, p.has_box ? tiles_of_items(p.items_each, p.bytes_each, p.bytes) : ItemBox{}}; }
   static bool meet(const Piece& a, const Piece& b) { return a.at < b.at + b.bytes && b.at < a.at + a.bytes; }
 
   void add() {
@@ -79,9 +77,7 @@ struct RandomPlan {
   /// Where there is no box, who writes a byte is left to chance, and everyone reads some.
   void note_items(int count, const std::vector<Piece>& read, const Piece& written) {
     std::vector<ItemBytes> list(static_cast<std::size_t>(count));
-    const auto own = [&](const Piece& p, int item, std::int64_t byte) {
-      return p.has_box ? byte / p.bytes_each == item / p.items_each : chance(30);
-    };
+    const auto own = [&](const Piece& p, int item, std::int64_t byte) { return p.has_box ? byte / p.bytes_each == item / p.items_each : chance(30); };
     for (int item = 0; item < count; ++item)
       for (const Piece& p : read)
         for (std::int64_t byte = 0; byte < p.bytes; ++byte)
@@ -133,7 +129,7 @@ class Versions {
 
   const RandomPlan& plan_;
   std::vector<std::vector<std::vector<std::uint32_t>>> read_;  ///< by launch and item, one by one
-  std::vector<std::uint32_t> last_, end_;                       ///< by byte: who wrote it
+  std::vector<std::uint32_t> last_, end_;                      ///< by byte: who wrote it
   bool good_ = true;
 };
 

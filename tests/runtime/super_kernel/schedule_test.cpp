@@ -45,7 +45,8 @@ std::string check_random_plan(std::uint64_t seed) {
     how.begins = [&](std::uint32_t task, std::uint32_t item) { versions.begins(schedule.tasks[task].launch, item); };
     how.ends = [&](std::uint32_t task, std::uint32_t item) { versions.ends(schedule.tasks[task].launch, item); };
     if (const auto problem = simulate(schedule, how)) return fmt::format("seed {}, {} blocks, '{}': {}", seed, how.blocks, to_string(options), *problem);
-    if (!versions.all_right()) return fmt::format("seed {}, {} blocks, '{}': an item read what it must not, or wrote too late", seed, how.blocks, to_string(options));
+    if (!versions.all_right())
+      return fmt::format("seed {}, {} blocks, '{}': an item read what it must not, or wrote too late", seed, how.blocks, to_string(options));
   }
   return "";
 }
@@ -76,9 +77,7 @@ class Rows {
   SuperSchedule schedule(std::string_view options = "") const { return super_schedule(plan_, 0, plan_.launches().size(), SuperKernelOptions::parse(options)); }
 
  private:
-  ByteRange range(int piece, std::uint32_t items) const {
-    return {memory_.data() + std::ptrdiff_t{1024} * piece, 1024, tiles_of_items(1, 1024 / items, 1024)};
-  }
+  ByteRange range(int piece, std::uint32_t items) const { return {memory_.data() + std::ptrdiff_t{1024} * piece, 1024, tiles_of_items(1, 1024 / items, 1024)}; }
   std::array<std::byte, 8192> memory_{};
   Plan plan_;
 };
