@@ -90,6 +90,19 @@ TEST_P(WholeGraph, RunsAllocateNothing) {
   EXPECT_EQ(heap::allocations() - before, 0);
 }
 
+/// Nor do super-kernels, which are formed anew with every plan and walked in one session.
+TEST_P(WholeGraph, SuperKernelsAllocateNothing) {
+  CompileOptions options;
+  options.fusion.super_kernel = {"all:*", "strict-scope-check=abort"};
+  GraphRunner runner(name, options);
+  const std::vector<Batch> list = batches();
+  for (const Batch& batch : list) runner.run(batch);
+  const std::int64_t before = heap::allocations();
+  for (const Batch& batch : list)
+    for (int i = 0; i < 3; ++i) runner.run(batch);
+  EXPECT_EQ(heap::allocations() - before, 0);
+}
+
 /// On a GPU, launches are planned anew when token counts or bound memory change.
 TEST_P(WholeGraph, PlansAllocateNothing) {
   if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
