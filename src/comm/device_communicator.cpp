@@ -6,13 +6,14 @@
 #include <mutex>
 #include <thread>
 
+#include "base/log.hpp"
 #include "comm/call.hpp"
 #include "device/cuda/plugin.hpp"
 
 namespace cermet::comm {
 namespace {
 
-/// Watches the group from a thread of its own: when a rank is gone, what waits for it on the device is ended, so that the host's wait for the device ends.
+/// Watches the group from a thread of its own: when a rank is gone, it says so, because the host may be waiting for the device, and ends what waits there.
 class Watchdog {
  public:
   Watchdog(Communicator& host, DeviceGroup& group) : host_(host), group_(group), thread_([this] { watch(); }) {}
@@ -25,9 +26,14 @@ class Watchdog {
     thread_.join();
   }
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
+  /// "rank 1 of 2: after call 17, all_reduce of ..: rank 0 is gone: ..".
   std::string reason() {
     const std::lock_guard lock(mutex_);
     return reason_;
+  }
+  void note_call(const CallHeader& call) {
+    const std::lock_guard lock(mutex_);
+    last_ = call;
   }
 
  private:
@@ -37,8 +43,11 @@ class Watchdog {
       std::string found = host_.failure();
       if (found.empty()) found = group_.failure();
       if (found.empty()) continue;
-      reason_ = std::move(found);
+      reason_ = fmt::format("rank {} of {}: after {}: {}", host_.rank(), host_.size(), to_string(last_), found);
       failed_.store(true, std::memory_order_release);
+      const std::string said = reason_;
+      lock.unlock();  // abort() may wait for the device
+      log().error("{}", said);
       group_.abort();
       return;
     }
@@ -49,6 +58,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string reason_;
+  CallHeader last_{.what = what_none};
   std::atomic<bool> failed_{false};
   bool stopping_ = false;
   std::thread thread_;
@@ -96,7 +106,7 @@ class DeviceCommunicator final : public Communicator {
     group_->abort();
   }
   void check() override {
-    if (dog_.has_failed()) fail(Status::io, "rank {} of {}: after {}: {}", rank(), size(), to_string(last_), dog_.reason());
+    if (dog_.has_failed()) fail(Status::io, "{}", dog_.reason());
   }
   std::string failure() override { return dog_.has_failed() ? dog_.reason() : ""; }
   void set_timeout(double seconds) override { host_.set_timeout(seconds); }
@@ -110,7 +120,6 @@ class DeviceCommunicator final : public Communicator {
   Device& device_;
   std::unique_ptr<DeviceGroup> group_;
   Watchdog dog_;
-  CallHeader last_{.what = what_none};
   std::uint64_t calls_ = 0;
   std::vector<CallHeader> agreed_;  ///< without their numbers: calls that all ranks are known to make
   std::vector<std::int64_t> sent_, received_;
@@ -131,7 +140,7 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
     agreed_.push_back(header);
   }
   header.number = ++calls_;
-  last_ = header;
+  dog_.note_call(header);
   if (call.x.elements() > 0 || call.y.elements() > 0) enqueue(call, dense, *stream);
 }
 

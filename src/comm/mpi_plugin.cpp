@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> mpi_places() {
   if (const std::string& given = env::value(env::Name::CERMET_MPI_PLUGIN); !given.empty()) return {given};
   Dl_info self{};
-  if (!dladdr(reinterpret_cast<const void*>(&mpi_problem), &self) || !self.dli_fname) return {};
+  if (!dladdr(reinterpret_cast<const void*>(&join_mpi_world), &self) || !self.dli_fname) return {};
   std::error_code error;
   const fs::path file = fs::canonical(self.dli_fname, error);
   const fs::path folder = (error ? fs::path(self.dli_fname) : file).parent_path();
@@ -46,15 +46,6 @@ const MpiInterface& mpi_plugin() {
 }
 
 }  // namespace
-
-std::string mpi_problem() {
-  try {
-    mpi_plugin();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 std::unique_ptr<Communicator> join_mpi_world() { return make_mpi_communicator(mpi_plugin().make_world()); }
 

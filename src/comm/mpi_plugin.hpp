@@ -41,7 +41,5 @@ struct MpiInterface {
 
 /// Engine "mpi": all processes that mpirun started. Throws Error(unsupported) with the loader's reason where the plugin or its library is absent.
 std::unique_ptr<Communicator> join_mpi_world();
-/// Why it would; empty where it would not. Initializes nothing.
-std::string mpi_problem();
 
 }  // namespace cermet::comm
