@@ -189,6 +189,8 @@ typedef struct cermet_model_options {
   int64_t max_sequences;    /* sequences of one batch */
   int64_t max_batch_tokens; /* tokens of one forward pass */
   int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as in frameworks that cast the module */
+  const char* super_kernel; /* nodes that become one launch: "decode", "layer", "NAME:PATTERN" or "none"; NULL: none are marked (docs/guide/super-kernels.md) */
+  const char* super_kernel_options; /* "key=value:key=value" of what super_kernel selects; NULL: the defaults */
 } cermet_model_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */

@@ -1,6 +1,7 @@
 // Models behind the C ABI: an engine, the tokenizer beside its checkpoint, and the caller's buffers.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 
@@ -25,6 +26,8 @@ EngineOptions engine_options(const cermet_model_options& given) {
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
+  options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)), std::string(text_or_empty(given.super_kernel_options))};
+  check(options.fusion.super_kernel);
   options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
   return options;
 }
@@ -67,7 +70,7 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
 
 cermet_model_options model_defaults() {
   const EngineOptions d;
-  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0};
+  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0, nullptr, nullptr};
 }
 
 void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
@@ -149,7 +152,7 @@ cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const
     api::require_pointer(handle, "handle");
     api::require_pointer(folder, "folder");
     api::require_pointer(model, "model");
-    const cermet_model_options given = api::filled(options, api::model_defaults, "options");
+    const cermet_model_options given = api::filled(options, api::model_defaults, "options", offsetof(cermet_model_options, super_kernel));
     const std::filesystem::path file = std::filesystem::path(folder) / "tokenizer.json";
     std::error_code ignored;
     std::optional<Tokenizer> tokenizer;

@@ -21,12 +21,11 @@ void init_options(Options* options, std::size_t struct_size, Options (*defaults)
 }
 
 /// The caller's struct, with the defaults for members that it does not have. Throws Error where it was not initialized, or has members, set to
-/// something, that this library does not know.
+/// something, that this library does not know. `first_size`: of the struct in version 0.1, where members were added since.
 template <class Options>
-Options filled(const Options* given, Options (*defaults)(), std::string_view name) {
+Options filled(const Options* given, Options (*defaults)(), std::string_view name, std::size_t first_size = sizeof(Options)) {
   Options options = defaults();
   if (!given) return options;
-  constexpr std::size_t first_size = sizeof(Options);  // of 0.1: keep the number when members are added
   const std::size_t size = given->struct_size;
   require(size >= first_size && size <= 4096, "{}: struct_size: expected {} as the init function sets it, found {}", name, sizeof(Options), size);
   const auto* bytes = reinterpret_cast<const std::byte*>(given);

@@ -102,13 +102,17 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
 /// Waits for a thread's part, or does it where the thread has not begun.
 void PoolSession::finish(int thread, std::uint64_t number) {
   Slot& slot = slots_[static_cast<std::size_t>(thread)];
+  const int patience = slot.is_absent ? 0 : spins_before_claim;
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
-    if (state == (number << number_shift | ended)) return;
-    if (spins >= spins_before_claim && state == (number << number_shift | offered) &&
-        slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
+    if (state == (number << number_shift | ended)) {
+      slot.is_absent = false;
+      return;
+    }
+    if (spins >= patience && state == (number << number_shift | offered) && slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
       call(thread, *slot.body);
       slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
+      slot.is_absent = true;
       return;
     }
     if (spins < spins_before_yield) pause_session();

@@ -35,6 +35,7 @@ class PoolSession {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> state{0};
     const FunctionRef<void(int)>* body = nullptr;
+    bool is_absent = false;  ///< the caller did its last part: it has no core, and is not waited for until it comes back
   };
 
   void follow(int thread);

@@ -197,6 +197,7 @@ void bench(const Options& options, Console& console) {
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
     onnx.mode = options.model.mode;
+    onnx.super_kernel = options.model.super_kernel;
     require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found {}", onnx.model);
     require(options.batch == 1, "--batch: expected a folder with a checkpoint, found {}, whose sizes --dim gives", onnx.model);
     const OnnxBench bench{static_cast<int>(options.repeat), options.limits, options.steps, options.plan};

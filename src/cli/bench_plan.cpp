@@ -3,6 +3,7 @@
 #include "cli/bench_batch.hpp"
 #include "cli/interrupt.hpp"
 #include "runtime/plan_text.hpp"
+#include "runtime/super_kernel/report.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -64,6 +65,17 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"needs", needs}};
 }
 
+Json super_kernels_json(const SuperFormation& formation, std::span<const StepInfo> steps) {
+  Json regions = Json::array(), breaks = Json::array();
+  for (const SuperRegion& region : formation.regions)
+    regions.push_back(
+        {{"name", region.name}, {"options", to_string(region.options)}, {"first_launch", region.first_launch}, {"end_launch", region.end_launch}});
+  for (const SuperBreak& found : formation.breaks)
+    breaks.push_back(
+        {{"name", found.name}, {"launch", found.launch}, {"scope", steps[found.step].scope}, {"reason", info_of(found.reason).id}, {"found", found.found}});
+  return {{"regions", regions}, {"breaks", breaks}};
+}
+
 }  // namespace
 
 void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bool limits) {
@@ -76,11 +88,14 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
                   launches.size(), plan_table(launches, executable.steps()));
     console.print("\nitems of launches that follow others: how many of those each needs, and how many may start when a part of those has ended\n{}",
                   dependency_table(launches, executable.steps()));
+    if (const std::string text = super_kernel_text(executable); !text.empty()) console.print("\n{}", text);
     return;
   }
   Json list = Json::array();
   for (std::size_t i = 0; i < launches.size(); ++i) list.push_back(launch_json(i, launches[i], executable.steps()[launches[i].step]));
-  console.write_json({{"device", engine.device_name()}, {"batch", engine.cache_size().sequences}, {"prompt_tokens", prompt_tokens}, {"launches", list}});
+  Json json{{"device", engine.device_name()}, {"batch", engine.cache_size().sequences}, {"prompt_tokens", prompt_tokens}, {"launches", list}};
+  if (const SuperFormation* const formation = executable.super_kernels()) json["super_kernels"] = super_kernels_json(*formation, executable.steps());
+  console.write_json(json);
 }
 
 }  // namespace cermet::cli

@@ -56,6 +56,7 @@ OnnxOptions onnx_options(const Options& options, const std::string& mode) {
   onnx.device = compile_device(options.model.device, options.measure);
   onnx.threads = options.model.threads;
   onnx.mode = mode;
+  onnx.super_kernel = options.model.super_kernel;
   return onnx;
 }
 

@@ -62,6 +62,11 @@ class PlanData {
     if (!measured_.empty()) data["measured_seconds"] = measured;
     data["rules"] = Json::array();
     for (const RuleCount& rule : record_.rules) data["rules"].push_back({{"name", rule.name}, {"times", rule.times}});
+    data["super_kernels"] = Json::array();
+    for (const SuperKernelRecord& each : record_.super_kernels)
+      data["super_kernels"].push_back(
+          {{"name", each.name}, {"options", each.options}, {"first_block", place_[each.first_block]}, {"last_block", place_[each.last_block]}});
+    data["super_kernel_breaks"] = record_.super_breaks;
     return data;
   }
 

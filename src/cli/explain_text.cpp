@@ -74,6 +74,14 @@ std::string explain_text(const Json& graph) {
   for (const Json& rule : after["rules"]) rules.row({rule["name"].get<std::string>(), std::to_string(rule["times"].get<std::int64_t>())});
   for (const Json& reason : after["reason_counts"])
     reasons.row({std::to_string(reason["edges"].get<std::int64_t>()), reason["why"].get<std::string>(), reason["summary"].get<std::string>()});
+  if (!after["super_kernels"].empty() || !after["super_kernel_breaks"].empty()) {
+    Table super;
+    for (const Json& each : after["super_kernels"])
+      super.row({each["name"].get<std::string>(), fmt::format("blocks {} to {}", each["first_block"].get<std::size_t>(), each["last_block"].get<std::size_t>()),
+                 each["options"].get<std::string>()});
+    text += "\nsuper-kernels\n" + super.to_string();
+    for (const Json& line : after["super_kernel_breaks"]) text += line.get<std::string>() + "\n";
+  }
   if (!rules.empty()) text += "\nrules applied\n" + rules.to_string();
   if (!reasons.empty()) text += "\nvalues between blocks, and why they are not inside one\n" + reasons.to_string();
   return text;

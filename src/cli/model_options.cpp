@@ -54,6 +54,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
       "them; such a kernel is chosen wherever it takes the work");
   declare_mode(parser, options.mode);
+  declare_super_kernel(parser, options.super_kernel);
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -74,6 +75,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.threads = options.threads;
   engine_options.fusion = options.fusion;
   if (!options.mode.empty()) engine_options.fusion.mode = fusion_mode_named("--mode", options.mode);
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) engine_options.fusion.super_kernel = checked(options.super_kernel);
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_sequences = sequences;
   engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);

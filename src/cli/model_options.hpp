@@ -13,12 +13,14 @@ namespace cermet::cli {
 
 struct ModelOptions {
   std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config, mode;
+  SuperKernelSelection super_kernel;
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
   std::int64_t context = 0;
 };
 
-/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config and --mode.
+/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel and
+/// --super-kernel-options.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

@@ -8,6 +8,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/process.hpp"
+#include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
 #include "jit/cache.hpp"
 #include "onnx/plan.hpp"
@@ -47,8 +48,24 @@ void declare_mode(Parser& parser, std::string& mode) {
   parser.option("--mode", mode, "how much is fused: none, pattern, published or full, which is the default; docs/guide/fusion.md");
 }
 
+void declare_super_kernel(Parser& parser, SuperKernelSelection& selection) {
+  parser.option(
+      "--super-kernel", selection.select,
+      "nodes that become one launch: decode (all of a pass of few tokens; of an ONNX file all), layer (those of each layer), NAME:PATTERN (those whose "
+      "scope or result fits, * for any characters), or none, which takes away the marks of a file; docs/guide/super-kernels.md");
+  std::string help = "of what --super-kernel selects, as key=value:key=value";
+  for (const SuperKernelOptionInfo& info : super_kernel_options()) help += fmt::format("; {}={} ({}): {}", info.key, info.values, info.standard, info.summary);
+  parser.option("--super-kernel-options", selection.options, help);
+}
+
+const SuperKernelSelection& checked(const SuperKernelSelection& selection) {
+  check(selection);
+  return selection;
+}
+
 OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   onnx::ModelOptions made;
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
   require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);

@@ -17,12 +17,17 @@ struct OnnxOptions {
   int threads = 0;
   std::uint64_t seed = 1;
   std::string mode = {};  ///< of fusion; empty: the plan's, or full
+  SuperKernelSelection super_kernel = {};
 };
 
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
 /// Declares --mode: none, pattern, published or full.
 void declare_mode(Parser& parser, std::string& mode);
+/// Declares --super-kernel and --super-kernel-options, whose help lists every option.
+void declare_super_kernel(Parser& parser, SuperKernelSelection& selection);
+/// The same selection. Throws Error naming the option that is wrong.
+const SuperKernelSelection& checked(const SuperKernelSelection& selection);
 /// Declares --input, --dim and --rounding.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
 /// An ONNX model with the operands of a run.

@@ -138,6 +138,7 @@ void run(const Options& options, Console& console) {
     onnx.device = options.model.device;
     onnx.threads = options.model.threads;
     onnx.mode = options.model.mode;
+    onnx.super_kernel = options.model.super_kernel;
     onnx.seed = options.sampling.seed;
     return is_graph(onnx.model) ? run_graph(onnx, console) : run_onnx(onnx, console);
   }

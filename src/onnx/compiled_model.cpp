@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -137,6 +138,10 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   SessionOptions options;
   options.skip = options_.skip;
   options.fusion = options_.fusion;
+  if (SuperKernelSelection& selection = options.fusion.super_kernel; selection.select.find(':') != std::string::npos && !fits_any(step.part.graph, selection)) {
+    log().warn("super-kernel: '{}' fits no node of a part with {} of the model", selection.select, step.part.graph.nodes().size());
+    selection = {};  // another part may have some
+  }
   for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
   step.session = std::make_unique<Session>(std::move(step.part.graph), *context_, weights_, options);
   step.info.session = step.session.get();

@@ -16,6 +16,34 @@ BlockRecord block_of(const Region& region, const Choice& choice) {
   return block;
 }
 
+/// What the programs of the chosen kernels would launch.
+Plan launches_of(const Compilation& c) {
+  Plan plan;
+  for (std::size_t step = 0; step < c.choices.size(); ++step) {
+    plan.begin_step(step);
+    if (!c.choices[step].kernel->programs) plan.add_call();
+    else if (c.programs_of(step).empty()) plan.add_product({});
+    else
+      for (const cuda::Program& program : c.programs_of(step)) {
+        Launch launch;
+        launch.items = 1;
+        launch.shape.cluster = static_cast<std::uint32_t>(program.cluster);
+        launch.shape.shared_bytes = static_cast<std::uint32_t>(program.shared_bytes);
+        plan.add_program(launch, {});
+      }
+  }
+  return plan;
+}
+
+void add_super_kernels(CompileRecord& record, const Compilation& c) {
+  if (!c.state->super) return;
+  const SuperFormation formation = form_regions(launches_of(c), c.state->super->steps, c.graph().super_kernels(), c.state->super->limits);
+  for (const SuperRegion& region : formation.regions)
+    record.super_kernels.push_back({std::string(region.name), to_string(region.options), region.first_step, region.last_step});
+  for (const SuperBreak& found : formation.breaks)
+    record.super_breaks.push_back(fmt::format("{} breaks at {}", found.name, text_of(found, c.node_of(found.step).scope)));
+}
+
 }  // namespace
 
 CompileRecord record_of(const Compilation& c, std::size_t nodes_before, std::vector<CompileStep> steps) {
@@ -35,6 +63,7 @@ CompileRecord record_of(const Compilation& c, std::size_t nodes_before, std::vec
     record.workspace_bytes = std::max(record.workspace_bytes, c.workspace_of(step));
   }
   const auto declines = [](const Region& region) { return declines_of(region); };
+  add_super_kernels(record, c);
   record.report = explain_fusion(c.graph(), c.options.maximum, c.groups, {record.mode, c.device.target(), c.views, declines});
   return record;
 }

@@ -22,6 +22,12 @@ struct BlockRecord {
   Cost work;
 };
 
+/// A super-kernel of blocks that follow each other, as far as their programs say; a plan may break it further.
+struct SuperKernelRecord {
+  std::string name, options;
+  std::size_t first_block = 0, last_block = 0;
+};
+
 struct CompileRecord {
   FusionMode mode{};
   std::size_t nodes_before = 0;  ///< of the graph that was given
@@ -35,6 +41,8 @@ struct CompileRecord {
   MemoryPlan memory;
   std::int64_t workspace_bytes = 0;
   std::vector<CompileStep> steps;
+  std::vector<SuperKernelRecord> super_kernels = {};
+  std::vector<std::string> super_breaks = {};  ///< "first breaks at layers.0 ...: reason; what to do"
 };
 
 CompileRecord record_of(const Compilation& compilation, std::size_t nodes_before, std::vector<CompileStep> steps);

@@ -165,6 +165,28 @@ TEST_F(Model, IsOnTheHandlesDeviceAndSaysWhereNothingIsComputed) {
   EXPECT_EQ(nlohmann::json::parse(cermet_model_info(model))["computes"], true);
 }
 
+TEST_F(Model, SuperKernelsKeepTheBitsAndAreChecked) {
+  ASSERT_EQ(load(tiny), CERMET_OK);
+  const std::vector<int32_t> ids{1, 2, 3};
+  std::vector<float> plain(ids.size() * cermet_model_vocab_size(model)), marked = plain;
+  ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), plain.data()), CERMET_OK);
+  cermet_model_destroy(model);
+  model = nullptr;
+  options.super_kernel = "decode";
+  options.super_kernel_options = "strict-scope-check=abort";
+  ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), marked.data()), CERMET_OK);
+  EXPECT_EQ(marked, plain);
+  cermet_model_destroy(model);
+  model = nullptr;
+  options.super_kernel_options = "width=wide";
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"super-kernel option width", "\"wide\""});
+  options.super_kernel = nullptr;
+  options.super_kernel_options = nullptr;
+  options.struct_size = offsetof(cermet_model_options, super_kernel);  // a program that was compiled before there were super-kernels
+  EXPECT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+}
+
 TEST_F(Model, OptionsCarryTheirSize) {
   EXPECT_EQ(options.struct_size, sizeof(cermet_model_options));
   EXPECT_EQ(cermet_generate_defaults().struct_size, sizeof(cermet_generate_options));

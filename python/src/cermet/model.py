@@ -90,6 +90,7 @@ class Model:
     max_context: tokens that the cache holds over all sequences; 0: what the model allows, at most 4096.
     max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
     Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
+    super_kernel: nodes that become one launch, "decode", "layer" or "NAME:PATTERN"; super_kernel_options: "key=value:key=value" of those.
     """
 
     def __init__(
@@ -105,10 +106,12 @@ class Model:
         max_sequences: int = 1,
         max_batch_tokens: int = 0,
         stored_rope_frequencies: bool = False,
+        super_kernel: str | None = None,
+        super_kernel_options: str | None = None,
     ):
         names = (_type_name(value) for value in (dtype, weights, kv_cache))
         sizes = (max_context, max_sequences, max_batch_tokens)
-        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies)
+        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, super_kernel, super_kernel_options)
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
         self.info: dict = json.loads(self._native.info())
         self._generating = threading.Lock()

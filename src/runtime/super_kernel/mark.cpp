@@ -24,6 +24,17 @@ std::string_view layer_of(std::string_view scope) {
 
 std::string_view name_of(const Graph& graph, const Node& node) { return node.outputs.empty() ? std::string_view() : graph.value(node.outputs.front()).name; }
 
+/// The super-kernel that a node is selected for; empty where it is not.
+std::string_view super_kernel_of(const Graph& graph, const Node& node, std::string_view select) {
+  const std::string_view scope = node.scope, first = name_of(graph, node);
+  if (select == "decode") return select;
+  if (select == "layer") return layer_of(scope.empty() ? first : scope);
+  const std::size_t colon = select.find(':');
+  if (colon == std::string_view::npos) return {};
+  const std::string_view pattern = select.substr(colon + 1);
+  return fits_pattern(scope, pattern) || fits_pattern(first, pattern) ? select.substr(0, colon) : std::string_view();
+}
+
 }  // namespace
 
 bool fits_pattern(std::string_view text, std::string_view pattern) {
@@ -55,29 +66,24 @@ void check(const SuperKernelSelection& selection) {
           select);
 }
 
+bool fits_any(const Graph& graph, const SuperKernelSelection& selection) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return !super_kernel_of(graph, node, selection.select).empty(); });
+}
+
 void mark_super_kernels(Graph& graph, const SuperKernelSelection& selection) {
   check(selection);
-  const std::string& select = selection.select;
-  if (select.empty()) return;
-  if (select == "none") {
+  if (selection.select.empty()) return;
+  if (selection.select == "none") {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) graph.mark(n, Node::unmarked);
     return;
   }
-  const std::size_t colon = select.find(':');
-  const bool by_pattern = colon != std::string::npos;
-  const std::string_view pattern = by_pattern ? std::string_view(select).substr(colon + 1) : std::string_view();
-  bool fits_any = false;
+  require(fits_any(graph, selection) || graph.nodes().empty(), "super-kernel: expected '{}' to fit a node of graph '{}', found none among {}", selection.select,
+          graph.name, graph.nodes().size());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    const std::string_view first = name_of(graph, node), layer = layer_of(node.scope.empty() ? first : std::string_view(node.scope));
-    const bool fits = by_pattern ? fits_pattern(node.scope, pattern) || fits_pattern(first, pattern) : select == "decode" || !layer.empty();
-    fits_any = fits_any || fits;
-    if (!fits || node.super_kernel != Node::unmarked) continue;
-    const std::string_view name = by_pattern ? std::string_view(select).substr(0, colon) : select == "layer" ? layer : std::string_view("decode");
-    graph.mark(n, graph.add_super_kernel(name, selection.options));
+    const std::string name(super_kernel_of(graph, node, selection.select));
+    if (!name.empty() && node.super_kernel == Node::unmarked) graph.mark(n, graph.add_super_kernel(name, selection.options));
   }
-  require(fits_any || graph.nodes().empty(), "super-kernel: expected '{}' to fit a node of graph '{}', found none among {}", select, graph.name,
-          graph.nodes().size());
 }
 
 }  // namespace cermet

@@ -21,6 +21,9 @@ void check(const SuperKernelSelection& selection);
 /// Error where the selection is wrong, or a pattern fits no node.
 void mark_super_kernels(Graph& graph, const SuperKernelSelection& selection);
 
+/// Whether a node fits a selection that is right.
+bool fits_any(const Graph& graph, const SuperKernelSelection& selection);
+
 /// Whether all of a text fits a pattern in which * stands for any characters.
 bool fits_pattern(std::string_view text, std::string_view pattern);
 
