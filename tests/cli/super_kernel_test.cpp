@@ -36,7 +36,7 @@ TEST(SuperKernelVerbs, ThePlanShowsRegionsAndWhoWaits) {
 }
 
 TEST(SuperKernelVerbs, ExplainShowsTheirBlocks) {
-  const CommandResult text = run_cermet("explain " + demo + " --super-kernel layer");
+  const CommandResult text = run_cermet("explain " + demo + " --text --super-kernel layer");
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("super-kernels\nlayers.0"), std::string::npos) << text.out;
 }
