@@ -32,6 +32,7 @@ GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context
   require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
   for (const auto& [name, file] : inputs_of(options.inputs)) {
     const ValueId id = graph.find(name);
     if (!id || (graph.value(id).kind != ValueKind::input && !is_loaded(graph.value(id))))
