@@ -61,12 +61,6 @@ Decline FewRows::declines_front(const Region& region) {
   return declines_behind(region);
 }
 
-/// Two of three stages: what is on its way beyond that only makes other accesses of the SM wait longer. All for types that nobody measured.
-int FewRows::usual_in_flight(const Region& region) {
-  const DType w = region.problem().input(1).dtype;
-  return w == DType::bf16 || w == DType::f16 || w == DType::i8 ? 2 : 0;
-}
-
 FewRows::FewRows(const Region& region, const Config& config)
     : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
