@@ -1,7 +1,6 @@
-// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp
-// streams tiles of the operands through a ring in shared memory with bulk tensor copies; one consumer warpgroup for
-// each 64 rows multiplies them with wgmma and sends its rows out. The producer runs ahead into the block's next tile
-// while the consumers finish one.
+// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp streams tiles of the operands through a
+// ring in shared memory with bulk tensor copies; one consumer warpgroup for each 64 rows multiplies them with wgmma and sends its rows out. The producer runs
+// ahead into the block's next tile while the consumers finish one.
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
@@ -251,10 +250,9 @@ struct Hopper {
       HopperResults<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
       second.load_rows();
       wait_for_rows();
-      auto* const y =
-          static_cast<Element<E::Also::out>*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
-      store_rows<Element<E::Also::out>, C.block_n, shape.also_chunk(), shape.also_pitch()>(second, staging, y, p.also_stride, place.rows_end - row,
-                                                                                           C.n - place.n);
+      using T = Element<E::Also::out>;
+      T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
+      store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(second, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
     }
   }
 
