@@ -9,9 +9,9 @@ namespace {
 
 using Role = LinearModule::Role;
 
-class List {
+class ModuleList {
  public:
-  explicit List(const ModelConfig& config) : config_(config) {}
+  explicit ModuleList(const ModelConfig& config) : config_(config) {}
 
   void add_layer(std::int64_t layer) {
     layer_ = layer;
@@ -90,7 +90,7 @@ class List {
 }  // namespace
 
 std::vector<LinearModule> linear_modules(const ModelConfig& config) {
-  List list(config);
+  ModuleList list(config);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) list.add_layer(layer);
   if (!config.tie_word_embeddings) list.add_head();
   return list.take();

@@ -1,7 +1,6 @@
-// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp
-// streams tiles of the operands through a ring in shared memory with bulk tensor copies; one consumer warpgroup for
-// each 64 rows multiplies them with wgmma and sends its rows out. The producer runs ahead into the block's next tile
-// while the consumers finish one.
+// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp streams tiles of the operands through a
+// ring in shared memory with bulk tensor copies; one consumer warpgroup for each 64 rows multiplies them with wgmma and sends its rows out. The producer runs
+// ahead into the block's next tile while the consumers finish one.
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
@@ -25,11 +24,8 @@ struct Hopper {
   using Multiply = ptx::Wgmma<C.block_n, A, B>;
   using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr int also_bytes() {
-    if constexpr (epilogue::gives_two<E>) return sizeof(Element<E::Also::out>);
-    else return 0;
-  }
-  static constexpr HopperShape shape{C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, also_bytes()};
+  static constexpr HopperShape shape{
+      C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, epilogue::also_bytes<E>()};
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
@@ -41,9 +37,8 @@ struct Hopper {
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
-  static_assert(!C.blocked || !C.dual);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
-  static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128));
+  static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128 && !C.dual));
 
   using Ring = HopperRing<C, shape>;
   using Shared = typename Ring::Shared;
@@ -215,20 +210,14 @@ struct Hopper {
       Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
       store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
     }
-    if constexpr (epilogue::gives_two<E>) {
+    if constexpr (epilogue::gives_two<E>) {  // through the memory that the first result has left
       HopperResults<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
-      store_second(p, second, staging, place, row);
+      second.load_rows();
+      wait_for_rows();
+      using T = Element<E::Also::out>;
+      T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
+      store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(second, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
     }
-  }
-
-  /// The second result of a warp's rows, through what the first has left.
-  template <class Second>
-  static __device__ __forceinline__ void store_second(const Params& p, Second& results, char* staging, const Place& place, int row) {
-    using T = Element<E::Also::out>;
-    results.load_rows();
-    wait_for_rows();
-    T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
-    store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(results, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
   }
 
   /// Of a block's first tile: weights to the ring, the next ones to the L2, and parameters to where consumers read them.

@@ -58,6 +58,12 @@ template <class E>
 inline constexpr bool gives_two = requires {
   typename E::Also;
 };
+/// Bytes of an element of it.
+template <class E>
+constexpr int also_bytes() {
+  if constexpr (gives_two<E>) return bytes_of(E::Also::out);
+  else return 0;
+}
 /// Names one of the results, for functions that give either.
 template <class E>
 struct Which {};
