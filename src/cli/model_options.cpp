@@ -57,8 +57,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   declare_super_kernel(parser, options.super_kernel);
   parser
       .option("--tensor-parallel", options.tensor_parallel,
-              "ranks that share the model's matrices: GPUs of this host or, on the CPU, groups of threads; as many as processes where `cermet launch` or mpirun "
-              "started several")
+              "ranks that share the model's matrices, on the CPU: groups of threads, or as many as processes where `cermet launch` or mpirun started several")
       .range(1, 1024)
       .show_default();
 }

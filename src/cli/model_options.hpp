@@ -28,7 +28,8 @@ struct EndOfRank {};
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
-/// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens that must fit where --context was not given, over all sequences.
+/// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens
+/// that must fit where --context was not given, over all sequences.
 Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);
 /// The value of --ids: one token id or more. Throws Error naming what is none.
 std::vector<std::int32_t> ids_option(const std::string& text);

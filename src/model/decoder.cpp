@@ -66,7 +66,8 @@ std::string key_scales(std::int64_t layer) { return fmt::format("cache.{}.k_scal
 std::string value_scales(std::int64_t layer) { return fmt::format("cache.{}.v_scale", layer); }
 }  // namespace decoder_io
 
-DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, ModelShard shard) {
+DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
+                           ModelShard shard) {
   check_shard(config, quantization, shard);
   return DecoderBuilder(config, types, quantization, state, false, shard).build();
 }

@@ -78,8 +78,8 @@ struct DecoderState {
 /// Name of the ranks that share a model's matrices, which nodes of its graph that communicate give (kernel/communicator.hpp).
 inline constexpr const char* tensor_group = "tensor";
 
-/// Builds the graph, or a rank's part of it, whose nodes communicate with the other ranks' and whose weights are sharded_reader()'s. Throws Error where modules that share an input differ in their schemes, or where an operator refuses its operands, which a
-/// validated config never causes.
+/// Builds the graph, or a rank's part of it, whose nodes communicate with the other ranks' and whose weights are sharded_reader()'s. Throws Error where modules
+/// that share an input differ in their schemes, or where an operator refuses its operands, which a validated config never causes.
 DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
                            ModelShard shard = {});
 

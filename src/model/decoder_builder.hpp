@@ -23,7 +23,8 @@ struct Operand {
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps, ModelShard shard = {})
+  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps,
+                 ModelShard shard = {})
       : config_(config_of(config, shard)), shard_(shard), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
 
   // Each may be called once for a builder.

@@ -18,11 +18,12 @@ namespace {
 std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& options) {
   const ModelConfig& c = checkpoint.config();
   const auto type = [](std::optional<DType> dtype) { return dtype ? name_of(*dtype) : "as stored"; };
-  return fmt::format("{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, cache {}, "
-                     "context {}, {} sequences, passes of {}, {}",
-                     c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts,
-                     c.vocab_size, checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.kv_cache), options.max_context,
-                     options.max_sequences, options.max_batch_tokens, options.device.substr(0, options.device.find(':')));
+  return fmt::format(
+      "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, cache {}, "
+      "context {}, {} sequences, passes of {}, {}",
+      c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts, c.vocab_size,
+      checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.kv_cache), options.max_context, options.max_sequences,
+      options.max_batch_tokens, options.device.substr(0, options.device.find(':')));
 }
 
 /// "cuda" and "cuda:1" as the rank's own: the one after it, and so on. Other devices are shared.
@@ -50,9 +51,12 @@ Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& op
   require(place.size == 1 || place.size == options.tensor_parallel, "tensor_parallel: expected {}, the processes that were started together, found {}",
           place.size, options.tensor_parallel);
   if (options.tensor_parallel == 1) return load_rank(folder, options, std::move(context), nullptr);
+  if (options.device.starts_with("cuda"))
+    fail(Status::unsupported, "tensor_parallel: expected 1 on GPUs, where models of several ranks were not seen to work yet, found {}",
+         options.tensor_parallel);
   require(!context, "tensor_parallel: expected 1 on a device that was made before, found {}", options.tensor_parallel);
-  require(options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}",
-          Ranks::max_sequences, options.max_sequences);
+  require(options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}", Ranks::max_sequences,
+          options.max_sequences);
   if (place.size == 1) return load_rank(folder, options_of(options, 0, options.tensor_parallel), {}, start_threads(folder, options));
   return load_rank(folder, options_of(options, place.local_rank, place.local_size), {}, std::make_shared<Ranks>(comm::join_world()));
 }

@@ -58,7 +58,8 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
       build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes, shard());
   if (!weights)
     weights.emplace(make_weight_loader(
-                        ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
+                        ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),
+                        [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
   const std::int64_t sequences = std::min(options.max_sequences, tokens);
   SessionOptions session_options;

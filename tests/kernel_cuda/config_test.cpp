@@ -87,7 +87,7 @@ TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
       if (!program.fallback) list.push_back(program.task);
     return list;
   };
-  EXPECT_EQ(tasks("default").size(), 3u) << "without clusters, in those of eight blocks, and in those of four for four sequences";
+  EXPECT_EQ(tasks("default").size(), 2u) << "without clusters, and in those that four sequences get";
   EXPECT_EQ(tasks("default"), tasks("rows=8 blocks=2 clusters=1"));
   EXPECT_EQ(tasks("rows=8,blocks=2,clusters=0"), std::vector{tasks("default")[0]});
   for (const std::string& task : tasks("rows=16")) EXPECT_NE(task.find(".rows = 16"), std::string::npos) << task;

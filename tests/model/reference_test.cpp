@@ -158,9 +158,7 @@ void expect_same_in_chunks_and_batches(Engine engine, const Reference& reference
     EXPECT_LE(row_error(reference.logits[last[r]], reinterpret_cast<const float*>(rows.row(r))), 2e-4) << "sequence " << r << " of the batch";
 }
 
-TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
-  expect_same_in_chunks_and_batches(load_on(device(), model(), DType::f32, 7), read_reference(model()));
-}
+TEST_P(References, ChunksAndBatchesGiveTheSameLogits) { expect_same_in_chunks_and_batches(load_on(device(), model(), DType::f32, 7), read_reference(model())); }
 
 /// A reference of a module that was cast: model.to(bfloat16) rounds the frequencies with the weights.
 TEST(StoredFrequencies, GiveTheLogitsOfACastModule) {

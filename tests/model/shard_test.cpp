@@ -6,8 +6,8 @@
 
 #include "model/linear_modules.hpp"
 #include "model/parallel/shard_reader.hpp"
-#include "tests/support/models.hpp"
 #include "tests/model/scratch.hpp"
+#include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {

@@ -77,8 +77,7 @@ void Ranks::serve(Engine& engine) {
 }
 
 void Ranks::start(std::vector<std::unique_ptr<Communicator>> others, const std::function<void(std::unique_ptr<Communicator>)>& follow) {
-  for (std::unique_ptr<Communicator>& other : others)
-    threads_.emplace_back([follow, other = std::move(other)]() mutable { follow(std::move(other)); });
+  for (std::unique_ptr<Communicator>& other : others) threads_.emplace_back([follow, other = std::move(other)]() mutable { follow(std::move(other)); });
 }
 
 }  // namespace cermet

@@ -86,7 +86,8 @@ class ShardedTensors {
     const std::int64_t columns_of_element = name.ends_with("_packed") ? 4 : 1;
     std::int64_t count = part.count();
     if (!piece.rows) {
-      for (TensorPart::Segment& segment : piece.segments) segment = {segment.begin < 0 ? -1 : segment.begin / columns_of_element * size, segment.count / columns_of_element * size};
+      for (TensorPart::Segment& segment : piece.segments)
+        segment = {segment.begin < 0 ? -1 : segment.begin / columns_of_element * size, segment.count / columns_of_element * size};
       count /= columns_of_element;
     }
     std::int64_t elements = 1;

@@ -147,6 +147,7 @@ extern const Kernel gemm_linear_parts = {
     .fuses = true,
     .declines = [](const Region& region) -> Decline {
       if (Decline reason = linear_parts_decline(region.problem(), least_of_linear)) return reason;
+      if (ProductBinding::is_gated(region)) return "a gate multiplies the halves of a row, whose columns are summed apart here";
       return ProductBinding::declines_around(region);
     },
     .bind = [](const Region& region, const Config& config) -> Launcher {
