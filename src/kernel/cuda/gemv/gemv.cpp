@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/gemv/front.hpp"
-#include "kernel/cuda/narrow.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
@@ -11,9 +10,6 @@ namespace {
 
 /// Rows of one GEMM, and rows of a mixture's grouped GEMM, up to which weights are streamed once for each.
 constexpr std::int64_t most_rows = 1, most_grouped_rows = 32;
-
-/// Bytes of weight that make a block worth starting.
-constexpr std::int64_t least_share = 8192;
 
 bool streams(const Problem& p, std::int64_t row_bytes) { return p.target->compute_capability >= 90 && row_bytes > 0 && row_bytes % 16 == 0; }
 
@@ -170,135 +166,6 @@ std::string FewRows::prologue(const Region& region, bool aligned) const {
   }
   if (front.quantize) text += fmt::format(".quantize = true, .wide = {}{}", device_name(front.is_wide()), aligned ? ", .aligned = true" : "");
   return text;
-}
-
-void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
-  const TensorView& w = *product_.given(args, product_.at.w);
-  p.w = w.data;
-  p.w_stride = w.strides[w.shape.rank() - 2];
-  if (const TensorView up = product_.second_weight(args); up.present) {
-    p.w_up = up.data;
-    p.w_up_stride = up.strides[up.shape.rank() - 2];
-  }
-  if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
-  if (w.shape.rank() == 3) {
-    p.w_group_stride = w.strides[0];
-    p.groups = narrow(w.shape[0], "product", "groups");
-  }
-  p.constant = constant_ ? 1 : 0;
-}
-
-void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
-  const TensorView* const ids = product_.given(args, ids_);
-  if (ids == nullptr) return;
-  p.ids = ids->data;
-  p.ids_stride = ids->strides[0];
-  p.choices = narrow(ids->shape[1], "product", "choices");
-  if (sorted_offsets_ >= 0) p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
-  if (row_of_ >= 0) {
-    const TensorView& row_of = args.outputs[static_cast<std::size_t>(row_of_)];
-    p.row_of = row_of.as<std::int32_t>();
-    p.row_of_stride = row_of.strides[0];
-  }
-}
-
-void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
-  p.w_scale_columns = 1;
-  if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
-    const int first = p.groups > 0 ? 1 : 0;
-    p.w_scale = scale->as<const float>();
-    if (first == 1) p.w_scale_group_stride = scale->strides[0];
-    if (product_.right.group != 0) {
-      p.w_scale_columns = narrow(product_.right.group, "product", "columns of a scale");
-      p.w_scale_stride = scale->strides[first];
-      p.w_scale_block = product_.right.blocks > 1 ? 1 : 0;
-    }
-  }
-  p.x_scale_block = product_.left.blocks > 1 ? 1 : 0;
-}
-
-void FewRows::launch(const LaunchArgs& args) const {
-  const TensorView& x = *product_.given(args, product_.at.x);
-  const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
-  if (y.elements() == 0) return;
-  const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
-                   *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
-  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
-  const int leads = y.shape.rank() - 1;
-  const TensorView* scale = product_.given(args, product_.at.x_scale);
-  const std::size_t extras = product_.extras().size();
-  enum { X, Y, ALSO, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
-  std::array<AxisSteps, COUNT> steps{};
-  steps[X] = steps_along(x, leads, 1);
-  steps[Y] = steps_along(y, leads, 1);
-  if (also != nullptr) steps[ALSO] = steps_along(*also, leads, 1);
-  if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
-  if (delta != nullptr) {
-    steps[DELTA] = steps_along(*delta, leads, 1);
-    steps[SUM] = steps_along(*sum, leads, 1);
-  }
-  if (normed != nullptr) steps[NORMED] = steps_along(*normed, leads, 1);
-  for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
-
-  gemv::RotatedParams p{};
-  if (heads_) heads_->set(args, p);
-  set_weights(args, p);
-  set_scales(args, p);
-  set_route(args, p);
-  p.rows = narrow(axes.m(), "product", "rows");
-  p.columns = narrow(y.shape.back(), "product", "columns");
-  const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
-  p.x_stride = along(X);
-  p.y_stride = along(Y);
-  p.also_stride = along(ALSO);
-  p.x_scale_stride = along(SCALE);
-  if (const TensorView* weight = product_.given(args, norm_weight_)) {
-    p.norm_weight = weight->data;
-    p.epsilon = epsilon_;
-    p.norm_offset = norm_offset_;
-    p.delta_stride = along(DELTA);
-    p.sum_stride = along(SUM);
-    p.normed_stride = along(NORMED);
-  }
-  for (std::size_t i = 0; i < extras; ++i) {
-    p.extra[i] = product_.operand(args, i);
-    p.extra[i].row = along(EXTRA + i);
-  }
-  const std::int64_t results = axes.m() * y.shape.back();
-  const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(0);
-  const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
-  p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
-
-  for (std::int64_t batch = 0; batch < axes.batches(); ++batch) {
-    const auto at = [&](const TensorView* view, std::size_t operand) -> std::byte* {
-      if (view == nullptr) return nullptr;
-      std::int64_t offset = 0, rest = batch;
-      for (int axis = axes.rank - 2; axis >= 0; --axis) {
-        const auto a = static_cast<std::size_t>(axis);
-        offset += rest % axes.dims[a] * steps[operand][a];
-        rest /= axes.dims[a];
-      }
-      return view->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view->dtype));
-    };
-    p.x = at(&x, X);
-    p.y = at(&y, Y);
-    p.also = at(also, ALSO);
-    p.delta = at(delta, DELTA);
-    p.sum = at(sum, SUM);
-    p.normed = at(normed, NORMED);
-    p.x_scale = reinterpret_cast<const float*>(at(scale, SCALE));
-    for (std::size_t i = 0; i < extras; ++i) {
-      const TensorView& view = product_.extra(args, i);
-      p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
-    }
-    const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-    const bool all = is_aligned(p.x) && is_aligned(p.delta) && is_aligned(p.sum) && is_aligned(p.norm_weight);
-    const std::size_t program = aligned_ && !all ? 1 : 0;
-    if (heads_) args.queue->run(program, p.shares, p);
-    else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
-    if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
-  }
 }
 
 }  // namespace cermet::cuda
