@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "base/env.hpp"
 #include "base/log.hpp"
 #include "comm/local.hpp"
 #include "comm/world.hpp"
@@ -58,7 +59,8 @@ Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& op
   require(options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}", Ranks::max_sequences,
           options.max_sequences);
   if (place.size == 1) return load_rank(folder, options_of(options, 0, options.tensor_parallel), {}, start_threads(folder, options));
-  return load_rank(folder, options_of(options, place.local_rank, place.local_size), {}, std::make_shared<Ranks>(comm::join_world()));
+  const bool shared_out = env::value(env::Name::CERMET_THREADS) != "0";  // by what started the processes
+  return load_rank(folder, options_of(options, place.local_rank, shared_out ? 1 : place.local_size), {}, std::make_shared<Ranks>(comm::join_world()));
 }
 
 /// The ranks beside this one as threads.
