@@ -49,5 +49,14 @@ TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
 }
 
+TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
+  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 1 ]; then (sleep 0.5; kill -9 $$) & fi; exec " CERMET_BINARY_DIR
+                                          "/bin/cermet run models/demo -p hello -n 1000000 --ignore-eos --tensor-parallel 2'");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_LT(result.seconds, 10);
+  EXPECT_NE(result.err.find("rank 1 is gone"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("not all ended as they should"), std::string::npos) << result.err;
+}
+
 }  // namespace
 }  // namespace cermet::test

@@ -45,9 +45,9 @@ void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind ki
 }  // namespace
 
 Ranks::~Ranks() {
-  if (!leads() || failed_) return;
+  if (!leads()) return;
   try {
-    tell({});
+    if (communicator_->failure().empty()) tell({});  // else all ranks know the reason
   } catch (const std::exception& error) {
     log().warn("ranks: not all ended as they should: {}", error.what());
   }
@@ -55,9 +55,7 @@ Ranks::~Ranks() {
 
 void Ranks::tell(const RankCommand& command) {
   if (!leads()) return;
-  failed_ = true;  // unless this returns
   communicator_->gather_text(to_message(command));
-  failed_ = false;
 }
 
 void Ranks::serve(Engine& engine) {

@@ -43,7 +43,6 @@ class Ranks {
 
  private:
   std::unique_ptr<Communicator> communicator_;
-  bool failed_ = false;
   std::vector<std::jthread> threads_;
 };
 
