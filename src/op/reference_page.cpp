@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
+#include "base/markdown.hpp"
 #include "op/operator.hpp"
 
 namespace cermet {
 namespace {
-
-/// Text inside a table's cell: a bar would end it.
-std::string cell(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '|') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
 
 /// The anchor that Markdown viewers give a heading.
 std::string anchor(std::string_view heading) {
@@ -53,9 +44,9 @@ std::string contents() {
 
 std::string operand_row(const OperandSpec& operand, bool is_input) {
   const std::string_view presence = operand.optional ? ", optional" : operand.variadic ? ", one or more" : "";
-  std::string row = fmt::format("| `{}`{} | {} | `{}` | ", operand.name, presence, operand.dtypes.to_string(), cell(operand.shape));
+  std::string row = fmt::format("| `{}`{} | {} | `{}` | ", operand.name, presence, operand.dtypes.to_string(), table_cell(operand.shape));
   if (is_input) row += fmt::format("{} | ", name_of(operand.mapping));
-  return row + cell(operand.doc) + " |\n";
+  return row + table_cell(operand.doc) + " |\n";
 }
 
 std::string operand_tables(const OpDefinition& op) {
@@ -71,9 +62,9 @@ std::string attribute_table(const OpDefinition& op) {
   if (op.attributes.empty()) return "";
   std::string text = "\n| attribute | type | default | meaning |\n|---|---|---|---|\n";
   for (const AttributeSpec& attribute : op.attributes) {
-    std::string doc = cell(attribute.doc);
+    std::string doc = table_cell(attribute.doc);
     if (!attribute.choices.empty()) doc += fmt::format(": {}", fmt::join(attribute.choices, ", "));
-    text += fmt::format("| `{}` | {} | `{}` | {} |\n", attribute.name, type_name(attribute.fallback), cell(to_string(attribute.fallback)), doc);
+    text += fmt::format("| `{}` | {} | `{}` | {} |\n", attribute.name, type_name(attribute.fallback), table_cell(to_string(attribute.fallback)), doc);
   }
   return text;
 }

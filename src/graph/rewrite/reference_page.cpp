@@ -3,28 +3,15 @@
 #include <algorithm>
 #include <map>
 
+#include "base/markdown.hpp"
 #include "graph/rewrite/rule.hpp"
 
 namespace cermet {
-namespace {
-
-/// Text inside a table's cell: a bar would end it.
-std::string rule_cell(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '|') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
-}  // namespace
-
 std::string rule_reference_markdown() {
   std::map<RuleClass, std::string> tables;
   std::map<RuleClass, int> counts;
   for (const Rule& rule : rewrite_rules()) {
-    tables[rule.rule_class] += fmt::format("| {} | {} | `{}` | {} |\n", rule.name, name_of(rule.rounding), rule_cell(rule.summary), rule_cell(rule.when));
+    tables[rule.rule_class] += fmt::format("| {} | {} | `{}` | {} |\n", rule.name, name_of(rule.rounding), table_cell(rule.summary), table_cell(rule.when));
     ++counts[rule.rule_class];
   }
   std::string text = fmt::format(
