@@ -15,12 +15,12 @@
 namespace cermet::attention {
 
 struct BatchedShortConfig {
-  DType type, out;  ///< type: bf16 or f16, of queries, keys and values; out: the same or f32
+  DType type;  ///< bf16 or f16, of all
   int heads;
   int keys;             ///< of a sequence
-  int tile_keys;        ///< of a tile of keys
-  int row_tiles;        ///< of an item
-  bool rows_differ;     ///< whether biases and masks differ from query to query
+  int tile_keys;    ///< of a tile of keys
+  int row_tiles;    ///< of an item, most
+  bool rows_differ; ///< whether biases and masks differ from query to query
 };
 
 template <BatchedShortConfig C, ScoreConfig S>
@@ -28,7 +28,7 @@ struct BatchedShortTask {
   using Params = BatchedShortParams;
   using Operands = BatchedScores<S>;
   using T = Element<C.type>;
-  using Out = Element<C.out>;
+  using Out = T;
   static constexpr int head_size = batched_short_head, rows = batched_short_rows, row_bytes = 2 * head_size, item_rows = C.row_tiles * rows, q_box = rows;
   static constexpr int tile_keys = C.tile_keys, tiles = static_cast<int>(div_up(C.keys, C.tile_keys)), steps = tile_keys / 16;
   static constexpr int q_bytes = rows * row_bytes, query_slots = min_of(2, C.row_tiles), k_bytes = tiles * tile_keys * row_bytes;
@@ -42,9 +42,14 @@ struct BatchedShortTask {
     __device__ explicit Shared(char* smem)
         : q(smem), k(q + query_slots * q_bytes), v(k + k_bytes), keys(reinterpret_cast<uint64_t*>(v + k_bytes)), values(keys + 1), queries(keys + 2) {}
 #if CERMET_ARCH >= 900
-    __device__ __forceinline__ void load_queries(const Params& p, int slot, int head, int row) const {
-      ptx::mbarrier_arrive_expect(queries + slot, q_bytes);
-      ptx::tma_load_2d(q + slot * q_bytes, &p.q, head * head_size, row, queries + slot);
+    /// By one thread, rows from `row` on of a sequence's head.
+    static __device__ __forceinline__ void load(char* to, int bytes, const TensorMapBytes* map, const ShortRows& rows, int head, int batch, int row,
+                                                uint64_t* barrier) {
+      ptx::mbarrier_arrive_expect(barrier, bytes);
+      ptx::tma_load_2d(to, map, head * rows.head_column, batch * rows.batch_row + head * rows.head_row + row, barrier);
+    }
+    __device__ __forceinline__ void load_queries(const Params& p, int slot, int head, int batch, int row) const {
+      load(q + slot * q_bytes, q_bytes, &p.q, p.q_rows, head, batch, row, queries + slot);
     }
 #endif
   };
@@ -215,7 +220,7 @@ struct BatchedShortTask {
       const ExactRow exact{0, row + 8 * h, head, head, 0, 0, C.keys, maximum, h == 0 ? scale[0] : scale[1]};
 #pragma unroll 1
       for (int i = 0; i < head_size / 4; ++i)
-        repair<ExactConfig{head_size, 0, C.type, C.type, C.out}>(p, exact, own + (row + 8 * h) * p.o_token_stride, i / 2 * 8 + column + i % 2, operands);
+        repair<ExactConfig{head_size, 0, C.type, C.type, C.type}>(p, exact, own + (row + 8 * h) * p.o_token_stride, i / 2 * 8 + column + i % 2, operands);
     }
   }
 #endif
@@ -225,19 +230,17 @@ struct BatchedShortTask {
 #if CERMET_ARCH >= 900
     const Shared shared(smem);
     const int head = static_cast<int>(item % C.heads), tile = static_cast<int>(item / C.heads % static_cast<uint32_t>(params.b.tiles));
-    const int64_t batch = item / C.heads / static_cast<uint32_t>(params.b.tiles);
+    const int batch = static_cast<int>(item / C.heads / static_cast<uint32_t>(params.b.tiles));
     const int queries = params.b.a.tokens, item_first = tile * item_rows;
     ptx::fence_async_shared();
     team.sync();  // barriers are set up, and nobody uses an earlier item's memory
-    const int first_row = static_cast<int>(batch) * queries + item_first;  // of the map
     if (team.rank() == 0) {
 #pragma unroll
       for (int i = 0; i < query_slots; ++i)
-        if (i == 0 || item_first + i * rows < queries) shared.load_queries(params, (ring.tiles + i) % query_slots, head, first_row + i * rows);
-      ptx::mbarrier_arrive_expect(shared.keys, k_bytes);
-      ptx::tma_load_2d(shared.k, &params.k, head * head_size, static_cast<int>(batch) * C.keys, shared.keys);
-      ptx::mbarrier_arrive_expect(shared.values, k_bytes);
-      ptx::tma_load_2d(shared.v, &params.v, head * head_size, static_cast<int>(batch) * C.keys, shared.values);
+        if (i == 0 || item_first + i * rows < queries)
+          shared.load_queries(params, static_cast<int>((ring.tiles + i) % query_slots), head, batch, item_first + i * rows);
+      shared.load(shared.k, k_bytes, &params.k, params.k_rows, head, batch, 0, shared.keys);
+      shared.load(shared.v, k_bytes, &params.v, params.v_rows, head, batch, 0, shared.values);
     }
     const Operands operands{params.b, batch};
     const int warp_row = item_first + 16 * static_cast<int>(team.warp());
@@ -255,17 +258,13 @@ struct BatchedShortTask {
       if (row_tile == 0) ptx::mbarrier_wait(shared.keys, ring.items & 1);
       const float factor = all_tiles<0>(params, operands, shared, own_queries, head, first, queries, row_tile == 0, ring.items & 1, terms, state);
       team.sync();  // nobody multiplies these queries any more
-      attention::Params a = params.b.a;
-      a.q = static_cast<const T*>(a.q) + batch * params.b.q_batch_stride;
-      a.k.data = static_cast<const T*>(a.k.data) + batch * params.b.k_batch_stride;
-      a.v.data = static_cast<const T*>(a.v.data) + batch * params.b.v_batch_stride;
-      a.o = static_cast<Out*>(a.o) + batch * params.b.o_batch_stride;
+      const attention::Params a = batch_params<C.type, C.type, C.type>(params.b, batch);
       store(a, operands, head, first, factor, state, own_queries + static_cast<int>(team.warp()) * 16 * row_bytes);
       ++ring.tiles;
       if (C.row_tiles > query_slots && item_first + (row_tile + query_slots) * rows < queries && row_tile + query_slots < C.row_tiles) {
         ptx::fence_async_shared();
         team.sync();
-        if (team.rank() == 0) shared.load_queries(params, slot, head, first_row + (row_tile + query_slots) * rows);
+        if (team.rank() == 0) shared.load_queries(params, slot, head, batch, item_first + (row_tile + query_slots) * rows);
       }
     }
     ++ring.items;

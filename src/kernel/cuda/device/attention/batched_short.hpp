@@ -6,9 +6,15 @@
 
 namespace cermet::attention {
 
-/// Maps have all sequences' rows one below the other, and the elements of all heads side by side.
+/// Where rows of a head begin in a map: its column, and its row beside that of the sequence.
+struct ShortRows {
+  int32_t head_column, head_row, batch_row;
+};
+
+/// Maps have tiles of 64 columns, 128-byte swizzle. What they read past a sequence is never used.
 struct BatchedShortParams {
   TensorMapBytes q, k, v;
+  ShortRows q_rows, k_rows, v_rows;
   BatchedParams b;
 };
 
