@@ -29,10 +29,11 @@ std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
 
 std::int64_t row_tiles(const BatchedProblem& a) { return div_up(a.queries, rows); }
 
-/// Whether registers of three blocks hold what operands do to a tile's scores.
+/// Whether registers of three blocks hold what operands do to a tile's scores, beside what a second tile of keys adds to.
 bool is_light(const Problem& p) {
-  const bool wide_bias = p.has(Call::bias) && p.input(Call::bias).dtype == DType::f32;
-  return !wide_bias && !(p.has(Call::bias) && p.has(Call::mask));
+  const bool bias = p.has(Call::bias), mask = p.has(Call::mask);
+  if (!bias && !mask) return true;
+  return BatchedProblem(p).keys <= 128 && !(bias && mask) && !(bias && p.input(Call::bias).dtype == DType::f32);
 }
 
 /// A block has all rows of a head where there are as many heads as blocks that run at once.
