@@ -91,8 +91,16 @@ Decline declines(const Problem& p) {
   return attention_batched_file::attention_batched_general.declines(p);
 }
 
-/// Not timed in whole networks yet: taken where --kernel or --config names it, and by nothing else.
-double cost(const Problem&, const DeviceLimits&) { return 1; }
+double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const BatchedProblem a(p);
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const Tile tile = tile_of(p, config);
+  const std::int64_t items = a.sequences * a.heads * div_up(row_tiles(a), tile.row_tiles);
+  const double scores = std::max(1.0, number(items) / p.target->multiprocessors) * number(rows * tile.row_tiles * key_tiles(a, tile) * tile.keys);
+  const double elements = number(a.sequences * a.heads * (a.queries + a.keys)) * 2 * number(a.head_size);
+  const double cycles = p.has(Call::bias) || p.has(Call::mask) ? 0.15 : 0.12;
+  return 6000 / limits.clock_hz + std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
+}
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
