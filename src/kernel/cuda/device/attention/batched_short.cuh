@@ -17,10 +17,10 @@ namespace cermet::attention {
 struct BatchedShortConfig {
   DType type;  ///< bf16 or f16, of all
   int heads;
-  int keys;             ///< of a sequence
-  int tile_keys;    ///< of a tile of keys
-  int row_tiles;    ///< of an item, most
-  bool rows_differ; ///< whether biases and masks differ from query to query
+  int keys;          ///< of a sequence
+  int tile_keys;     ///< of a tile of keys
+  int row_tiles;     ///< of an item, most
+  bool rows_differ;  ///< whether biases and masks differ from query to query
 };
 
 template <BatchedShortConfig C, ScoreConfig S>
@@ -86,8 +86,7 @@ struct BatchedShortTask {
   /// What operands do to the scores of a tile. `row`: of this lane's first.
   static __device__ __forceinline__ void load_terms(const Operands& operands, int head, int row, int tile, int queries, Terms& terms) {
 #pragma unroll
-    for (int h = 0; h < halves; ++h)
-      operands.load_pairs(head, min_of(row + 8 * h, queries - 1), tile * tile_keys + 2 * (lane() % 4), C.keys, terms[h]);
+    for (int h = 0; h < halves; ++h) operands.load_pairs(head, min_of(row + 8 * h, queries - 1), tile * tile_keys + 2 * (lane() % 4), C.keys, terms[h]);
   }
 
   static __device__ __forceinline__ void multiply_keys(const char* queries, const char* keys, float (&scores)[tile_keys / 2]) {
@@ -166,8 +165,8 @@ struct BatchedShortTask {
 
   /// Tiles of keys from `Tile` on, for one tile of queries. Returns what update() was given.
   template <int Tile>
-  static __device__ __forceinline__ float all_tiles(const Params& p, const Operands& operands, const Shared& shared, const char* own_queries,
-                                                    int head, int first, int queries, bool first_tile, uint32_t phase, Terms& terms, State& state) {
+  static __device__ __forceinline__ float all_tiles(const Params& p, const Operands& operands, const Shared& shared, const char* own_queries, int head,
+                                                    int first, int queries, bool first_tile, uint32_t phase, Terms& terms, State& state) {
     float scores[tile_keys / 2];
     multiply_keys(own_queries, shared.k + Tile * tile_keys * row_bytes, scores);
     const float factor = finish_scores<Tile>(p, operands, terms, scores);
