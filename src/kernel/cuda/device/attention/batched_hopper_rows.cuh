@@ -79,6 +79,17 @@ struct BatchedHopperRows {
     for (float& x : output) ptx::wgmma_touch(x);
   }
 
+  /// A branch of its own: within the loop over scores it becomes predicates, which cost as much where every key is seen.
+  static __device__ __forceinline__ void hide_unseen(const attention::Params& p, const Rows& own, int first, Scores& scores) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const Visible seen = own.seen(p, own.row(h));
+      for_scores(scores, h, first, [&](float& score, int, int, int key) {
+        if (key < seen.first || key >= seen.last) score = -infinity();
+      });
+    }
+  }
+
   /// Dot products become scores, -infinity where a row does not see the key. Returns the factor that they still lack to be times log2 e. `first`: the first
   /// key.
   static __device__ __forceinline__ float finish_scores(const BatchedParams& params, const Operands& operands, const Rows& own, int kv_head, int first,
@@ -91,15 +102,14 @@ struct BatchedHopperRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = own.row(h);
-      const Visible seen = own.seen(p, row);
       const float slope = !C.plain && p.alibi ? p.alibi[kv_head * C.group + row % C.group] : 0.0f;
       for_scores(scores, h, first, [&](float& score, int j, int i, int key) {
         if (!C.plain) score = score_of(p, score, slope, own.position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
         else if (Operands::changes) score *= p.scale;
         score = operands.change(score, terms[h][j], i);
-        if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
       });
     }
+    if (!whole) hide_unseen(p, own, first, scores);
     return factor;
   }
 
