@@ -120,6 +120,7 @@ void multiply_parts(const std::byte* rows, std::int64_t row_count, const std::by
   }
   next = parts;
   for_sums<row_tiles>(sums, []<int tile>(float* at) { store_tile<tile>(at, sums_step); });
+  _mm256_zeroupper();  // GCC 12 leaves it out here where the whole file has no AVX, and SSE instructions of the callers then take several times as long
 }
 
 }  // namespace
