@@ -4,6 +4,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/gemm/norm_after.hpp"
 #include "kernel/cpu/gemm/prologue.hpp"
+#include "kernel/cpu/gemm/row_factors.hpp"
 #include "kernel/cpu/tile_program.hpp"
 
 namespace cermet::cpu {
@@ -44,6 +45,7 @@ struct ProductCut {
 
 struct ProductBinding {
   AnchorOperands operands;
+  std::optional<RowFactors> factors;  ///< in place of a prologue
   Prologue prologue;
   BoundTileProgram epilogue;
   NormAfter norm;

@@ -21,6 +21,11 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
+/// What is packed where no prologue makes it.
+TensorView left_operand(const LaunchArgs& args, const ProductBinding& binding) {
+  return binding.factors ? args.inputs[binding.factors->x] : binding.operands(args, 0);
+}
+
 /// Rows that each thread packs for itself, an item at a time.
 struct OwnRows {
   const LaunchArgs& args;
@@ -28,12 +33,14 @@ struct OwnRows {
   const RowBlocks& blocks;
   PackedProduct product;  ///< the memory of all threads
   TensorView x, made;     ///< all rows, and those that each thread makes of what comes before the product; one of them is present
+  FactorRows factors;
 
   OwnRows(const LaunchArgs& launch, const ProductBinding& bound, const RowBlocks& all, const TensorView& w, std::byte* memory)
       : args(launch), binding(bound), blocks(all), product(make_product(w, RowForm::parts, memory, 0)) {
     const std::int64_t held = args.pool->size() * rows_of_parts(own_blocks);
     if (binding.prologue) made = binding.prologue.rows(held, w.shape.back(), memory + round_up(held * product.row_bytes, 64));
-    else x = binding.operands(args, 0);
+    else x = left_operand(args, binding);
+    if (binding.factors) factors = FactorRows(*binding.factors, args);
   }
   PackedProduct pack(std::int64_t first_block, std::int64_t last_block, int thread) const {
     const std::int64_t first = blocks.begin(first_block), last = blocks.begin(last_block), before = thread * rows_of_parts(own_blocks);
@@ -49,7 +56,7 @@ struct OwnRows {
     }
     const std::int64_t base = binding.prologue ? first : 0;
     for (std::int64_t b = first_block; b < last_block; ++b)
-      pack_rows(Rows(rows), rows.dtype, blocks.begin(b) - base, blocks.begin(b + 1) - base, RowForm::parts, own.packed(blocks.begin(b)));
+      pack_parts(Rows(rows), blocks.begin(b) - base, blocks.begin(b + 1) - base, own.packed(blocks.begin(b)), factors);
     return own;
   }
 };
@@ -89,7 +96,14 @@ void run_linear_parts(const LaunchArgs& args, const ProductBinding& binding) {
     for (std::int64_t first = 0; first < rows; first += piece) {
       const RowBlocks blocks{first, std::min(rows, first + piece), RowForm::parts};
       const PackedProduct product = make_product(w, RowForm::parts, packed, first);
-      pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
+      if (binding.factors) {
+        const Rows x(left_operand(args, binding));
+        const FactorRows factors(*binding.factors, args);
+        for_blocks(blocks, (blocks.last - blocks.first) * w.shape[1], *args.pool,
+                   [&](std::int64_t from, std::int64_t to) { pack_parts(x, from, to, product.packed(from), factors); });
+      } else {
+        pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
+      }
       run_all(blocks, false, [&](std::int64_t, std::int64_t, int) { return product; });
     }
   }

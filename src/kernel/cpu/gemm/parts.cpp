@@ -125,14 +125,20 @@ void multiply_parts(const std::byte* rows, std::int64_t row_count, const std::by
 
 }  // namespace
 
-void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed) {
+void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed, const FactorRows& factors) {
   const std::int64_t count = last - first, length = rows.length();
   for (std::int64_t k = 0; k < length; k += parts_steps, packed += count * parts_row_bytes) {
     const std::uint32_t given = length - k >= parts_steps ? 0xffffffffu : (1u << (length - k)) - 1;
     for (std::int64_t r = 0; r < count; ++r) {
       const float* const from = reinterpret_cast<const float*>(rows.row(first + r)) + k;
-      const Parts left = parts_of(_mm512_maskz_loadu_ps(static_cast<__mmask16>(given), from));
-      const Parts right = parts_of(_mm512_maskz_loadu_ps(static_cast<__mmask16>(given >> 16), from + 16));
+      const auto first_half = static_cast<__mmask16>(given), second_half = static_cast<__mmask16>(given >> 16);
+      __m512 x = _mm512_maskz_loadu_ps(first_half, from), y = _mm512_maskz_loadu_ps(second_half, from + 16);
+      if (factors.data) {
+        const float* const by = factors.data + (first + r) / factors.rows * factors.step + k;
+        x = _mm512_mul_ps(x, _mm512_maskz_loadu_ps(first_half, by));
+        y = _mm512_mul_ps(y, _mm512_maskz_loadu_ps(second_half, by + 16));
+      }
+      const Parts left = parts_of(x), right = parts_of(y);
       for (int part = 0; part < part_count; ++part) {
         std::byte* const to = packed + (part * count + r) * amx_row_bytes;
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(_mm512_srli_epi32(left.part[part], 16)));
@@ -156,7 +162,7 @@ PartsProduct parts_product(std::int64_t row_tiles) { return row_tiles == 2 ? mul
 
 namespace cermet::cpu {
 
-void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*, const FactorRows&) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 void split_rest(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 PartsProduct parts_product(std::int64_t) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 

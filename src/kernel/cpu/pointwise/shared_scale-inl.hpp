@@ -11,9 +11,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Divides by a scale and rounds, half to even, with the bits of a division, which takes 16 cycles for a vector on some processors: a quotient that is less than
-/// a unit off, its remainder, which is exact, and the reciprocal, correctly rounded, give the correctly rounded quotient. Markstein, "Computation of elementary
-/// functions on the IBM RISC System/6000 processor", IBM Journal of Research and Development 34 (1990), theorem 8.
+/// Divides by a scale and rounds, half to even, with the bits of a division, which takes 16 cycles for a vector on some processors: a quotient that is less
+/// than a unit off, its remainder, which is exact, and the reciprocal, correctly rounded, give the correctly rounded quotient. Markstein, "Computation of
+/// elementary functions on the IBM RISC System/6000 processor", IBM Journal of Research and Development 34 (1990), theorem 8.
 class SharedScale {
  public:
   /// Whether remainders are exact: multiply-adds round once, and nothing leaves the normal numbers.
