@@ -194,13 +194,15 @@ TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Me
 
 TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const {
   auto& slots = memory.slots;
-  Values values = numbers_;
+  const std::size_t read = program_.extras_.size() + program_.numbers_.size();
+  Values values;
   std::copy_n(inputs, program_.inputs_, values.begin());
+  std::copy_n(numbers_.begin() + program_.inputs_, read, values.begin() + program_.inputs_);
   for (std::size_t i = 0; i < expanded_count_; ++i) {
     const std::size_t e = expanded_[i];
     values[program_.inputs_ + e] = expand(e, place, slots[program_.extras_[e].slot]);
   }
-  std::size_t at = program_.inputs_ + program_.extras_.size() + program_.numbers_.size();
+  std::size_t at = program_.inputs_ + read;
   const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
   std::array<TileOperand, BoundTileProgram::most_operands> operands;

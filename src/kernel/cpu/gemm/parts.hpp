@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/tensor.hpp"
-#include "kernel/cpu/gemm/row_factors.hpp"
+#include "kernel/cpu/gemm/window_rows.hpp"
 
 namespace cermet::cpu {
 
@@ -20,8 +20,10 @@ inline constexpr int part_count = 3;
 /// Bytes of a chunk of one packed row, [part][32 bf16], and of a chunk of a panel, [part][pair of steps][32 columns][2].
 inline constexpr std::int64_t parts_row_bytes = part_count * 64, parts_panel_bytes = part_count * 16 * 128;
 
-/// Packs float32 rows [first, last), times factors where there are any, as [chunk][part][row][32], padded with zeros.
-void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed, const FactorRows& factors = {});
+/// Packs float32 rows [first, last) as [chunk][part][row][32], padded with zeros.
+void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed);
+/// The same of windows; those of several pixels have whole chunks of channels.
+void pack_parts(const WindowRows& windows, std::int64_t first, std::int64_t last, std::byte* packed);
 
 /// A slice of a float32 panel (panels.hpp) that is being split into parts, a pair of steps at a time: between products, because the processor splits while its
 /// tiles multiply.
