@@ -69,7 +69,7 @@ TEST(SharedScale, HasTheBitsOfADivision) {
   std::uniform_real_distribution<float> mantissa(1, 2);
   for (const cpu::Isa isa : cpu::supported_isas()) {
     cpu::force_isa(isa);
-    for (int i = 0; i < 24; ++i) expect_codes(std::ldexp(mantissa(random), static_cast<int>(random() % 40) - 30), static_cast<int>(random() % 256) - 128);
+    for (int i = 0; i < 8; ++i) expect_codes(std::ldexp(mantissa(random), static_cast<int>(random() % 40) - 30), static_cast<int>(random() % 256) - 128);
     for (const float scale : {1.0f, 1.99999988f, 0x1p-70f, 0x1p80f}) expect_codes(scale, 3);  // the last two are left to divisions
   }
   cpu::force_isa(cpu::supported_isas().back());

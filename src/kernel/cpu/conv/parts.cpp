@@ -11,7 +11,7 @@ namespace {
 
 /// Narrower ones and few windows are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros. What few
 /// channels are expanded to stays in a cache where a depthwise convolution reads it (expanded.hpp), which has the bits of float32 sums.
-constexpr std::int64_t least_outputs = 96, least_channels = 64, least_windows = 128, least_elements = 25000;
+constexpr std::int64_t least_channels = 64, least_gated_outputs = 96, least_windows = 128, least_elements = 25000;
 
 Decline parts_declines(const Region& region) {
   const Problem& p = region.problem();
@@ -19,7 +19,9 @@ Decline parts_declines(const Region& region) {
   if (!g.channels_last) return "the layout is nchw";
   if (g.group != 1) return "channels are in groups";
   if (p.input(1).rank() < 4) return "there is one spatial axis";
-  if (Decline reason = linear_parts_decline(p, {.rows = least_windows, .columns = least_outputs, .steps = least_channels})) return reason;
+  if (Decline reason =
+          linear_parts_decline(p, {.rows = least_windows, .columns = region.anchor == 0 ? least_channels : least_gated_outputs, .steps = least_channels}))
+    return reason;
   const std::int64_t channels = p.size(1, 1);
   if (g.taps() > 1 && channels % parts_steps != 0) return fmt::format("windows are of several pixels, whose {} channels are not whole chunks", channels);
   if (max_rows(p, 0) * channels < least_elements) return fmt::format("x has fewer than {} elements", least_elements);
@@ -38,8 +40,7 @@ Launcher bind_parts(const Region& region) {
 extern const Kernel conv_parts{
     .name = "conv.parts",
     .op = OpKind::conv,
-    .summary =
-        "as gemm.linear.parts, for images of 64 channels or more, and 96 or more in the result; the gate before single pixels is multiplied into their rows",
+    .summary = "as gemm.linear.parts, for images and results of 64 channels or more; the gate before single pixels is multiplied into their rows",
     .fuses = true,
     .declines = parts_declines,
     .bind = bind_parts,
