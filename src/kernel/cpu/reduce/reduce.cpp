@@ -238,7 +238,8 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr const char* const summary = "vectors along the last axis, or tiles of columns in index order where it is kept; results spread over threads";
+constexpr const char* const summary =
+    "vectors along the last axis, or tiles of columns in index order where it is kept, of one large image in slices; results spread over threads";
 
 }  // namespace
 
