@@ -97,6 +97,7 @@ TEST(Conv, WindowsAsRowsOfTiles) {
     return parts.declines(convolved(x, taps, {{"layout", "nhwc"}, {"strides", twice}}, gated, fills)).value_or("taken");
   };
   EXPECT_EQ(reason({1, 32, 32, 72}, 3, false), "windows are of several pixels, whose 72 channels are not whole chunks");
+  EXPECT_EQ(reason({1, 32, 32, 544}, 3, false), "windows have more than 4608 elements, whose copies take memory");
   EXPECT_EQ(reason({1, 32, 32, 64}, 3, true), "windows of several pixels would be multiplied for each");
   EXPECT_EQ(reason({1, 21, 21, 64}, 1, false), "there are 121 rows, fewer than 128");
 }

@@ -12,6 +12,8 @@ namespace {
 /// Narrower ones and few windows are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros. What few
 /// channels are expanded to stays in a cache where a depthwise convolution reads it (expanded.hpp), which has the bits of float32 sums.
 constexpr std::int64_t least_channels = 64, least_gated_outputs = 96, least_windows = 128, least_elements = 25000;
+/// Elements of windows of several pixels, of which 1024 are packed at a time, with 6 bytes for each.
+constexpr std::int64_t most_of_windows = 4608;
 
 Decline parts_declines(const Region& region) {
   const Problem& p = region.problem();
@@ -23,6 +25,8 @@ Decline parts_declines(const Region& region) {
           linear_parts_decline(p, {.rows = least_windows, .columns = region.anchor == 0 ? least_channels : least_gated_outputs, .steps = least_channels}))
     return reason;
   const std::int64_t channels = p.size(1, 1);
+  if (g.taps() > 1 && g.taps() * channels > most_of_windows)
+    return fmt::format("windows have more than {} elements, whose copies take memory", most_of_windows);
   if (g.taps() > 1 && channels % parts_steps != 0) return fmt::format("windows are of several pixels, whose {} channels are not whole chunks", channels);
   if (max_rows(p, 0) * channels < least_elements) return fmt::format("x has fewer than {} elements", least_elements);
   if (Decline reason = WindowPlan::declines(region)) return reason;
