@@ -43,9 +43,9 @@ ProductLoops product_loops(const Region& region) {
   return {.gated = halves, .row_scale = true};
 }
 
-ProductBinding::ProductBinding(const Region& region, const Config& config)
+ProductBinding::ProductBinding(const Region& region, const Config& config, Before before)
     : operands(region),
-      prologue(region),
+      prologue(before == Before::own ? Prologue() : Prologue(region)),
       epilogue(bind_epilogue(without_norm(region))),
       norm(region),
       result(epilogue.first_result()),
@@ -60,8 +60,12 @@ TensorView ProductBinding::split_weight(TensorView& w, std::int64_t second) {
 }
 
 Decline ProductBinding::declines(const Region& region) {
+  return region.anchor == 0 ? declines_after(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+}
+
+Decline ProductBinding::declines_after(const Region& region) {
   if (NormAfter::ends(region)) return fmt::format("{} comes after the product", region.nodes.back().problem.op->name);
-  return region.anchor == 0 ? declines_around(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+  return region.is_single() ? std::nullopt : declines_store(region);
 }
 
 Decline ProductBinding::declines_around(const Region& region) {
@@ -71,6 +75,10 @@ Decline ProductBinding::declines_around(const Region& region) {
     return reason ? reason : declines_around(NormAfter::without(region));
   }
   if (Decline reason = Prologue::declines(region)) return reason;
+  return declines_store(region);
+}
+
+Decline ProductBinding::declines_store(const Region& region) {
   const TileProgramOrReason made = product_epilogue(region, product_loops(region));
   if (made.reason) return made.reason;
   const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });

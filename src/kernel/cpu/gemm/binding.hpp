@@ -51,14 +51,21 @@ struct ProductBinding {
   bool gated;          ///< the second half of the weight's rows is a second weight (gate_after)
   ProductCut cut;
 
-  explicit ProductBinding(const Region& region, const Config& config = {});
+  /// Who makes what comes before the product: a prologue, or the kernel itself.
+  enum class Before : std::uint8_t { prologue, own };
+  explicit ProductBinding(const Region& region, const Config& config = {}, Before before = Before::prologue);
   static bool is_gated(const Region& region) { return product_loops(region).gated && gate_after(region); }
-  /// Why the nodes after a product do not run in its store.
+  /// Why the nodes after a product do not run in its store, or why there are some before it.
   static Decline declines(const Region& region);
+  /// Why those after it do not, whatever comes before.
+  static Decline declines_after(const Region& region);
   /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.
   static Decline declines_around(const Region& region);
   /// Leaves the first half of the weight's rows in `w` and returns the second, `second` bytes behind.
   static TensorView split_weight(TensorView& w, std::int64_t second);
+
+ private:
+  static Decline declines_store(const Region& region);
 };
 
 }  // namespace cermet::cpu
