@@ -60,6 +60,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
               "ranks that share the model's matrices, on the CPU: groups of threads, or as many as processes where `cermet launch` or mpirun started several")
       .range(1, 1024)
       .show_default();
+  parser
+      .option("--expert-parallel", options.expert_parallel,
+              "ranks that have different experts of a mixture, on the CPU; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
+              "those ranks")
+      .range(1, 1024)
+      .show_default();
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -87,6 +93,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   engine_options.tensor_parallel = options.tensor_parallel;
+  engine_options.expert_parallel = options.expert_parallel;
   Progress progress("loading " + options.model);
   engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();

@@ -17,14 +17,14 @@ struct ModelOptions {
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
   std::int64_t context = 0;
-  int tensor_parallel = 1;
+  int tensor_parallel = 1, expert_parallel = 1;
 };
 
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
 struct EndOfRank {};
 
 /// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
-/// --super-kernel-options and --tensor-parallel.
+/// --super-kernel-options, --tensor-parallel and --expert-parallel.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

@@ -41,9 +41,10 @@ struct EngineOptions {
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
-  /// Ranks that share the model's matrices (model/parallel/shard.hpp): threads of this process, with a part of `threads` each; of a process that was
-  /// started with others (comm/world.hpp), all of those, and then every one of them loads the same model with the same options.
-  int tensor_parallel = 1;
+  /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures (model/parallel/shard.hpp), max(both) in all: threads of this
+  /// process, with a part of `threads` each; of a process that was started with others (comm/world.hpp), all of those, and then every one of them loads the
+  /// same model with the same options.
+  int tensor_parallel = 1, expert_parallel = 1;
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
