@@ -26,7 +26,13 @@ class DecoderBuilder {
  public:
   DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps,
                  ModelShard shard = {})
-      : config_(config_of(config, shard)), shard_(shard), experts_(experts_of(config, shard)), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
+      : config_(config_of(config, shard)),
+        shard_(shard),
+        experts_(experts_of(config, shard)),
+        types_(types),
+        quantization_(quantization),
+        state_(state),
+        taps_(taps) {}
 
   // Each may be called once for a builder.
   DecoderGraph build();

@@ -44,7 +44,8 @@ ValueId DecoderBuilder::own_experts(ValueId chosen) {
     return known ? known : graph().add_constant(name, scalar(value));
   };
   const ValueId number = graph().apply(OpKind::sub, {chosen, constant_of("experts.first", first)});
-  const ValueId held = graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, constant_of("experts.zero", 0)}), constant_of("experts.last", count - 1)});
+  const ValueId held =
+      graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, constant_of("experts.zero", 0)}), constant_of("experts.last", count - 1)});
   return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
 }
 

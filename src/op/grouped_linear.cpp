@@ -165,7 +165,8 @@ OpSpec define() {
       .summary = "Rows sorted by group, each group times its own weight matrix: the experts of a mixture",
       .semantics =
           "y[r, n] = sum over k of x[r, k] * w[e, n, k] + bias[e, n] for offsets[e] <= r < offsets[e + 1]. offsets starts at 0, never falls and ends at R; "
-          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Where offsets are one more than E + 1, the last group has no "
+          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Where offsets are one more than E + 1, the last group "
+          "has no "
           "weight and y is 0 there: rows of experts that others have, after moe_permute. Real element types may be mixed freely; sums in float32, "
           "one rounding to out_dtype. int8 goes with int8 and fp8 with fp8: the products are then scaled as scaled_mm scales them, "
           "x_scale[r] * (w_scale[e, n] * sum), blocks of 128 included; int8 sums are exact.",

@@ -72,9 +72,8 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
     multiply_panels(product, std::array{panel_at(w, panel) + e * matrix_step}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e); });
   });
-  for_rest(groups, panels, *args.pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-    finish_block(epilogue, group, i, panel, w.shape[1], sums);
-  });
+  for_rest(groups, panels, *args.pool,
+           [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) { finish_block(epilogue, group, i, panel, w.shape[1], sums); });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
