@@ -12,13 +12,12 @@ namespace {
 using Role = LinearModule::Role;
 using Segment = TensorPart::Segment;
 
-/// Shares of inner dimensions that do not divide are multiples of this, so that kernels' fast paths take them.
-constexpr std::int64_t inner_unit = 16;
+/// Shares of inner dimensions are multiples of a word of packed columns; those that do not divide, of what kernels' fast paths take.
+constexpr std::int64_t values_of_word = 4, inner_unit = 16;
 
 std::int64_t inner_share(std::int64_t size, std::int64_t ranks) {
-  if (size % ranks == 0) return size / ranks;
-  const std::int64_t share = div_up(size, ranks);
-  return size >= inner_unit * ranks ? round_up(share, inner_unit) : share;
+  if (ranks == 1 || size % (values_of_word * ranks) == 0) return size / ranks;
+  return round_up(div_up(size, ranks), size % ranks != 0 && size >= inner_unit * ranks ? inner_unit : values_of_word);
 }
 
 /// Elements [first, first + count) of `size`, with zeros for those beyond.
@@ -71,14 +70,12 @@ void check_shard(const ModelConfig& config, const Quantization& quantization, Mo
   require(shard.expert_ranks <= std::max<std::int64_t>(1, config.experts), "expert parallel: expected at most a rank for each of {} experts, found {} ranks",
           config.experts, shard.expert_ranks);
   if (quantization.packed.empty() || shard.ranks == 1) return;
-  constexpr std::int64_t values_of_word = 4;
   const auto parts = module_parts(config, shard);
   for (const auto& [module, part] : parts) {
     if (part.axis != 1 || !quantization.packed.contains(module)) continue;
-    for (const Segment& segment : part.segments)
-      if (segment.count % values_of_word != 0)
-        fail(Status::unsupported, "tensor parallel: {}: expected packed columns to be a multiple of {} on each of {} ranks, found {}", module, values_of_word,
-             shard.ranks, segment.count);
+    if (part.count() % values_of_word != 0)
+      fail(Status::unsupported, "tensor parallel: {}: expected packed columns to be a multiple of {} on each of {} ranks, found {}", module, values_of_word,
+           shard.ranks, part.count());
   }
 }
 

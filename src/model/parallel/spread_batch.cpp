@@ -77,7 +77,9 @@ class Spread {
   /// Of this peer's generator: on rank 0 the caller's, elsewhere for the next message.
   BatchGenerator::Events own_events() {
     if (!leads())
-      return {[this](std::size_t i, std::int32_t id) { untold_.push_back({static_cast<std::uint32_t>(number(i)), id}); },
+      return {[this](std::size_t i, std::int32_t id) {
+                untold_.push_back({static_cast<std::uint32_t>(number(i)), id});
+              },
               [this](std::size_t i, const Generation& result) {
                 untold_.push_back({static_cast<std::uint32_t>(number(i)), -1 - static_cast<std::int32_t>(result.end)});
               }};
