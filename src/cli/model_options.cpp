@@ -121,9 +121,11 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
   Progress progress("loading " + options.model);
   show_progress(progress, engine_options);
-  Engine engine = Engine::load(options.model, engine_options);
-  if (engine.leads()) return engine;
-  engine.serve();
+  {
+    Engine engine = Engine::load(options.model, engine_options);
+    if (engine.leads()) return engine;
+    engine.serve();
+  }  // its communicator takes an end by an exception for a failure
   throw EndOfRank{};
 }
 
