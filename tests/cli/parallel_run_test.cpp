@@ -82,8 +82,8 @@ TEST(DataParallel, Mistakes) {
 TEST(DataParallel, EnginesWithDifferentModelsAreRefusedAtTheStart) {
   const ScratchFolder folder;
   const std::string file = folder.file("ids.jsonl", "{\"ids\": [5, 6]}\n{\"ids\": [7]}\n").string();
-  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + mixture + "; fi; exec " CERMET_BINARY_DIR
-                                          "/bin/cermet run $M --prompts " + file + " -n 1 --data-parallel 2'");
+  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + mixture +
+                                          "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --prompts " + file + " -n 1 --data-parallel 2'");
   EXPECT_NE(result.code, 0);
   EXPECT_EQ(result.out, "");
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
@@ -132,7 +132,8 @@ void kill_one(const std::string& start, int ranks, const std::string& run, unsig
 
 TEST(LongParallelRun, ARankThatIsKilledEndsTheOthers) {
   const ScratchFolder folder;
-  const std::string endless = "run models/demo -p hello -n 1000000 --ignore-eos ", many = "run models/demo --ignore-eos -n 500 --batch 2 --prompts " + prompts_file(folder, 900);
+  const std::string endless = "run models/demo -p hello -n 1000000 --ignore-eos ",
+                    many = "run models/demo --ignore-eos -n 500 --batch 2 --prompts " + prompts_file(folder, 900);
   const auto launch = [](int ranks) { return fmt::format(CERMET_BINARY_DIR "/bin/cermet launch -n {} -- ", ranks); };
   for (unsigned seed = 0; seed < 5; ++seed) {
     kill_one(launch(2), 2, endless + "--tensor-parallel 2", seed);
