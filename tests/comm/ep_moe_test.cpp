@@ -95,8 +95,8 @@ TEST(EpMoe, RanksWithTheirOwnTokensComputeWhatTheStackedOperatorDefines) {
     if (ranks == 1) continue;
     const CaseData data = make_case_data(op, stacked);
     const Expected expected = run_reference(data);
-    const std::vector<std::string> errors =
-        run_ranks(ranks, [&](Communicator& group) { EXPECT_EQ(run_own(group, data, expected, stacked.attributes), "") << stacked.name << " rank " << group.rank(); });
+    const std::vector<std::string> errors = run_ranks(
+        ranks, [&](Communicator& group) { EXPECT_EQ(run_own(group, data, expected, stacked.attributes), "") << stacked.name << " rank " << group.rank(); });
     EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks))) << stacked.name;
     ++compared;
   }
@@ -105,12 +105,14 @@ TEST(EpMoe, RanksWithTheirOwnTokensComputeWhatTheStackedOperatorDefines) {
 
 TEST(EpMoe, OneRanksTokensNeedACommunicator) {
   const OpDefinition& op = definition(OpKind::ep_moe);
-  const Problem problem = make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {2, 6, 8}}, TensorType{DType::f32, {2, 8, 3}}},
-                                       {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}});
+  const Problem problem =
+      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {2, 6, 8}}, TensorType{DType::f32, {2, 8, 3}}},
+                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}});
   EXPECT_EQ(problem.outputs[0].to_string(), "f32[3, 8]");
-  EXPECT_THROW(make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {4, 6, 8}}, TensorType{DType::f32, {4, 8, 3}}},
-                            {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}}),
-               Error);
+  EXPECT_THROW(
+      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {4, 6, 8}}, TensorType{DType::f32, {4, 8, 3}}},
+                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}}),
+      Error);
 }
 
 }  // namespace
