@@ -132,7 +132,7 @@ void kill_one(const std::string& start, int ranks, const std::string& run, unsig
 
 TEST(LongParallelRun, ARankThatIsKilledEndsTheOthers) {
   const ScratchFolder folder;
-  const std::string endless = "run models/demo -p hello -n 1000000 --ignore-eos ",
+  const std::string endless = "run models/demo -p hello -n 2000 --ignore-eos ",
                     many = "run models/demo --ignore-eos -n 500 --batch 2 --prompts " + prompts_file(folder, 900);
   const auto launch = [](int ranks) { return fmt::format(CERMET_BINARY_DIR "/bin/cermet launch -n {} -- ", ranks); };
   for (unsigned seed = 0; seed < 5; ++seed) {

@@ -52,7 +52,7 @@ TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
 
 TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
   Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
-                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 1000000 --ignore-eos --tensor-parallel 2");
+                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2");
   const std::vector<pid_t> processes = joined_ranks(run, 2);
   ASSERT_FALSE(processes.empty()) << run.err();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
