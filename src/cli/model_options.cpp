@@ -11,6 +11,7 @@
 #include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
 #include "model/engine_options.hpp"
+#include "model/parallel/replicas.hpp"
 #include "select/select.hpp"
 
 namespace cermet::cli {
@@ -60,13 +61,27 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
               "ranks that share the model's matrices, on the CPU: groups of threads, or as many as processes where `cermet launch` or mpirun started several")
       .range(1, 1024)
       .show_default();
+  parser
+      .option(
+          "--expert-parallel", options.expert_parallel,
+          "ranks that have different experts of a mixture, on the CPU; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
+          "those ranks")
+      .range(1, 1024)
+      .show_default();
+  parser
+      .option("--data-parallel", options.data_parallel,
+              "of run --prompts: engines that take prompts of their own, each with the ranks of the two options above; groups of threads, or processes")
+      .range(1, 1024)
+      .show_default();
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
 }
 
-Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+namespace {
+
+EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
   if (!options.config.empty()) {
     ForcedConfigs configs(options.config, "--config");
     require_known_kernels(configs);
@@ -87,15 +102,43 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   engine_options.tensor_parallel = options.tensor_parallel;
-  Progress progress("loading " + options.model);
-  engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
+  engine_options.expert_parallel = options.expert_parallel;
+  engine_options.data_parallel = options.data_parallel;
+  return engine_options;
+}
+
+void show_progress(Progress& progress, EngineOptions& options) {
+  options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();
     progress.update(done, total);
   };
-  Engine engine = Engine::load(options.model, engine_options);
-  if (engine.leads()) return engine;
-  engine.serve();
+}
+
+}  // namespace
+
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+  require(options.data_parallel == 1, "--data-parallel: expected it with run --prompts, whose prompts it spreads, found {} without", options.data_parallel);
+  EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
+  Progress progress("loading " + options.model);
+  show_progress(progress, engine_options);
+  {
+    Engine engine = Engine::load(options.model, engine_options);
+    if (engine.leads()) return engine;
+    engine.serve();
+  }  // its communicator takes an end by an exception for a failure
   throw EndOfRank{};
+}
+
+void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences,
+                  const std::function<void(Engine&, Communicator& peers)>& body) {
+  EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
+  std::optional<Progress> progress("loading " + options.model);
+  show_progress(*progress, engine_options);
+  const bool speaks = run_replicas(options.model, engine_options, [&](Engine& engine, Communicator& peers) {
+    if (peers.rank() == 0) progress.reset();
+    body(engine, peers);
+  });
+  if (!speaks) throw EndOfRank{};
 }
 
 std::vector<std::int32_t> ids_option(const std::string& text) {

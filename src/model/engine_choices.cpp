@@ -1,5 +1,7 @@
 #include "model/engine_choices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/checked.hpp"
@@ -69,6 +71,17 @@ void check_counts(const EngineOptions& options) {
   require(options.max_sequences >= 1 && options.max_sequences <= 65536, "max_sequences: expected 1 to 65536, found {}", options.max_sequences);
   require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
           options.max_batch_tokens);
+}
+
+std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& options) {
+  const ModelConfig& c = checkpoint.config();
+  const auto type = [](std::optional<DType> dtype) { return dtype ? name_of(*dtype) : "as stored"; };
+  return fmt::format(
+      "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, cache {}, "
+      "context {}, {} sequences, passes of {}, {}, tensor parallel {}, expert parallel {}, data parallel {}",
+      c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts, c.vocab_size,
+      checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.kv_cache), options.max_context, options.max_sequences,
+      options.max_batch_tokens, options.device.substr(0, options.device.find(':')), options.tensor_parallel, options.expert_parallel, options.data_parallel);
 }
 
 }  // namespace cermet::engine

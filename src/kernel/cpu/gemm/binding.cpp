@@ -1,6 +1,7 @@
 #include "kernel/cpu/gemm/binding.hpp"
 
 #include "kernel/cpu/gemm/panels.hpp"
+#include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cpu {
@@ -82,6 +83,8 @@ Decline ProductBinding::declines_store(const Region& region) {
   const TileProgramOrReason made = product_epilogue(region, product_loops(region));
   if (made.reason) return made.reason;
   const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
+  if (before > 0 && region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem()))
+    return "rows of the last group, which has no weight, are not made before the product";
   if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())
     return "a result does not come from the product";
   return BoundTileProgram::declines(made.program);

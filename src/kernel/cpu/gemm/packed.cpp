@@ -62,7 +62,7 @@ void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, R
 void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
   const TensorView w = binding.operands(args, 1), offsets = binding.operands(args, 2);
   const std::int64_t count = args.outputs[binding.result].shape[0];
-  const Groups groups(offsets, count, args.workspace, form);
+  const Groups groups(offsets, w.shape[0], count, args.workspace, form);
   if (args.outputs[binding.result].elements() == 0) return;
   const PackedProduct product = make_product(w, form, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
@@ -72,6 +72,8 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
     multiply_panels(product, std::array{panel_at(w, panel) + e * matrix_step}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e); });
   });
+  for_rest(groups, panels, *args.pool,
+           [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) { finish_block(epilogue, group, i, panel, w.shape[1], sums); });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

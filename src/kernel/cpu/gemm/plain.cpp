@@ -97,6 +97,17 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
   });
 }
 
+/// Rows [first, last) that have no weight, whose sums are 0.
+void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue, ThreadPool& pool) {
+  if (first == last) return;
+  pool.parallel_for(columns, 1, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) static constexpr float nothing[tile_rows * tile_columns]{};
+    const TileOperand inputs[] = {{nothing, tile_columns, 1}, {}};
+    for (std::int64_t r = first; r < last; r += tile_rows)
+      for (std::int64_t n = begin; n < end; n += tile_columns) epilogue(inputs, {r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), 0});
+  });
+}
+
 }  // namespace
 
 /// linear, of one weight or two halves, and dual_linear with its two weights.
@@ -130,6 +141,7 @@ void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding)
     matrix.strides = {w.strides[1], w.strides[2]};
     multiply_rows(wide, first, last, {&matrix, 1}, epilogue, e, *args.pool);
   }
+  finish_rest(load_index(offsets, w.shape[0]), rows, w.shape[1], epilogue, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

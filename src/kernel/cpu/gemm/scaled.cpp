@@ -12,9 +12,9 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Runs what follows the sums of block i of a group.
+/// Runs what follows the sums of block i of a group; with `same_scales` in place of those that were made for its rows.
 void finish_codes(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t i,
-                  std::int64_t panel, std::int64_t of_group, const float* sums) {
+                  std::int64_t panel, std::int64_t of_group, const float* sums, const float* same_scales = nullptr) {
   const std::int64_t column = panel * panel_columns;
   const std::byte* const column_sums = w.panels + panel * p.panel_step + panel_element_bytes(p.type, p.length);  // only int8 has zero points, which read them
   for (std::int64_t r = 0; r < group.rows(i); r += epilogue_rows) {
@@ -22,7 +22,7 @@ void finish_codes(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWe
     TileOperand inputs[] = {{sums + r * panel_columns, panel_columns, 1}, {reinterpret_cast<const float*>(column_sums), 0, 1}, {}};
     if (p.row_scales) {
       constexpr std::size_t repeated = TileOperand::repeated;
-      inputs[plan.scale_input] = {p.row_scales + static_cast<std::size_t>(row - p.first_row) * repeated, repeated, 0};
+      inputs[plan.scale_input] = {same_scales ? same_scales : p.row_scales + static_cast<std::size_t>(row - p.first_row) * repeated, repeated, 0};
     }
     epilogue(inputs, {row, std::min(epilogue_rows, group.rows(i) - r), column, std::min(panel_columns, p.columns - column), of_group});
   }
@@ -40,6 +40,15 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
     multiply_tile(p, w, group.first(i), group.rows(i), panel, sums);
     finish_codes(plan, p, w, epilogue, group, i, panel, of_group, sums);
   }
+}
+
+/// Rows that have no weight: their scales were not made either.
+void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w, const TileRun& epilogue, const Groups& groups, ThreadPool& pool) {
+  static constexpr std::size_t values = static_cast<std::size_t>(epilogue_rows) * TileOperand::repeated;
+  alignas(64) static constexpr float no_scales[values]{};
+  for_rest(groups, panel_count(product.columns), pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, product.row_scales ? no_scales : nullptr);
+  });
 }
 
 }  // namespace
@@ -73,7 +82,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
 void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
   const TensorView x = plan.binding.operands(args, 0), w = plan.binding.operands(args, 1), offsets = plan.binding.operands(args, 2);
   const std::int64_t count = args.outputs[plan.binding.result].shape[0];
-  const Groups groups(offsets, count, args.workspace, plan.form);
+  const Groups groups(offsets, w.shape[0], count, args.workspace, plan.form);
   if (args.outputs[plan.binding.result].elements() == 0) return;
   const TileRun epilogue(plan.binding.epilogue, args);
   ScaledProduct p(plan, args, w, args.workspace + group_workspace_bytes(w.shape[0]));
@@ -97,6 +106,7 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
     const ScaledWeight weight{matrices + e * matrix_step, ColumnScales(slice_of(scales, e), plan.right)};
     compute_tiles(plan, p, weight, epilogue, group, panel, e);
   });
+  finish_rest(plan, p, {matrices, ColumnScales(TensorView(), plan.right)}, epilogue, groups, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
