@@ -51,7 +51,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .show_default();
   parser.option(
       "--config", options.config,
-      "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
+      "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists "
       "them; such a kernel is chosen wherever it takes the work");
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);

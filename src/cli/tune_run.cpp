@@ -118,7 +118,7 @@ class JobQueue {
 /// What each of so many regions can have measured in the budget beside its untuned choice, where compilers on all cores take a few seconds for a candidate and
 /// one candidate is measured at a time. It does not depend on the clock, so that two tunings with one budget measure the same candidates.
 std::size_t planned_candidates(double budget, double seconds, std::size_t jobs) {
-  constexpr double program_seconds = 3, seconds_around = 0.04;  // 16 cores took 1.3 to 1.6 s for a candidate each; operands, checks and capturing
+  constexpr double program_seconds = 2, seconds_around = 0.04;  // 16 cores took 1.3 to 1.6 s each; operands, checks and capturing
   const double each = budget / static_cast<double>(jobs);
   return static_cast<std::size_t>(std::max(2.0, std::min(each * std::thread::hardware_concurrency() / program_seconds, each / (seconds + seconds_around))));
 }

@@ -131,9 +131,11 @@ class TunerRun {
     report_.timing = own.timing;
     for (std::size_t i = 0; i < std::min(most_finalists, measured_.size()) && measured_[i].candidate != 0; ++i) {
       const PairedTiming pair = bench_.compare(own.choice, tried(i).choice);
-      if (pair.ratio > 1 - std::max(least_gain, pair.noise) || is_slower_elsewhere(tried(i).choice)) continue;
+      const bool is_taken = pair.ratio <= 1 - std::max(least_gain, pair.noise) && !is_slower_elsewhere(tried(i).choice);
+      report_.timing = is_taken ? pair.second : pair.first;
+      report_.timing.spread = std::max(report_.timing.spread, pair.noise * report_.timing.median);
+      if (!is_taken) continue;
       report_.choice = tried(i).choice;
-      report_.timing = tried(i).timing;
       report_.gain = 1 / pair.ratio;
       return;
     }
