@@ -116,7 +116,8 @@ std::string limits_text(const Selection& selection, const Json& json) {
 std::vector<std::string> time_cells(const Selection& selection, const Candidate& candidate, const ConfigCost& cost, const Json& limit) {
   const auto measured = measured_time(selection, candidate.kernel->name, cost.config.to_string());
   const double seconds = measured ? measured->seconds : cost.seconds;
-  return {cost.seconds > 0 ? seconds_text(cost.seconds) : "-", measured ? fmt::format("{} +- {}", seconds_text(measured->seconds), seconds_text(measured->spread)) : "-",
+  return {cost.seconds > 0 ? seconds_text(cost.seconds) : "-",
+          measured ? fmt::format("{} +- {}", seconds_text(measured->seconds), seconds_text(measured->spread)) : "-",
           seconds > 0 && !limit.is_null() ? fmt::format("{:.0f} %", 100 * limit.get<double>() / seconds) : "-"};
 }
 

@@ -111,24 +111,24 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {
-      "ops", "the operators; one operator's schema, semantics and kernels; what a tuner may choose from for a call",
-      "  cermet ops\n"
-      "  cermet ops rms_norm\n"
-      "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
-      [](Parser& parser) -> Action {
-        const auto options = std::make_shared<Options>();
-        parser.option("NAME", options->name, "an operator");
-        parser.option("--space", options->space,
-                      "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
-                      "from");
-        parser.option("--constant", options->constants,
-                      "with --space: operands known before the first run, or none; by default those that a kernel would prepack");
-        parser.option("--tokens", options->tokens, "with --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-        parser.option("--device", options->device, "with --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-        parser.option("--threads", options->threads, "with --space: threads of the CPU; 0 is one for each core").range(0, 1024);
-        return [options](Console& console) { show(console, *options); };
-      }};
+  return {"ops", "the operators; one operator's schema, semantics and kernels; what a tuner may choose from for a call",
+          "  cermet ops\n"
+          "  cermet ops rms_norm\n"
+          "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            parser.option("NAME", options->name, "an operator");
+            parser.option(
+                "--space", options->space,
+                "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
+                "from");
+            parser.option("--constant", options->constants,
+                          "with --space: operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("--tokens", options->tokens, "with --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser.option("--device", options->device, "with --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+            parser.option("--threads", options->threads, "with --space: threads of the CPU; 0 is one for each core").range(0, 1024);
+            return [options](Console& console) { show(console, *options); };
+          }};
 }
 
 }  // namespace cermet::cli::ops_verb

@@ -115,14 +115,6 @@ class JobQueue {
   std::vector<std::vector<cuda::Program>> programs_;  ///< by job; none where nothing is compiled ahead
 };
 
-/// What each of so many regions can have measured in the budget beside its untuned choice, where compilers on all cores take a few seconds for a candidate and
-/// one candidate is measured at a time. It does not depend on the clock, so that two tunings with one budget measure the same candidates.
-std::size_t planned_candidates(double budget, double seconds, std::size_t jobs) {
-  constexpr double program_seconds = 2, seconds_around = 0.04;  // 16 cores took 1.3 to 1.6 s each; operands, checks and capturing
-  const double each = budget / static_cast<double>(jobs);
-  return static_cast<std::size_t>(std::max(2.0, std::min(each * std::thread::hardware_concurrency() / program_seconds, each / (seconds + seconds_around))));
-}
-
 }  // namespace
 
 void declare_tune_options(Parser& parser, TuneRunOptions& options) {
@@ -172,7 +164,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   if (context.target()) {
     ahead.emplace(context.target()->architecture());
     place.ahead = &*ahead;
-    const std::size_t planned = planned_candidates(options.budget, options.seconds, jobs.size());
+    const std::size_t planned = planned_candidates({options.budget, options.seconds, jobs.size(), std::thread::hardware_concurrency()});
     tuning.at_once = std::min<std::size_t>(planned, 8);
     if (tuning.most == 0) tuning.most = static_cast<std::int64_t>(1 + planned);
   }

@@ -29,8 +29,8 @@ TEST(Ops, EveryOperatorHasAPageWhoseExampleRuns) {
 
 TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
   const std::string page = run_cermet("ops rms_norm").out;
-  for (const char* part :
-       {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm", "Example\n  cermet explain op rms_norm --shape '"})
+  for (const char* part : {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm",
+                           "Example\n  cermet explain op rms_norm --shape '"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 

@@ -33,16 +33,16 @@ void check_onednn(int status) {
 }
 
 /// sums[rows, columns] of rows of x that are `step` elements apart.
-void multiply_codes(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows, std::int64_t columns, std::int64_t length,
-                    float* sums) {
+void multiply_codes(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows, std::int64_t columns,
+                    std::int64_t length, float* sums) {
   const std::int32_t none = 0;
   check_onednn(onednn().gemm_s8s8s32('N', 'T', 'F', rows, columns, length, 1, reinterpret_cast<const std::int8_t*>(x), step, 0,
                                      reinterpret_cast<const std::int8_t*>(w), w_step, 0, 0, reinterpret_cast<std::int32_t*>(sums), columns, &none));
 }
 void multiply_floats(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows, std::int64_t columns,
                      std::int64_t length, float* sums) {
-  check_onednn(onednn().sgemm('N', 'T', rows, columns, length, 1, reinterpret_cast<const float*>(x), step, reinterpret_cast<const float*>(w), w_step, 0, sums,
-                              columns));
+  check_onednn(
+      onednn().sgemm('N', 'T', rows, columns, length, 1, reinterpret_cast<const float*>(x), step, reinterpret_cast<const float*>(w), w_step, 0, sums, columns));
 }
 
 /// What the threads of a launch share.
@@ -147,10 +147,8 @@ Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {
       .bind = [](const Region& region, const Config& config) -> Launcher {
         return [plan = OneDnnPlan(region, config)](const LaunchArgs& args) { run_onednn(args, plan); };
       },
-      .workspace =
-          [](const Region& region, const Config& config, int threads) {
-            return threads * OneDnnPlan(region, config).piece_rows * piece_columns * static_cast<std::int64_t>(sizeof(float));
-          },
+      .workspace = [](const Region& region, const Config& config,
+                      int threads) { return threads * OneDnnPlan(region, config).piece_rows * piece_columns * static_cast<std::int64_t>(sizeof(float)); },
       .space =
           [](const Region& region) {
             ConfigSpace space;
@@ -162,9 +160,10 @@ Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {
 
 }  // namespace
 
-extern const Kernel onednn_linear = onednn_kernel("onednn.linear", OpKind::linear,
-                                                  "float32 products by oneDNN where it is installed, over the weight as it lies in memory; not modelled, so that "
-                                                  "it is taken where it was measured to be the fastest");
+extern const Kernel onednn_linear =
+    onednn_kernel("onednn.linear", OpKind::linear,
+                  "float32 products by oneDNN where it is installed, over the weight as it lies in memory; not modelled, so that "
+                  "it is taken where it was measured to be the fastest");
 extern const Kernel onednn_scaled_mm =
     onednn_kernel("onednn.scaled_mm", OpKind::scaled_mm, "as onednn.linear, int8 without zero points and scales of blocks: the same bits as our own");
 
