@@ -124,7 +124,7 @@ std::vector<std::string> time_cells(const Selection& selection, const Candidate&
 void add_row(Table& table, std::string number, std::string name, std::vector<std::string> times, std::string verdict) {
   std::vector<std::string> row{std::move(number), std::move(name)};
   std::ranges::move(times, std::back_inserter(row));
-  row.push_back(std::move(verdict));
+  if (!verdict.empty()) row.push_back(std::move(verdict));
   table.row(std::move(row));
 }
 
@@ -135,7 +135,7 @@ void add_candidate(Table& table, std::size_t i, const Region& region, const Sele
   const bool is_chosen = candidate.kernel == selection.choice.kernel;
   const auto mark = [&](const Config& config) { return is_chosen && config == selection.choice.config ? "chosen" : ""; };
   const ConfigCost& own = candidate.configs[0];
-  std::string verdict = is_chosen ? mark(own.config) : "would fit too";
+  std::string verdict = !is_chosen ? "would fit too" : own.config == selection.choice.config ? "chosen" : "chosen, in a configuration below";
   if (const Json fallbacks = fallbacks_of(region, candidate); !fallbacks.empty())
     verdict += fmt::format("{}unaligned launches fall back on {}", verdict.empty() ? "" : "; ", fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
   add_row(table, std::to_string(i + 1), candidate.kernel->name, time_cells(selection, candidate, own, limit), verdict);
@@ -150,7 +150,7 @@ void add_candidate(Table& table, std::size_t i, const Region& region, const Sele
 void selection_text(Console& console, const Region& region, const Selection& selection, const Json& json) {
   const double operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
   Table facts, candidates;
-  candidates.row({"", "kernel", "modelled", "measured", "of the limit", ""});
+  candidates.row({"", "kernel", "modelled", "measured", "of the limit"});
   for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type.get<std::string>()});
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
                                  operations / std::max(bytes, 1.0))});

@@ -23,7 +23,7 @@ TEST(ExplainOp, OperandsInOrderAndSymbolsWorkToo) {
 TEST(ExplainOp, ADeclineNamesItsReason) {
   const CommandResult result = run_cermet("explain op rms_norm --shape 'f32[2,8]'", "", "CERMET_DISABLE_KERNELS=rowwise.rms_norm");
   EXPECT_EQ(result.code, 0);
-  EXPECT_NE(result.out.find("rowwise.rms_norm  declines: switched off by CERMET_DISABLE_KERNELS"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("declines: switched off by CERMET_DISABLE_KERNELS"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("no kernel takes this call"), std::string::npos) << result.out;
 }
 

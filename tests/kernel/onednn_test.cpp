@@ -23,8 +23,8 @@ CaseData onednn_linear(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 CaseData onednn_scaled_mm(std::int64_t m, std::int64_t n, std::int64_t k) {
   return make_case_data(*find_operator("scaled_mm"), {"onednn",
-                                                      {CaseOperand{{DType::i8, {m, k}}}, CaseOperand{{DType::i8, {n, k}}, {}, 0, true}, CaseOperand{{DType::f32, {m}}},
-                                                       CaseOperand{{DType::f32, {n}}}}});
+                                                      {CaseOperand{{DType::i8, {m, k}}}, CaseOperand{{DType::i8, {n, k}}, {}, 0, true},
+                                                       CaseOperand{{DType::f32, {m}}}, CaseOperand{{DType::f32, {n}}}}});
 }
 
 TEST(OneDnn, SeveralPiecesAndThreadsComputeWhatTheReferenceDoes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "base/checked.hpp"
 #include "base/pinned_threads.hpp"
@@ -38,6 +39,13 @@ std::int64_t sets_in_rotation(const DeviceQueue& queue, std::int64_t set_bytes) 
   return std::clamp<std::int64_t>(div_up(wanted, set_bytes) + 1, 1, most_sets);
 }
 
+/// How far apart in memory sets are that a CPU uses one after the other: neighbours it would have fetched ahead. All of them have their turn.
+std::int64_t step_between(std::int64_t sets) {
+  std::int64_t step = std::max<std::int64_t>(1, sets * 5 / 8);
+  while (std::gcd(step, sets) != 1) ++step;
+  return step;
+}
+
 std::string layouts_of(const Region& region, const Kernel& kernel) {
   std::string names;
   for (std::size_t i = 0; i < region.operands.size(); ++i) {
@@ -62,9 +70,11 @@ struct Meter::Ready {
 struct Meter::Timer {
   Ready& ready;
   std::unique_ptr<ReplayTimer> replay;
-  std::int64_t next = 0;
+  std::int64_t next = 0, step;
 
-  Timer(Ready& what, const DeviceQueue& queue) : ready(what) {
+  /// `first`: where in the rotation a CPU begins.
+  Timer(Ready& what, const DeviceQueue& queue, std::int64_t first = 0) : ready(what), step(step_between(what.sets.count())) {
+    next = first * step % what.sets.count();
     const std::int64_t sets = ready.sets.count();
     constexpr double graph_seconds = 0.001;
     const auto run = [&](std::int64_t set) { ready.run(set); };
@@ -74,8 +84,10 @@ struct Meter::Timer {
   double once() {
     if (replay) return replay->once();
     const auto begin = Clock::now();
-    ready.run(next++ % ready.sets.count());
-    return since(begin);
+    ready.run(next);
+    const double seconds = since(begin);
+    next = (next + step) % ready.sets.count();
+    return seconds;
   }
 };
 
@@ -145,7 +157,7 @@ PairedTiming Meter::compare(const Choice& first, const Choice& second, double se
   const std::unique_ptr<Ready> b = std::move(ready_);
   std::optional<PinnedThreads> pinned;
   if (!queue_.device) pinned.emplace(pool_);
-  Timer of_first(*a, queue_), of_second(*b, queue_);
+  Timer of_first(*a, queue_), of_second(*b, queue_, b->sets.count() / 2);  // not what the first has just fetched
   std::vector<double> times_a, times_b, ratios;
   const auto least_of = [&](Timer& timer) {
     double least = timer.once();
