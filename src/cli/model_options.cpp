@@ -50,10 +50,9 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .range(std::int64_t{0}, std::int64_t{1} << 30);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
-  parser.option(
-      "--config", options.config,
-      "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
-      "them; such a kernel is chosen wherever it takes the work");
+  parser.option("--config", options.config,
+                "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists "
+                "them; such a kernel is chosen wherever it takes the work");
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);
   parser

@@ -80,7 +80,7 @@ TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
   EXPECT_EQ(
       error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
       "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): clusters: thread blocks that form clusters, "
-      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet ops NAME --explain` lists them");
+      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet explain op` lists them");
   marked.super_kernels[0].options = "";
   marked.super_kernels[1].options = "strict-scope-check=abort";
   EXPECT_NE(error_text([&] {
