@@ -39,7 +39,9 @@ ConfigSpace ProductCut::space(const Region& region, bool shares) {
 
 ProductLoops product_loops(const Region& region) {
   const Dim& columns = region.problem().outputs[0].dims.back();
-  const bool halves = region.problem().op->kind == OpKind::linear && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
+  const OpKind op = region.problem().op->kind;
+  const bool stacked = op == OpKind::linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear;
+  const bool halves = stacked && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
   return {.gated = halves, .row_scale = true};
 }
 

@@ -21,8 +21,8 @@ class AnchorOperands {
   std::vector<std::size_t> places_;
 };
 
-/// What the loops of products give their epilogues: the scale of a row that is quantized before the product; and of a linear both halves of its columns, where
-/// these are whole panels.
+/// What the loops of products give their epilogues: the scale of a row that is quantized before the product; and of one weight (of each expert) both halves of
+/// its columns, where these are whole panels.
 ProductLoops product_loops(const Region& region);
 
 /// Bytes of float32 rows with this many elements, in front of other memory.

@@ -68,6 +68,15 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product);
+  if (binding.gated) {
+    const std::int64_t half = panels / 2;
+    for_groups(groups, half, 2 * panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+      const std::byte* const gates = panel_at(w, panel) + e * matrix_step;
+      multiply_panels(product, std::array{gates, gates + half * panel_step}, group,
+                      [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1] / 2, tile(0), tile(1), e); });
+    });
+    return;
+  }
   for_groups(groups, panels, panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     multiply_panels(product, std::array{panel_at(w, panel) + e * matrix_step}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e); });
