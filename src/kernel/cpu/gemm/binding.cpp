@@ -61,6 +61,13 @@ TensorView ProductBinding::split_weight(TensorView& w, std::int64_t second) {
   return half;
 }
 
+double ProductBinding::gate_seconds(const Region& region, const DeviceLimits& limits) {
+  constexpr double operations = 120;  // 1.2 ns of a thread for each element of the result, which does so many meanwhile
+  const Problem& p = region.problem();
+  if (p.op->kind != OpKind::grouped_linear || !is_gated(region)) return 0;
+  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1) / 2) / limits.f32_operations_per_second;
+}
+
 Decline ProductBinding::declines(const Region& region) {
   if (NormAfter::ends(region)) return fmt::format("{} comes after the product", region.nodes.back().problem.op->name);
   return region.anchor == 0 ? declines_around(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);

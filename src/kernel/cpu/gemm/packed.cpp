@@ -130,7 +130,7 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
 /// Modelled by the rate of float32. bf16 is never dearer: where it is slower, it runs because the environment asks for it.
 double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
   const double ratio = form == RowForm::wide ? 1 : std::max(1.0, form == RowForm::chunks ? amx_bf16_ratio() : bf16_ratio());
-  return roofline_seconds(region, ratio * limits.f32_operations_per_second, limits);
+  return roofline_seconds(region, ratio * limits.f32_operations_per_second, limits) + ProductBinding::gate_seconds(region, limits);
 }
 
 Launcher bind_product(const Region& region, const Config& config, RowForm form) {
@@ -163,6 +163,7 @@ Kernel product_kernel(std::string name, OpKind op, RowForm form, std::string sum
       .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
       .space = [form](const Region& region) { return space(region, form); },
       .cost = [form](const Region& region, const DeviceLimits& limits) { return cost(region, form, limits); },
+      .cut = [op](const Region& region) { return op == OpKind::grouped_linear ? ProductBinding::cut(region) : std::size_t{0}; },
   };
 }
 

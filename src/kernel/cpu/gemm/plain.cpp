@@ -160,7 +160,9 @@ Launcher bind_linear(const Region& region) {
 }
 
 /// Assumed: dot products of rows with four rows at a time reach a quarter of the peak.
-double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second / 4, limits); }
+double cost(const Region& region, const DeviceLimits& limits) {
+  return roofline_seconds(region, limits.f32_operations_per_second / 4, limits) + ProductBinding::gate_seconds(region, limits);
+}
 
 }  // namespace
 
@@ -201,6 +203,7 @@ extern const Kernel gemm_grouped_linear_plain{
     },
     .workspace = workspace,
     .cost = cost,
+    .cut = ProductBinding::cut,
 };
 
 }  // namespace cermet::cpu
