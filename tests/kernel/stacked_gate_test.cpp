@@ -2,6 +2,8 @@
 // another.
 #include <gtest/gtest.h>
 
+#include "kernel/forced.hpp"
+#include "select/select.hpp"
 #include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
@@ -81,6 +83,28 @@ TEST(StackedGate, OfQuantizedExperts) {
     const Value left = c.operand(type(DType::f32, {rows}), uniform(0.001, 0.004)), right = c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004));
     c.expect_conforms(c.b.add(OpKind::grouped_linear, {x, w, offsets, {}, left, right}, {{"out_dtype", "f32"}}), 1, 8);
   }
+}
+
+/// Planners leave it to the product behind it, unless a kernel that takes it is named.
+TEST(StackedGate, IsTakenByPlannersWhereItIsNotSlower) {
+  const auto region = [](OpKind op) {
+    RegionBuilder b(Rounding::strict);
+    const bool is_linear = op == OpKind::linear;
+    const DType dtype = is_linear ? DType::f32 : DType::i8;
+    std::vector<Value> operands{b.operand(type(dtype, {64, 128})), b.operand(type(dtype, {256, 128}))};
+    if (!is_linear) operands.insert(operands.end(), {b.operand(type(DType::f32, {64})), b.operand(type(DType::f32, {256}))});
+    const Value product = b.add(op, operands, {{"out_dtype", "f32"}});
+    b.result(b.add(OpKind::silu_and_mul, {product}));
+    b.anchor(product);
+    return b.build();
+  };
+  EXPECT_TRUE(is_taken(region(OpKind::linear)));
+  const Region scaled = region(OpKind::scaled_mm);
+  EXPECT_FALSE(is_taken(scaled));
+  EXPECT_TRUE(select_kernel(scaled).kernel);  // by itself it runs
+  force_configs(ForcedConfigs("gemm.scaled_mm.packed: default", "a test"));
+  EXPECT_TRUE(is_taken(scaled));
+  force_configs({});
 }
 
 TEST(BatchedPrologue, NormalizationsOfTheLeftOperand) {

@@ -54,7 +54,7 @@ struct ProductBinding {
   explicit ProductBinding(const Region& region, const Config& config = {});
   static bool is_gated(const Region& region) { return product_loops(region).gated && gate_after(region); }
   /// Kernel::cut of quantized and of grouped products: a gate runs faster where the next product packs its rows (docs/notes/gemm.md).
-  static std::size_t cut(const Region& region) { return is_gated(region) ? static_cast<std::size_t>(region.anchor) + 1 : 0; }
+  static std::size_t gate_cut(const Region& region) { return is_gated(region) ? static_cast<std::size_t>(region.anchor) + 1 : 0; }
   /// Why the nodes after a product do not run in its store.
   static Decline declines(const Region& region);
   /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.

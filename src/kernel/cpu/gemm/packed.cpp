@@ -163,7 +163,7 @@ Kernel product_kernel(std::string name, OpKind op, RowForm form, std::string sum
       .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
       .space = [form](const Region& region) { return space(region, form); },
       .cost = [form](const Region& region, const DeviceLimits& limits) { return cost(region, form, limits); },
-      .cut = [op](const Region& region) { return op == OpKind::grouped_linear ? ProductBinding::cut(region) : std::size_t{0}; },
+      .cut = [op](const Region& region) { return op == OpKind::grouped_linear ? ProductBinding::gate_cut(region) : std::size_t{0}; },
   };
 }
 

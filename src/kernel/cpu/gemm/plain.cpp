@@ -203,7 +203,7 @@ extern const Kernel gemm_grouped_linear_plain{
     },
     .workspace = workspace,
     .cost = cost,
-    .cut = ProductBinding::cut,
+    .cut = ProductBinding::gate_cut,
 };
 
 }  // namespace cermet::cpu

@@ -198,7 +198,7 @@ Kernel scaled_mm_kernel(std::string name, bool tiles, std::string summary) {
             return workspace_of(region, rows, form(region)) + (deep ? deep_product_bytes(threads) : 0);
           },
       .space = [tiles](const Region& region) { return tiles ? ConfigSpace() : ProductCut::space(region, false); },
-      .cut = ProductBinding::cut,
+      .cut = ProductBinding::gate_cut,
   };
 }
 
@@ -224,7 +224,7 @@ Kernel grouped_linear_kernel(std::string name, bool tiles, std::string summary) 
             return group_workspace_bytes(p.size(1, 0)) + workspace_of(region, max_rows(p, 0), form(region));
           },
       .space = [tiles](const Region& region) { return tiles ? ConfigSpace() : ProductCut::space(region, false); },
-      .cut = ProductBinding::cut,
+      .cut = ProductBinding::gate_cut,
   };
 }
 
