@@ -98,9 +98,7 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
 }
 
 /// Leaves the first half of a weight's rows in `w`, and returns the second.
-TensorView second_half(TensorView& w) {
-  return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)));
-}
+TensorView second_half(TensorView& w) { return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype))); }
 
 }  // namespace
 
