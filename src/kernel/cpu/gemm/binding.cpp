@@ -40,7 +40,9 @@ ConfigSpace ProductCut::space(const Region& region, bool shares) {
 
 ProductLoops product_loops(const Region& region) {
   const Dim& columns = region.problem().outputs[0].dims.back();
-  const bool halves = region.problem().op->kind == OpKind::linear && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
+  const OpKind op = region.problem().op->kind;
+  const bool stacked = op == OpKind::linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear;
+  const bool halves = stacked && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
   return {.gated = halves, .row_scale = true};
 }
 
@@ -58,6 +60,13 @@ TensorView ProductBinding::split_weight(TensorView& w, std::int64_t second) {
   TensorView half = w;
   half.data = w.as<std::byte>() + second;
   return half;
+}
+
+double ProductBinding::gate_seconds(const Region& region, const DeviceLimits& limits) {
+  constexpr double operations = 120;  // 1.2 ns of a thread for each element of the result, which does so many meanwhile
+  const Problem& p = region.problem();
+  if (p.op->kind != OpKind::grouped_linear || !is_gated(region)) return 0;
+  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1) / 2) / limits.f32_operations_per_second;
 }
 
 Decline ProductBinding::declines(const Region& region) {
@@ -83,8 +92,10 @@ Decline ProductBinding::declines_store(const Region& region) {
   const TileProgramOrReason made = product_epilogue(region, product_loops(region));
   if (made.reason) return made.reason;
   const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
-  if (before > 0 && region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem()))
-    return "rows of the last group, which has no weight, are not made before the product";
+  if (region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem())) {
+    if (before > 0) return "rows of the last group, which has no weight, are not made before the product";
+    if (is_gated(region)) return "rows of the last group, which has no weight, have no halves for a gate";
+  }
   if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())
     return "a result does not come from the product";
   return BoundTileProgram::declines(made.program);
