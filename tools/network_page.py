@@ -54,10 +54,10 @@ def section():
         version = record['rows'][0]['rival_version']
         text += f"\n### {record['machine']}, {record['threads']} threads, float32 but for `-u8`: {record['date']}\n\nRecord: `{cpu.relative_to(ROOT)}`. Repeat: `{record['command']}`.\n\n"
         text += table(f'onnxruntime {version}', list(cpu_rows(record)))
-    for rounding in ('fast', 'strict'):
-        path = ROOT / f'bench/results/h200/onnx/networks-{rounding}.json'
+    for name, title in (('fast', '`--rounding fast`'), ('fast-modes', '`--rounding fast`, three modes, before runs were replays of a captured graph'), ('strict', '`--rounding strict`')):
+        path = ROOT / f'bench/results/h200/onnx/networks-{name}.json'
         record = json.loads(path.read_text())
-        text += f"\n### {record['machine']}, f16, `--rounding {rounding}`: {record['date']}\n\nRecord: `{path.relative_to(ROOT)}`; {record['what']}. The rival is PyTorch {record['torch']}, compiled, with CUDA graphs. "
+        text += f"\n### {record['machine']}, f16, {title}: {record['date']}\n\nRecord: `{path.relative_to(ROOT)}`; {record['what']}. The rival is PyTorch {record['torch']}, compiled, with CUDA graphs. "
         text += 'Repeat: ' + ' and '.join(f'`{command}`' for command in record['commands']) + '.\n\n'
         text += table('PyTorch', list(gpu_rows(record)))
     return text

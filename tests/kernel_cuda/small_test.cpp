@@ -106,11 +106,30 @@ void add_batched_attention(std::vector<SmallCase>& list) {
   add("odd", 133, true);
 }
 
+/// Batches of short sequences: one tile of keys and two, parts of tiles, heads beside each other and one below the other, operands that are alike for queries.
+void add_short_attention(std::vector<SmallCase>& list) {
+  const auto add = [&](std::string name, DType type, std::int64_t queries, std::int64_t keys, std::optional<CaseOperand> bias, bool mask, std::string layout) {
+    const auto rows = [&](std::int64_t tokens) { return layout == "bshd" ? std::vector<Dim>{2, tokens, 3, 64} : std::vector<Dim>{2, 3, tokens, 64}; };
+    Case recipe{std::move(name), {real(type, rows(queries)), real(type, rows(keys)), real(type, rows(keys))}, {{"causal", false}}};
+    for (const char* attribute : {"q_layout", "k_layout", "v_layout", "o_layout"}) recipe.attributes.set(attribute, layout);
+    recipe.inputs.resize(9);
+    recipe.inputs[7] = bias;
+    if (mask) recipe.inputs[8] = CaseOperand{{DType::boolean, {queries, keys}}, values({1, 1, 0, 1, 1})};
+    list.push_back({OpKind::flash_attention, "attention.batched_short", "attention/batched_short", std::move(recipe)});
+  };
+  add("one_tile", DType::f16, 128, 128, real(DType::f16, {2, 1, 128, 128}), false, "bshd");
+  add("alike", DType::bf16, 150, 100, real(DType::f16, {2, 1, 1, 100}), false, "bshd");
+  add("two_tiles", DType::f16, 300, 197, std::nullopt, false, "bshd");
+  add("both", DType::f16, 70, 132, real(DType::f32, {3, 70, 132}), true, "bhsd");
+  add("few", DType::bf16, 5, 10, std::nullopt, true, "bhsd");
+}
+
 std::vector<SmallCase> small_cases() {
   std::vector<SmallCase> list;
   add_products(list);
   add_attention(list);
   add_batched_attention(list);
+  add_short_attention(list);
   return list;
 }
 

@@ -46,6 +46,9 @@ bool split_gathers(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Slices that share out all columns of x: a split.
 bool split_slices(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
+/// Numbers that a widened condition chooses: numbers that the narrow one chooses, widened.
+bool choose_once(const Rule& rule, GraphEditor& editor, NodeId anchor);
+
 /// Rows of a product that change their places before they are added to others: the product of rows that have changed theirs.
 bool move_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Normalized rows that change their places before a product: rows that are normalized where they come to be.

@@ -199,6 +199,12 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::slice,
                    .stage = 2,
                    .apply = split_slices});
+  rules.push_back({.name = "choose-once",
+                   .summary = "where(widened c, a, b) -> expand(where(c, a, b)), where a and b are numbers and c was widened by expand or by an and with truth",
+                   .rounding = exact,
+                   .anchor = OpKind::where,
+                   .stage = 1,
+                   .apply = choose_once});
   rules.push_back({.name = "patches-as-rows",
                    .summary = "conv(x, w, b?) -> transpose(linear(windows of x as rows, w, b?)), where windows lie side by side and channels are few",
                    .rounding = strict,

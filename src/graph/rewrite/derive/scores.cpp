@@ -7,14 +7,7 @@
 #include "op/operator.hpp"
 
 namespace cermet {
-namespace {
 
-bool flag_of(const Node& node, std::string_view name) {
-  const AttributeValue* value = node.attributes.find(name);
-  return value && std::get<bool>(*value);
-}
-
-/// The number that every element of a constant is, if that is easily seen: exporters write masks that hide nothing.
 std::optional<double> uniform_of(const GraphEditor& editor, ValueId id) {
   const Value& value = editor.value(id);
   if (const TensorData* data = value.data()) {
@@ -32,6 +25,13 @@ std::optional<double> uniform_of(const GraphEditor& editor, ValueId id) {
   if (e->op != OpKind::where) return {};
   const auto condition = uniform_of(editor, e->inputs[0]);
   return condition ? uniform_of(editor, e->inputs[*condition != 0 ? 1 : 2]) : std::nullopt;
+}
+
+namespace {
+
+bool flag_of(const Node& node, std::string_view name) {
+  const AttributeValue* value = node.attributes.find(name);
+  return value && std::get<bool>(*value);
 }
 
 class ScoreSearch {

@@ -34,6 +34,9 @@ ScoresOrReason find_scores(const GraphEditor& editor, Axes& axes, const IndexedV
 /// The only element of a floating constant whose data the graph holds.
 std::optional<double> number_of(const GraphEditor& editor, ValueId id);
 
+/// The number that every element of a constant is, if that is easily seen: exporters write masks that hide nothing.
+std::optional<double> uniform_of(const GraphEditor& editor, ValueId id);
+
 /// Operands of a matmul by the axes of its result; `reduced` becomes the axis that is summed over.
 std::optional<std::pair<IndexedValue, IndexedValue>> factors_of(const GraphEditor& editor, Axes& axes, NodeId matmul, const IndexedValue& result,
                                                                 AxisList& reduced);

@@ -66,6 +66,20 @@ struct BatchedScores {
     if constexpr (C.has_bias) read<Bias, Count>(p.bias, head, token, first, keys, [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; });
     if constexpr (C.has_mask) read<uint8_t, Count>(p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; });
   }
+  /// The same where both operands have pairs.
+  template <int Count>
+  __device__ __forceinline__ void load_pairs(int head, int token, int first, int keys, Pair (&pairs)[Count]) const {
+    if constexpr (C.has_bias) {
+      const Bias* const from = place<Bias>(p.bias, head, token, first);
+#pragma unroll
+      for (int n = 0; n < Count; ++n) pairs[n].bias = pair_at(from, first, n, keys);
+    }
+    if constexpr (C.has_mask) {
+      const uint8_t* const from = place<uint8_t>(p.mask, head, token, first);
+#pragma unroll
+      for (int n = 0; n < Count; ++n) pairs[n].mask = pair_at(from, first, n, keys);
+    }
+  }
   __device__ __forceinline__ float change(float score, const Pair& pair, int which) const {
     if constexpr (C.has_bias) score += to_float(part<Bias>(pair.bias, which));
     if constexpr (C.has_mask)
@@ -78,13 +92,17 @@ struct BatchedScores {
   static __device__ __forceinline__ T part(Both<sizeof(T)> both, int which) {
     return __builtin_bit_cast(T, static_cast<Unsigned<sizeof(T)>>(both >> (8 * static_cast<int>(sizeof(T)) * which)));
   }
+  template <class T>
+  static __device__ __forceinline__ Both<sizeof(T)> pair_at(const T* from, int first, int n, int keys) {
+    return first + 8 * n < keys ? *reinterpret_cast<const Both<sizeof(T)>*>(from + 8 * n) : Both<sizeof(T)>{0};
+  }
   /// One branch for all loads, none of which waits for another.
   template <class T, int Count, class Take>
   __device__ __forceinline__ void read(const ScoreOperand& operand, int head, int token, int first, int keys, Take&& take) const {
     const T* from = place<T>(operand, head, token, first);
     if (operand.pairs) {
 #pragma unroll
-      for (int n = 0; n < Count; ++n) take(n, first + 8 * n < keys ? *reinterpret_cast<const Both<sizeof(T)>*>(from + 8 * n) : Both<sizeof(T)>{0});
+      for (int n = 0; n < Count; ++n) take(n, pair_at(from, first, n, keys));
     } else {
 #pragma unroll
       for (int n = 0; n < Count; ++n) {
