@@ -94,7 +94,8 @@ class Executable::State::Threads {
   ThreadPool* all_;
 };
 
-/// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for.
+/// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for. They leave where a launch waits for
+/// other ranks, whose loops may need the same threads.
 void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> launch) {
   const std::span<const Launch> all = std::as_const(plan).launches();
   std::size_t next = 0;
@@ -107,7 +108,13 @@ void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> 
       launch_until(region.first_launch);
       ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
       const Threads own(*this, few);
-      super->session->hold(few, [&] { launch_until(region.end_launch); });
+      const auto communicates = [&](std::size_t l) { return steps[all[l].step].communicator != nullptr; };
+      while (next < region.end_launch) {
+        std::size_t end = next;
+        while (end < region.end_launch && !communicates(end)) ++end;
+        if (end > next) super->session->hold(few, [&] { launch_until(end); });
+        while (next < region.end_launch && communicates(next)) launch(all[next++]);
+      }
     }
   launch_until(all.size());
 }
