@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/pool_point.hpp"
+
 namespace cermet {
 namespace {
 
@@ -55,6 +57,7 @@ void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
 
 void PoolSession::close() {
   pool_ = nullptr;
+  pool_point();
   for (int thread = 1; thread < threads_; ++thread) slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
 }
 
@@ -71,9 +74,12 @@ void PoolSession::follow(int thread) {
   Slot& slot = slots_[static_cast<std::size_t>(thread)];
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    pool_point();
     if (state == closed) return;
     if ((state & part_bits) == offered && slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
+      pool_point();
       call(thread, *slot.body);
+      pool_point();
       slot.state.store((state & ~part_bits) | ended, std::memory_order_release);
       spins = 0;
     } else if (spins < spins_before_yield) {
@@ -92,6 +98,7 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
   for (int thread = 1; thread < threads; ++thread) {
     Slot& slot = slots_[static_cast<std::size_t>(thread)];
     slot.body = &body;
+    pool_point();
     slot.state.store(number << number_shift | offered, std::memory_order_release);
   }
   call(0, body);
@@ -105,12 +112,14 @@ void PoolSession::finish(int thread, std::uint64_t number) {
   const int patience = slot.is_absent ? 0 : spins_before_claim;
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    pool_point();
     if (state == (number << number_shift | ended)) {
       slot.is_absent = false;
       return;
     }
     if (spins >= patience && state == (number << number_shift | offered) && slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
       call(thread, *slot.body);
+      pool_point();
       slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
       slot.is_absent = true;
       return;

@@ -7,6 +7,7 @@
 
 #include "base/checked.hpp"
 #include "base/env.hpp"
+#include "base/pool_point.hpp"
 #include "base/pool_session.hpp"
 
 namespace cermet {
@@ -77,16 +78,20 @@ void ThreadPool::work(int thread) {
         pause_briefly();
         continue;
       }
+      pool_point();
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return number_of(generation_.load(std::memory_order_acquire)) != seen; });
     }
     seen = number_of(generation);
+    pool_point();
     if (stopping_.load()) return;
     // Fails where the caller was first, in this region or one that is over.
     while (number_of(generation) == seen && (generation & bit) && !generation_.compare_exchange_weak(generation, generation & ~bit)) {
     }
     if (number_of(generation) != seen || (generation & bit) != bit) continue;
+    pool_point();
     call(thread);
+    pool_point();
     running_.fetch_sub(1, std::memory_order_release);
   }
 }
@@ -110,6 +115,7 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   error_ = nullptr;
   const auto workers = static_cast<std::size_t>(threads - 1);
   running_.store(threads - 1, std::memory_order_relaxed);
+  pool_point();
   {
     const std::lock_guard lock(mutex_);
     const std::size_t calls = std::min<std::size_t>(workers, number_shift);
@@ -126,6 +132,7 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
     std::uint64_t generation = generation_.load(std::memory_order_relaxed);
     if (const std::uint64_t left = generation & call_bits; left != 0) {
       const int worker = std::countr_zero(left) + 1;
+      pool_point();
       if (!generation_.compare_exchange_strong(generation, generation & ~bit_of(worker))) continue;
       call(worker);
       running_.fetch_sub(1, std::memory_order_relaxed);
