@@ -61,13 +61,33 @@ void PoolSession::close() {
   for (int thread = 1; thread < threads_; ++thread) slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
 }
 
-void PoolSession::call(int thread, const FunctionRef<void(int)>& body) {
+/// A part of a loop, by whichever thread.
+void PoolSession::call(int thread, int part, const FunctionRef<void(int)>& body) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = notes_ ? Clock::now() : Clock::time_point{};
   try {
-    body(thread);
+    body(part);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
+  if (notes_) slots_[static_cast<std::size_t>(thread)].notes.push_back({tag_, thread, begin, Clock::now()});
+}
+
+void PoolSession::start_notes() {
+  take_notes();
+  notes_ = true;
+}
+
+std::vector<PartTime> PoolSession::take_notes() {
+  notes_ = false;
+  std::vector<PartTime> all;
+  for (int thread = 0; thread < threads_; ++thread) {
+    std::vector<PartTime>& own = slots_[static_cast<std::size_t>(thread)].notes;
+    all.insert(all.end(), own.begin(), own.end());
+    own.clear();
+  }
+  return all;
 }
 
 void PoolSession::follow(int thread) {
@@ -78,7 +98,7 @@ void PoolSession::follow(int thread) {
     if (state == closed) return;
     if ((state & part_bits) == offered && slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
       pool_point();
-      call(thread, *slot.body);
+      call(thread, thread, *slot.body);
       pool_point();
       slot.state.store((state & ~part_bits) | ended, std::memory_order_release);
       spins = 0;
@@ -101,7 +121,7 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
     pool_point();
     slot.state.store(number << number_shift | offered, std::memory_order_release);
   }
-  call(0, body);
+  call(0, 0, body);
   for (int thread = 1; thread < threads; ++thread) finish(thread, number);
   if (error_) std::rethrow_exception(error_);
 }
@@ -118,7 +138,7 @@ void PoolSession::finish(int thread, std::uint64_t number) {
       return;
     }
     if (spins >= patience && state == (number << number_shift | offered) && slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
-      call(thread, *slot.body);
+      call(0, thread, *slot.body);
       pool_point();
       slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
       slot.is_absent = true;

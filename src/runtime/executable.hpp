@@ -40,6 +40,15 @@ struct LaunchTime {
   Cost work = {};                 ///< at the symbols of the run
 };
 
+/// A task of a super-kernel with profile=1 on a thread block, or on a thread of the CPU. Seconds since the first task of the run.
+struct TaskTime {
+  std::string_view super_kernel;  ///< the graph's
+  std::size_t step = 0;           ///< of Executable::steps()
+  int block = 0;                  ///< or thread
+  double begin = 0, ready = 0;    ///< turned to; what it needs was there
+  double end = 0, told = 0;       ///< computed; and those who wait for it may know
+};
+
 class Executable {
  public:
   Executable(Executable&&) noexcept;
@@ -77,6 +86,9 @@ class Executable {
   /// Launches of the last run in their order, where it was timed; valid until the next run. All times are 0 on a device that computes nothing.
   std::span<const LaunchTime> last_launches() const;
   std::chrono::steady_clock::time_point last_start() const;  ///< of that run
+  /// Tasks of the super-kernels of the last run that have profile=1, block by block. Of a GPU, for which it waits, where they were launched as one: in a run
+  /// that was replayed and not timed; the origin is then the first task's begin rather than last_start(). Empty where there are none.
+  std::vector<TaskTime> task_times();
 
  private:
   friend struct Compilation;

@@ -83,6 +83,7 @@ struct Executable::State {
   bool capture = false;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
+  const CapturedRun* replayed = nullptr;            ///< by the last run
   std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one behind it
 
   MemoryPlan memory;
@@ -103,6 +104,7 @@ struct Executable::State {
   std::vector<Cost> costs;                   ///< by step, at the present symbols; empty until a timed run needs them
   std::vector<OwnedTensor> offsets;          ///< by step of a timed run: where the groups of a grouped product begin; empty for others
   std::vector<LaunchTime> launches;          ///< of the last run, where it was timed
+  std::vector<TaskTime> tasks;               ///< of the last run on the CPU, where a super-kernel has profile=1
   std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
@@ -127,6 +129,8 @@ struct Executable::State {
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
+  void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> launch);
+  void walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();
   void launch_all_marked();
   void skip_all();
