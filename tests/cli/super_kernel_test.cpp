@@ -65,7 +65,7 @@ TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
     EXPECT_LE(begin, launch->second + 1) << "a task is inside its launch";
     EXPECT_FALSE(event["args"]["operator"].get<std::string>().empty());
   }
-  EXPECT_EQ(tasks[0], 2 * 64) << "thread 0 has a task for each launch of both steps";
+  EXPECT_EQ(tasks[0], 3 * 64) << "thread 0 has a task for each launch of the prompt and both steps";
   EXPECT_EQ(names.count("super-kernel decode"), 1u);
   EXPECT_EQ(names.count("thread 0"), 1u);
   EXPECT_LE(tasks.size(), 2u);
