@@ -44,10 +44,25 @@ DType weight_type(const EngineOptions& options, DType stored) {
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (!options.weights || !load_quantized_types.contains(*options.weights)) return checked_quantization(checkpoint);
-  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
-  const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
-  return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
+  const auto on_load = [](DType dtype) {
+    return LinearScheme{dtype == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
+  };
+  const auto expect_real = [&](std::string_view option, DType found) {
+    require(!checkpoint.quantization().stored(), "{}: expected none{} for a checkpoint that is quantized, found {}", option,
+            option == "weights" ? " or a real type" : "", name_of(found));
+  };
+  Quantization quantization;
+  if (options.weights && load_quantized_types.contains(*options.weights)) {
+    expect_real("weights", *options.weights);
+    quantization = quantize_projections(checkpoint.config(), on_load(*options.weights));
+  } else {
+    quantization = checked_quantization(checkpoint);
+  }
+  if (!options.head) return quantization;
+  require(load_quantized_types.contains(*options.head), "head: expected {}, found {}", load_quantized_types.to_string(), name_of(*options.head));
+  expect_real("head", *options.head);
+  quantization.modules.emplace(checkpoint.config().tie_word_embeddings ? "model.embed_tokens" : "lm_head", on_load(*options.head));
+  return quantization;
 }
 
 DType cache_type(const EngineOptions& options, DType operands) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "device/device.hpp"
 #include "device/plan.hpp"
 #include "graph/graph.hpp"
@@ -47,6 +48,16 @@ struct TaskTime {
   int block = 0;                  ///< or thread
   double begin = 0, ready = 0;    ///< turned to; what it needs was there
   double end = 0, told = 0;       ///< computed; and those who wait for it may know
+};
+
+/// Which launches of its plan a run makes, to find one that goes wrong.
+struct LaunchSelection {
+  static constexpr std::size_t all = ~std::size_t{0};
+  std::size_t end = all;        ///< those before it
+  bool one_by_one = false;      ///< those of super-kernels, too
+  std::size_t too_early = all;  ///< for tests: a fault, on the CPU. This launch of a super-kernel comes before the one ahead of it
+
+  friend bool operator==(const LaunchSelection&, const LaunchSelection&) = default;
 };
 
 class Executable {
@@ -89,6 +100,10 @@ class Executable {
   /// Tasks of the super-kernels of the last run that have profile=1, block by block. Of a GPU, for which it waits, where they were launched as one: in a run
   /// that was replayed and not timed; the origin is then the first task's begin rather than last_start(). Empty where there are none.
   std::vector<TaskTime> task_times();
+  /// For the runs from here on, until it is called without one. Such runs are neither captured nor timed; results of steps that did not run mean nothing.
+  void select_launches(const LaunchSelection& selection = {});
+  /// Dense copies of what the operands hold in which a step left its results, in the host's memory. Waits for the last run.
+  std::vector<OwnedTensor> step_results(std::size_t step);
 
  private:
   friend struct Compilation;

@@ -1,6 +1,7 @@
 // What an executable holds: the compiler fills it, run() walks it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -81,6 +82,7 @@ struct Executable::State {
   DeviceQueue queue;         ///< null on the CPU
   Stream* stream = nullptr;  ///< of the present run: the caller's, or the queue's
   bool capture = false;
+  LaunchSelection selection;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
   const CapturedRun* replayed = nullptr;            ///< by the last run
@@ -125,6 +127,9 @@ struct Executable::State {
   void execute_all();
   void execute(const Launch& launch);
   void launch_all();
+  void launch_selected();
+  /// Launches of the plan that are wanted.
+  std::span<const Launch> wanted_launches() const { return plan.launches().first(std::min(selection.end, plan.launches().size())); }
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;

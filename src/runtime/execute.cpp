@@ -83,7 +83,7 @@ void Executable::State::execute(const Launch& launch) {
 
 /// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for.
 void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> launch) {
-  const std::span<const Launch> all = std::as_const(plan).launches();
+  const std::span<const Launch> all = wanted_launches();
   std::size_t next = 0;
   const auto launch_until = [&](std::size_t end) {
     for (; next < end; ++next) launch(all[next]);
@@ -155,7 +155,8 @@ void Executable::State::execute_all() {
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) make_plan();
-  if (timing) stream ? launch_all_marked() : launch_all_timed();
+  if (selection != LaunchSelection{}) launch_selected();
+  else if (timing) stream ? launch_all_marked() : launch_all_timed();
   else if (stream && capture && !stream->is_capturing()) replay();
   else launch_all();
   completed = true;

@@ -82,6 +82,20 @@ TEST(SuperKernelVerbs, HelpListsEveryOption) {
   }
 }
 
+TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
+  const auto json = run_cermet("bisect-region " + demo + " --ids 497,2314,1581 --json").json();
+  EXPECT_EQ(json["regions"], 1);
+  EXPECT_EQ(json["launches"], 64);
+  EXPECT_EQ(json["runs"], 128);
+  EXPECT_TRUE(json["culprit"].is_null());
+  const CommandResult text = run_cermet("bisect-region " + demo + " --ids 497,2314 --super-kernel 'mlp:*.experts' --super-kernel-options width=2");
+  EXPECT_NE(text.out.find("none: every launch leaves the bits"), std::string::npos) << text.out << text.err;
+  expect_mistake("bisect-region " + demo, {"--ids"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --super-kernel none", {"expected a run with a region", "none"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --device null", {"--device", "null"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --repeat 0", {"--repeat"});
+}
+
 TEST(SuperKernelVerbs, MistakesAreNamed) {
   expect_mistake("run " + demo + " --ids 1 -n 1 --super-kernel all", {"decode, layer, none or NAME:PATTERN", "'all'"});
   expect_mistake("logits " + demo + " --ids 1 --super-kernel-options width=2", {"super-kernel", "'width=2'"});

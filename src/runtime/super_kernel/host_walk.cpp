@@ -34,7 +34,11 @@ void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(
   const auto is_apart = [&](std::size_t l) { return steps[all[l].step].communicator != nullptr; };
   const auto walk = [&](std::size_t first, std::size_t end) {
     if (region.options.profile) return walk_noted(region, first, end, launch);
-    for (std::size_t l = first; l < end; ++l) launch(all[l]);
+    const bool swaps = selection.too_early > first && selection.too_early < end;
+    for (std::size_t l = first; l < end; ++l) {
+      const bool is_early = swaps && l + 1 == selection.too_early, is_late = swaps && l == selection.too_early;
+      launch(all[is_early ? l + 1 : is_late ? l - 1 : l]);
+    }
   };
   for (std::size_t next = region.first_launch, end = next; next < region.end_launch; next = end) {
     end = next + 1;

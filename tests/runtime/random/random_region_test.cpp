@@ -22,7 +22,8 @@ class MarkedRun {
   MarkedRun(const Graph& graph, Context& context, const SymbolValues& maximum, const SuperKernelSelection& marks) : graph_(graph), context_(context) {
     SessionOptions options{.maximum = maximum, .skip = {}};
     options.fusion.super_kernel = marks;
-    session_.emplace(graph, context, [](const std::string& name, std::int64_t, const TensorView& to) { fill_operand(name, to); }, options);
+    session_.emplace(
+        graph, context, [](const std::string& name, std::int64_t, const TensorView& to) { fill_operand(name, to); }, options);
   }
 
   void bind(const SymbolValues& symbols) {
