@@ -96,8 +96,8 @@ void print_text(const RegionBisectReport& report, Console& console) {
     const RegionFault& fault = *report.fault;
     table.row({"culprit", fmt::format("launch {} of super-kernel '{}': {}{}{}", fault.launch, fault.super_kernel, fault.scope, fault.scope.empty() ? "" : " ",
                                       fault.kernel)});
-    table.row({"result", fmt::format("{}: {} of {} elements differ; the first, {}: expected {:.9g}, found {:.9g}", fault.result, fault.differing, fault.elements,
-                                     fault.element, fault.expected, fault.found)});
+    table.row({"result", fmt::format("{}: {} of {} elements differ; the first, {}: expected {:.9g}, found {:.9g}", fault.result, fault.differing,
+                                     fault.elements, fault.element, fault.expected, fault.found)});
   }
   console.write(table.to_string());
 }
@@ -105,12 +105,20 @@ void print_text(const RegionBisectReport& report, Console& console) {
 void bisect(const Options& options, Console& console) {
   const RegionBisectReport report = bisect_model(options);
   if (!console.json()) return print_text(report, console);
-  Json json{{"model", options.model.model}, {"device", options.model.device}, {"regions", report.regions}, {"launches", report.launches}, {"runs", report.runs}};
+  Json json{
+      {"model", options.model.model}, {"device", options.model.device}, {"regions", report.regions}, {"launches", report.launches}, {"runs", report.runs}};
   json["culprit"] = nullptr;
   if (const auto& fault = report.fault)
-    json["culprit"] = {{"super_kernel", fault->super_kernel}, {"launch", fault->launch},       {"scope", fault->scope},       {"kernel", fault->kernel},
-                       {"result", fault->result},             {"differing", fault->differing}, {"elements", fault->elements}, {"element", fault->element},
-                       {"expected", fault->expected},         {"found", fault->found}};
+    json["culprit"] = {{"super_kernel", fault->super_kernel},
+                       {"launch", fault->launch},
+                       {"scope", fault->scope},
+                       {"kernel", fault->kernel},
+                       {"result", fault->result},
+                       {"differing", fault->differing},
+                       {"elements", fault->elements},
+                       {"element", fault->element},
+                       {"expected", fault->expected},
+                       {"found", fault->found}};
   console.write_json(json);
 }
 

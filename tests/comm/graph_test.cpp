@@ -91,9 +91,9 @@ TEST(CommunicatingGraph, ComputesWhatOneRankWould) {
 }
 
 /// All collectives whose ranks exchange as many elements, between nodes that run loops.
-std::string exchanges_in_a_region(int ranks) {
+std::string exchanges_in_a_region(int ranks, const std::string& check = "abort") {
   return fmt::format(R"(graph exchanges {{
-  super_kernel all "strict-scope-check=abort"
+  super_kernel all "strict-scope-check={2}"
   input %x : f32[{1}, 64]
   %a = silu(%x) : f32[{1}, 64] in all
   %b = all_reduce(%a) {{group = "tensor", ranks = {0}}} : f32[{1}, 64] in all
@@ -106,7 +106,7 @@ std::string exchanges_in_a_region(int ranks) {
   %i = silu(%h) : f32[{1}, 64] in all
   output y = %i
 }})",
-                     ranks, 8 * ranks);
+                     ranks, 8 * ranks, check);
 }
 
 /// The result on each rank. They share the threads of one pool, which a rank that waits for others must not keep.
@@ -137,6 +137,22 @@ std::vector<std::vector<std::byte>> exchange(int ranks, int threads, bool marked
 TEST(CommunicatingGraph, CollectivesJoinARegionOfRanksThatShareThreads) {
   for (const int ranks : {1, 2, 3})
     for (const int threads : {1, 4}) EXPECT_EQ(exchange(ranks, threads, true), exchange(ranks, threads, false)) << ranks << " ranks, " << threads << " threads";
+}
+
+/// On a GPU a rank alone copies, which is a task like others; several make work for the host.
+TEST(CommunicatingGraph, OnAGpuCollectivesOfSeveralRanksEndARegion) {
+  Context context({.device = "null:sm_90", .threads = 1});
+  for (const int ranks : {1, 4}) {
+    WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, context.pool(), context.queue());
+    CompileOptions options;
+    options.queue = context.queue();
+    Executable executable = compile(parse_graph(exchanges_in_a_region(ranks, "bypass")), context.device(), weights, context.pool(), options);
+    executable.bind("x", TensorView(nullptr, DType::f32, {8 * ranks, 64}));
+    executable.run({});
+    std::vector<std::string> reasons;
+    for (const SuperBreak& found : executable.super_kernels()->breaks) reasons.emplace_back(info_of(found.reason).id);
+    EXPECT_EQ(reasons, ranks == 1 ? std::vector<std::string>{} : std::vector<std::string>(4, "host-work"));
+  }
 }
 
 TEST(CommunicatingGraph, SaysWhichGroupIsMissingOrOfAnotherSize) {
