@@ -41,6 +41,9 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       "--weights", options.weights,
       "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize weights per row while loading and activations per token at "
       "run time; as in the checkpoint by default");
+  parser.option("--head", options.head,
+                "storage of the head: i8 (int8) or f8_e4m3 (fp8), quantized as weights are; it costs a little quality, which `cermet eval` shows, and stays as "
+                "in the checkpoint by default, whatever --weights says");
   parser.option("--kv-cache", options.kv_cache,
                 "storage of keys and values: i8 (or int8), with per-token, per-head scales, or f8_e4m3 (or fp8); --dtype's by default");
   parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
@@ -90,6 +93,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.device = options.device;
   engine_options.dtype = operand_type_named("--dtype", options.dtype);
   engine_options.weights = weight_type_named("--weights", options.weights);
+  engine_options.head = head_type_named("--head", options.head);
   engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.fusion = options.fusion;

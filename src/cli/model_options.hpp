@@ -14,7 +14,7 @@
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config, mode;
+  std::string model, device = "cpu", dtype, weights, head, kv_cache, rope_frequencies = "exact", config, mode;
   SuperKernelSelection super_kernel;
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
@@ -25,7 +25,7 @@ struct ModelOptions {
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
 struct EndOfRank {};
 
-/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
+/// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
 /// --super-kernel-options, --tensor-parallel, --expert-parallel and --data-parallel.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.

@@ -34,6 +34,9 @@ struct EngineOptions {
   /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay
   /// unquantized. For a quantized checkpoint, the type of its unquantized matrices.
   std::optional<DType> weights;
+  /// Storage of the head, i8 or f8_e4m3, quantized as those; as its checkpoint has it where absent. The embeddings of a model that shares them with its head
+  /// stay as they are. Not for quantized checkpoints.
+  std::optional<DType> head;
   /// Storage of keys and values, where it is not `dtype`: i8, with per-token, per-head scales, or f8_e4m3.
   std::optional<DType> kv_cache;
   int threads = 0;                      ///< 0: one for each core
