@@ -95,11 +95,23 @@ function(cermet_folder name path headers)
   cermet_precompile(cermet_${name} ${headers})
 endfunction()
 
+# cermet_suites(PROGRAM PREFIX FILTER PROPERTIES...): every suite of a GoogleTest program that the filter leaves as one test, listed when the program is linked.
+function(cermet_suites program prefix filter)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+  list(JOIN ARGN " " properties)
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D PREFIX=${prefix} -D "FILTER=${filter}" -D "PROPERTIES=${properties}" -D OUTPUT=${list}
+    -P ${PROJECT_SOURCE_DIR}/cmake/test_suites.cmake)
+  file(CONFIGURE OUTPUT ${program}_include.cmake @ONLY
+    CONTENT "if(EXISTS \"@list@\")\n  include(\"@list@\")\nelse()\n  add_test(@program@_NOT_BUILT @program@_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
+endfunction()
+
 # cermet_tests(FOLDER LIBRARIES...): every tests/FOLDER/*_test.cpp as one GoogleTest program; those of a folder named long or python have that label. With
 # LONG_SUITES so have its suites whose names begin with Long: script/test-long runs them, and a smaller version of each runs with the others. With BATCH n the
-# files are compiled n at a time.
+# files are compiled n at a time. Every test is a process of its own; with SUITES every suite is, for tests that take less time than their process.
 function(cermet_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_SUITES" BATCH "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_SUITES;SUITES" BATCH "")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   if(NOT sources)
     return()
@@ -125,7 +137,13 @@ function(cermet_tests folder)
     set(long_suites "Long*.*:*/Long*.*")
     gtest_discover_tests(test_${name} TEST_FILTER "${long_suites}" TEST_LIST test_${name}_LONG_TESTS TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT 1800 LABELS long ${alone})
-    set(filter TEST_FILTER "-${long_suites}")
+    set(others "-${long_suites}")
+  else()
+    set(others "*")
   endif()
-  gtest_discover_tests(test_${name} ${filter} TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties} ${alone})
+  if(arg_SUITES)
+    cermet_suites(test_${name} ${folder}. "${others}" ${properties} ${alone})
+  else()
+    gtest_discover_tests(test_${name} TEST_FILTER "${others}" TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties} ${alone})
+  endif()
 endfunction()
