@@ -18,6 +18,7 @@ import gpu_page  # noqa: E402
 import gpu_rows  # noqa: E402
 import plot_trace  # noqa: E402
 import plots  # noqa: E402
+import scaling_model  # noqa: E402
 
 FAKE_CERMET = '''#!/usr/bin/env python3
 import json, pathlib, sys
@@ -191,6 +192,29 @@ class CostModels(unittest.TestCase):
         self.assertEqual({name: [ratio for ratio, _ in ratios] for name, ratios in families.items()},
                          {'gemm.linear.hopper bf16': [2.0, 1.0], 'cublaslt.linear bf16': [0.5]})
         self.assertEqual([(kernel, seconds) for _, kernel, _, seconds in changes], [('cublaslt.linear', 2e-5), ('cublaslt.linear', None)])
+
+
+class Scaling(unittest.TestCase):
+    def test_constants_of_exact_calls_are_found(self):
+        points = [(size, 7e-6 + size * scaling_model.factor('all_gather', 2) / 2e11) for size in (1 << 13, 1 << 18, 1 << 24)]
+        alpha, beta = scaling_model.fit(points, 'all_gather')
+        self.assertAlmostEqual(alpha * 1e6, 7, 6)
+        self.assertAlmostEqual(beta / 2e11, 1, 6)
+
+    def test_one_gpu_takes_what_was_measured(self):
+        record = json.loads(scaling_model.RECORD.read_text())
+        points = scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text())
+        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 7, 'reduce_scatter': 7, 'all_gather': 7, 'all_to_all': 7})
+        row = record['models'][0]
+        config = json.loads((ROOT / row['config']).read_text())
+        for bound in scaling_model.bounds(row, config, points, 1, record['limits']['read_bytes_per_second']):
+            self.assertAlmostEqual(bound, row['seconds'], 9)
+
+    def test_the_page_and_its_plot_are_those_of_the_records(self):
+        text, plot = scaling_model.page(json.loads(scaling_model.RECORD.read_text()), scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text()))
+        self.assertEqual(scaling_model.PAGE.read_text(), text)
+        self.assertEqual(scaling_model.PLOT.read_text(), plot)
+        xml.etree.ElementTree.fromstring(plot)
 
 
 if __name__ == '__main__':

@@ -5,6 +5,8 @@
 
 #include "base/thread_pool.hpp"
 #include "model/engine.hpp"
+#include "model/parallel/replicas.hpp"
+#include "model/parallel/spread_batch.hpp"
 #include "model/synth.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/models.hpp"
@@ -129,6 +131,48 @@ TEST(RankMemory, OfExpertParallelismAloneIsThatOfItsOwnExpertsAndTheRest) {
   EXPECT_NEAR((one.weights - half.weights) / (half.weights - quarter.weights), 2, 1e-4);  // some numbers say which experts a rank has
   constexpr double expert_bytes = 2.0 * 3 * 256 * 256, layers = 2, experts = 16;
   EXPECT_NEAR((one.weights - half.weights) / (layers * experts / 2 * expert_bytes), 1, 0.01);
+}
+
+// ---- Engines with prompts of their own ----
+
+std::vector<std::vector<std::int32_t>> tokens_of(int engines, int tensor) {
+  EngineOptions options = shared_by(tensor);
+  options.data_parallel = engines;
+  options.max_sequences = 2;
+  std::vector<BatchRequest> requests(7);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt = {static_cast<std::int32_t>(i + 3), 7, 11};
+    requests[i].options.max_new_tokens = static_cast<std::int64_t>(6 + i);
+  }
+  std::vector<std::vector<std::int32_t>> tokens(requests.size());
+  std::vector<int> ended(requests.size());
+  run_replicas(small_model, options, [&](Engine& engine, Communicator& peers) {
+    const std::atomic<bool> cancelled{false};
+    BatchGenerator::Events events;
+    if (peers.rank() == 0)
+      events = {[&](std::size_t i, std::int32_t id) { tokens[i].push_back(id); },
+                [&](std::size_t i, const Generation& result) { ended[i] += result.ids == tokens[i] && result.prompt_tokens == 3; }};
+    generate_spread(engine, peers, requests, events, cancelled);
+  });
+  EXPECT_EQ(ended, std::vector<int>(requests.size(), 1)) << engines << " engines";
+  return tokens;
+}
+
+TEST(Replicas, ChooseTheTokensOfOneEngine) {
+  const auto one = tokens_of(1, 1);
+  EXPECT_EQ(tokens_of(3, 1), one);
+  EXPECT_EQ(tokens_of(2, 2), one);
+}
+
+TEST(Replicas, AnEngineThatFailsEndsAllWithItsReason) {
+  EngineOptions options = shared_by(1);
+  options.data_parallel = 3;
+  test::expect_error(Status::io, {"rank 1", "out of paper"}, [&] {
+    run_replicas(small_model, options, [](Engine&, Communicator& peers) {
+      if (peers.rank() == 1) fail(Status::io, "out of paper");
+      peers.barrier();
+    });
+  });
 }
 
 }  // namespace

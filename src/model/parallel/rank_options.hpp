@@ -1,6 +1,7 @@
 // What of EngineOptions concerns ranks: how many there are, whether that can be, and what each gets of the host.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 
 #include "comm/world.hpp"
