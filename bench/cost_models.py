@@ -23,7 +23,7 @@ def explain(row, device):
     program = pathlib.Path(os.environ.get('CERMET_BUILD', ROOT / 'build')) / 'bin/cermet'
     if not program.exists():
         program = program.parent.parent / 'cermet'
-    done = subprocess.run([program, 'ops', row['op'], '--explain', row['shape'], '--device', device, '--json'], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([program, 'explain', 'op', row['op'], '--shape', row['shape'], '--device', device, '--json'], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 

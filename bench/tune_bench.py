@@ -126,6 +126,31 @@ def gains(cermet, calls, results):
     return values
 
 
+def agreement(first, second):
+    """Whether two tunings chose alike: the same, or times that differ by no more than what either recorded as its noise, and than clocks drift by (1 %)."""
+    others = {result["job"]: result for result in second}
+    both = [(result, others[result["job"]]) for result in first if result["job"] in others]
+    differing = []
+    for a, b in both:
+        if (a["kernel"], a["config"]) != (b["kernel"], b["config"]):
+            noise = max(0.01, a["spread"] / a["seconds"], b["spread"] / b["seconds"])
+            differing.append({"job": a["job"], "difference": abs(a["seconds"] / b["seconds"] - 1), "noise": noise,
+                              "chosen": [[r["kernel"], r["config"], r["seconds"], len(r["tried"])] for r in (a, b)]})
+    beyond = [one for one in differing if one["difference"] > one["noise"]]
+    return {"calls": len(both), "same": len(both) - len(differing), "within_noise": len(differing) - len(beyond), "beyond": beyond}
+
+
+def untuned_near(runs):
+    """Calls whose untuned choice took less than 1.05 of the least that was measured for them, and how far the others were off."""
+    least, untuned = {}, {}
+    for result in (result for run in runs for result in run):
+        measured = [tried["seconds"] for tried in result["tried"] if tried["state"] == "measured"] + [result["seconds"]]
+        least[result["job"]] = min([least.get(result["job"], math.inf)] + measured)
+        untuned[result["job"]] = min(untuned.get(result["job"], math.inf), result["untuned"]["seconds"])
+    off = {job: untuned[job] / least[job] for job in least if untuned[job] >= 1.05 * least[job]}
+    return {"calls": len(least), "near": len(least) - len(off), "off": off}
+
+
 def geometric_mean(values):
     return math.exp(sum(math.log(value) for value in values) / len(values)) if values else None
 
@@ -186,6 +211,7 @@ def main():
     parser.add_argument("--budget", type=float, default=60, help="seconds for all calls")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.01, help="to measure a candidate")
+    parser.add_argument("--again", action="store_true", help="tune a second time, with another seed and what the first compiled, and say where both agree")
     parser.add_argument("--searches", type=int, default=4, help="calls of which searches are compared")
     parser.add_argument("--exhaustive", type=float, default=30, help="seconds to measure all candidates of one of those")
     parser.add_argument("--candidates", type=int, default=32, help="of a search that is compared")
@@ -203,12 +229,19 @@ def main():
         if tuned is None:
             return 1
         results = tuned["results"]
+        again = None
+        if options.again:
+            again = cermet.tune(calls, "--budget", str(options.budget), "--seed", str(options.seed + 1), "--seconds", str(options.seconds),
+                                tuning=os.path.join(folder, "again.db"), timeout=options.budget * 2 + 120)
         calls = [calls[result["job"]] for result in results]  # those that the budget sufficed for
         values = gains(cermet, calls, results)
         known = [value for value in values if value is not None]
         record = {"device": tuned["device"], "versions": tuned["versions"], "calls": options.calls, "tuned": tuned["tuned"], "budget": options.budget,
                   "seconds": tuned["seconds"], "seed": options.seed, "mean_gain": geometric_mean(known), "least_gain": min(known, default=None),
                   "changed": sum(1 for result in results if result["gain"] != 1), "by_operator": by_operator(calls, values)}
+        record["untuned_near"] = untuned_near([results] + ([again["results"]] if again else []))
+        if again:
+            record["again"] = {"seconds": again["seconds"], **agreement(results, again["results"])}
         record["wrong"] = [dict(call=call, **tried) for call, result in zip(calls, results) for tried in result["tried"] if tried["state"] in ("wrong", "failed")]
         record["results"] = [{"op": call["op"], "shape": call["shape"], "gain": value, "tuner_gain": result["gain"], "tried": len(result["tried"]),
                               "candidates": result["candidates"], "kernel": result["kernel"], "config": result["config"], "seconds": result["seconds"],
@@ -232,6 +265,8 @@ def main():
             file.write(text + "\n")
     summary = {key: record[key] for key in ["device", "calls", "tuned", "seconds", "mean_gain", "least_gain", "changed", "by_operator", "wall_seconds"]}
     summary["wrong"] = len(record["wrong"])
+    summary["untuned_near"] = record["untuned_near"]
+    summary["again"] = record.get("again")
     summary["searches"] = {search: [round(values[i], 3) for i in (0, 3, 7, 15, 31) if i < len(values)] for search, values in record["searches"].items()}
     print(json.dumps(summary, indent=1))
     return 0

@@ -57,5 +57,5 @@ else
 fi
 echo
 "$cermet" kernel list
-"$cermet" ops rms_norm --explain 'bf16[8192,4096] bf16[4096]' --device cuda | grep -E 'example\.|chosen'
+"$cermet" explain op rms_norm --shape 'bf16[8192,4096] bf16[4096]' --device cuda | grep -E 'example\.|chosen'
 exit $failed

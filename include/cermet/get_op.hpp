@@ -109,7 +109,7 @@ class call_arguments {
 
 }  // namespace face
 
-/// A kernel by its name and its configuration, as `cermet ops NAME` and `cermet ops NAME --explain` list them; empty: the cheapest.
+/// A kernel by its name and its configuration, as `cermet ops NAME` and `cermet explain op` list them; empty: the cheapest.
 struct kernel_choice {
   std::string kernel, config;
 };

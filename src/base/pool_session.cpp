@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/pool_point.hpp"
+
 namespace cermet {
 namespace {
 
@@ -55,25 +57,49 @@ void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
 
 void PoolSession::close() {
   pool_ = nullptr;
+  pool_point();
   for (int thread = 1; thread < threads_; ++thread) slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
 }
 
-void PoolSession::call(int thread, const FunctionRef<void(int)>& body) {
+/// A part of a loop, by whichever thread.
+void PoolSession::call(int thread, int part, const FunctionRef<void(int)>& body) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = notes_ ? Clock::now() : Clock::time_point{};
   try {
-    body(thread);
+    body(part);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
+  if (notes_) slots_[static_cast<std::size_t>(thread)].notes.push_back({tag_, thread, begin, Clock::now()});
+}
+
+void PoolSession::start_notes() {
+  take_notes();
+  notes_ = true;
+}
+
+std::vector<PartTime> PoolSession::take_notes() {
+  notes_ = false;
+  std::vector<PartTime> all;
+  for (int thread = 0; thread < threads_; ++thread) {
+    std::vector<PartTime>& own = slots_[static_cast<std::size_t>(thread)].notes;
+    all.insert(all.end(), own.begin(), own.end());
+    own.clear();
+  }
+  return all;
 }
 
 void PoolSession::follow(int thread) {
   Slot& slot = slots_[static_cast<std::size_t>(thread)];
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    pool_point();
     if (state == closed) return;
     if ((state & part_bits) == offered && slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
-      call(thread, *slot.body);
+      pool_point();
+      call(thread, thread, *slot.body);
+      pool_point();
       slot.state.store((state & ~part_bits) | ended, std::memory_order_release);
       spins = 0;
     } else if (spins < spins_before_yield) {
@@ -92,9 +118,10 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
   for (int thread = 1; thread < threads; ++thread) {
     Slot& slot = slots_[static_cast<std::size_t>(thread)];
     slot.body = &body;
+    pool_point();
     slot.state.store(number << number_shift | offered, std::memory_order_release);
   }
-  call(0, body);
+  call(0, 0, body);
   for (int thread = 1; thread < threads; ++thread) finish(thread, number);
   if (error_) std::rethrow_exception(error_);
 }
@@ -105,12 +132,14 @@ void PoolSession::finish(int thread, std::uint64_t number) {
   const int patience = slot.is_absent ? 0 : spins_before_claim;
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    pool_point();
     if (state == (number << number_shift | ended)) {
       slot.is_absent = false;
       return;
     }
     if (spins >= patience && state == (number << number_shift | offered) && slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
-      call(thread, *slot.body);
+      call(0, thread, *slot.body);
+      pool_point();
       slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
       slot.is_absent = true;
       return;

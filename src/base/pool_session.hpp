@@ -3,14 +3,23 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/thread_pool.hpp"
 
 namespace cermet {
+
+/// When a thread did a part of a loop; parts of others that the caller stood in for are the caller's, thread 0.
+struct PartTime {
+  std::int64_t tag = 0;
+  int thread = 0;
+  std::chrono::steady_clock::time_point begin, end;
+};
 
 class PoolSession {
  public:
@@ -30,16 +39,23 @@ class PoolSession {
   /// Loops that were run in it.
   std::int64_t loops() const { return loops_; }
 
+  /// Notes the parts of all loops from here on, under the present tag. Between loops, as set_tag() and take_notes().
+  void start_notes();
+  void set_tag(std::int64_t tag) { tag_ = tag; }
+  /// What was noted since, thread by thread; notes no more.
+  std::vector<PartTime> take_notes();
+
  private:
   /// A thread's line: the number of its last loop above what has become of it.
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> state{0};
     const FunctionRef<void(int)>* body = nullptr;
-    bool is_absent = false;  ///< the caller did its last part: it has no core, and is not waited for until it comes back
+    bool is_absent = false;       ///< the caller did its last part: it has no core, and is not waited for until it comes back
+    std::vector<PartTime> notes;  ///< of what this thread did
   };
 
   void follow(int thread);
-  void call(int thread, const FunctionRef<void(int)>& body);
+  void call(int thread, int part, const FunctionRef<void(int)>& body);
   void finish(int thread, std::uint64_t number);
   void close();
 
@@ -47,7 +63,8 @@ class PoolSession {
   int threads_ = 1;
   std::unique_ptr<Slot[]> slots_;
   std::uint64_t number_ = 0;
-  std::int64_t loops_ = 0;
+  std::int64_t loops_ = 0, tag_ = 0;
+  bool notes_ = false;
   std::mutex mutex_;
   std::exception_ptr error_;
 };

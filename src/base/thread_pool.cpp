@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/checked.hpp"
 #include "base/env.hpp"
+#include "base/pool_point.hpp"
 #include "base/pool_session.hpp"
 
 namespace cermet {
@@ -19,6 +21,13 @@ constexpr int spins_before_claim = 400;    // 1 to 20 us: a worker that spins ha
 /// may get none for milliseconds, and what it has not begun the caller does. Workers past the last bit are always waited for.
 constexpr int number_shift = 32;
 constexpr std::uint64_t call_bits = (std::uint64_t{1} << number_shift) - 1;
+
+/// Workers that had not begun the last region that this thread ran on a pool: they have no core, and are not waited for until they begin one again.
+struct Absent {
+  const ThreadPool* pool = nullptr;
+  std::uint64_t workers = 0;  ///< as bits of a generation
+};
+thread_local Absent absent;
 
 std::uint64_t number_of(std::uint64_t generation) { return generation >> number_shift; }
 std::uint64_t bit_of(int worker) { return worker <= number_shift ? std::uint64_t{1} << (worker - 1) : 0; }
@@ -77,16 +86,20 @@ void ThreadPool::work(int thread) {
         pause_briefly();
         continue;
       }
+      pool_point();
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return number_of(generation_.load(std::memory_order_acquire)) != seen; });
     }
     seen = number_of(generation);
+    pool_point();
     if (stopping_.load()) return;
     // Fails where the caller was first, in this region or one that is over.
     while (number_of(generation) == seen && (generation & bit) && !generation_.compare_exchange_weak(generation, generation & ~bit)) {
     }
     if (number_of(generation) != seen || (generation & bit) != bit) continue;
+    pool_point();
     call(thread);
+    pool_point();
     running_.fetch_sub(1, std::memory_order_release);
   }
 }
@@ -110,6 +123,7 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   error_ = nullptr;
   const auto workers = static_cast<std::size_t>(threads - 1);
   running_.store(threads - 1, std::memory_order_relaxed);
+  pool_point();
   {
     const std::lock_guard lock(mutex_);
     const std::size_t calls = std::min<std::size_t>(workers, number_shift);
@@ -118,15 +132,15 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   }
   wake_.notify_all();
   call(0);
+  if (std::exchange(absent.pool, this) != this) absent.workers = 0;
+  std::uint64_t claimed = 0;
   for (int spins = 0; running_.load(std::memory_order_acquire) > 0; ++spins) {
-    if (spins < spins_before_claim) {
-      pause_briefly();
-      continue;
-    }
     std::uint64_t generation = generation_.load(std::memory_order_relaxed);
-    if (const std::uint64_t left = generation & call_bits; left != 0) {
+    if (const std::uint64_t left = generation & (spins < spins_before_claim ? absent.workers : call_bits); left != 0) {
       const int worker = std::countr_zero(left) + 1;
+      pool_point();
       if (!generation_.compare_exchange_strong(generation, generation & ~bit_of(worker))) continue;
+      claimed |= bit_of(worker);
       call(worker);
       running_.fetch_sub(1, std::memory_order_relaxed);
     } else if (spins < spins_before_sleep) {
@@ -135,6 +149,8 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
       std::this_thread::yield();  // a worker has begun and lost its core
     }
   }
+  const std::uint64_t called = call_bits >> (number_shift - std::min<std::size_t>(workers, number_shift));
+  absent.workers = (absent.workers & ~called) | claimed;
   if (error_) std::rethrow_exception(error_);
 }
 

@@ -165,7 +165,7 @@ std::string measured_text(const Json& result) {
                               : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"), count("copies"))});
   table.row({"fastest", seconds_text(number("min_seconds"))});
   if (device && count("fallbacks") > 0)
-    table.row({"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet ops --explain`", count("fallbacks"))});
+    table.row({"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet explain op`", count("fallbacks"))});
   table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
   table.row({"computed", fmt::format("{:.2f} GFLOP/s", number("operations_per_second") * 1e-9)});
   return table.to_string();

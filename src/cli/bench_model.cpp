@@ -192,12 +192,7 @@ void print_text(Console& console, const Json& json) {
 
 void bench(const Options& options, Console& console) {
   if (is_onnx(options.model.model) || is_graph(options.model.model)) {
-    OnnxOptions onnx = options.onnx;
-    onnx.model = options.model.model;
-    onnx.device = options.model.device;
-    onnx.threads = options.model.threads;
-    onnx.mode = options.model.mode;
-    onnx.super_kernel = options.model.super_kernel;
+    const OnnxOptions onnx = with_model(options.onnx, options.model);
     require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found {}", onnx.model);
     require(options.batch == 1, "--batch: expected a folder with a checkpoint, found {}, whose sizes --dim gives", onnx.model);
     const OnnxBench bench{static_cast<int>(options.repeat), options.limits, options.steps, options.plan};

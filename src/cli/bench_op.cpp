@@ -66,7 +66,7 @@ Verb verb() {
                           "operands known before the first run ($2 of a region of several operators), or none; by default those that a kernel would prepack");
             parser.option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed").show_default();
             parser.option("--kernel", options->call.kernel, "the kernel to run in place of the chosen one");
-            parser.option("--config", options->call.config, "its configuration, as `cermet ops NAME --explain` lists them: 'tile_m=128 tile_n=64 stages=4'");
+            parser.option("--config", options->call.config, "its configuration, as `cermet explain op` lists them: 'tile_m=128 tile_n=64 stages=4'");
             parser.option("--tokens", options->call.tokens, "value of a symbolic dimension").range(1, 1 << 30).show_default();
             parser
                 .option("--paging", options->paging,

@@ -56,7 +56,7 @@ Operands read_operands(const OpDefinition& op, const std::vector<std::string>& g
   return operands;
 }
 
-/// The call as `cermet ops NAME --explain` takes it.
+/// The call as `cermet explain op NAME --shape` takes it.
 std::string call_text(const Operands& operands, const std::vector<std::string>& attributes) {
   std::string text;
   for (const auto& operand : operands) text += (operand ? operand->view.type().to_string() : "-") + " ";
@@ -165,7 +165,7 @@ Verb verb() {
             parser.option("--attr", options->attributes, "an attribute: NAME=VALUE");
             parser.option("-o,--output", options->outputs, "FILE.npy for a result, in the schema's order; without, its first elements are printed");
             parser.option("--constant", options->constants,
-                          "operands that are packed beforehand, as `ops --explain` takes them: by default those that a kernel would prepack");
+                          "operands that are packed beforehand, as `explain op` takes them: by default those that a kernel would prepack");
             parser.option("--kernel", options->kernel, "this kernel in place of the chosen one");
             parser.option("--config", options->config, "a configuration of the kernel: \"tile_m=128 tile_n=64\"");
             parser.option("--device", options->device, "cpu, cuda or cuda:1").show_default();

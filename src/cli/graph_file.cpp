@@ -6,6 +6,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
+#include "cli/model_options.hpp"
 #include "graph/text.hpp"
 #include "io/npy.hpp"
 #include "runtime/explain.hpp"

@@ -17,7 +17,9 @@ bool is_verb(const std::string& word) {
 #include "cli/verbs.inc"
 #undef X
   };
-  return std::ranges::any_of(verbs, [&](std::string_view verb) { return verb.substr(0, verb.find('_')) == word; });
+  std::string name = word;
+  std::ranges::replace(name, '-', '_');
+  return std::ranges::any_of(verbs, [&](std::string_view verb) { return verb == name || verb.substr(0, verb.find('_')) == word; });
 }
 
 void launch(Console& console, comm::LaunchOptions options) {

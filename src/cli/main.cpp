@@ -1,5 +1,6 @@
 // The command line: finds the verb, runs it, and turns what it throws into one line and an exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -63,7 +64,7 @@ struct CommandLine {
     for (Verb& verb : all_verbs()) declare(std::move(verb));
   }
 
-  /// The group's parser for "bench op", the top one otherwise.
+  /// The group's parser for "bench op", the top one otherwise. A group may be a verb itself, as `explain` is.
   CLI::App& parent_of(const Verb& verb) {
     const std::size_t space = verb.name.find(' ');
     if (space == std::string_view::npos) return app;
@@ -73,6 +74,8 @@ struct CommandLine {
     made->require_subcommand(1);
     return *made;
   }
+
+  bool is_verb(const CLI::App& of) const { return std::ranges::find(entries, &of, &Entry::app) != entries.end(); }
 
   void declare(Verb verb) {
     CLI::App& parent = parent_of(verb);
@@ -112,24 +115,27 @@ int report_parse_error(const CommandLine& line, const CLI::ParseError& error, bo
 }
 
 /// CLI11 would call an unknown verb an unexpected argument; the reader wants to know which verbs there are. A group's verbs come after its name.
-void check_verb(const CLI::App& app, int argc, char** argv, int at = 1) {
+void check_verb(const CommandLine& line, CLI::App& app, int argc, char** argv, int at = 1) {
   if (at < argc && argv[at][0] == '-') return;
   if (at >= argc && at == 1) return;  // the whole help is the answer
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({}))
     if (!verb->get_group().empty()) names.push_back(verb->get_name());
   if (names.empty()) return;
-  const CLI::App* found = at < argc ? find_subcommand(app, argv[at]) : nullptr;
-  if (found) return check_verb(*found, argc, argv, at + 1);
+  CLI::App* const found = at < argc && find_subcommand(app, argv[at]) ? app.get_subcommand(argv[at]) : nullptr;
+  if (found && line.is_verb(app))
+    for (CLI::Option* option : app.get_options()) option->required(false);  // what runs is a verb of its group
+  if (found) return check_verb(line, *found, argc, argv, at + 1);
+  if (line.is_verb(app)) return;  // whose arguments these are
   fail(Status::invalid_argument, "verb: expected one of {}, found {}", fmt::join(names, ", "), at < argc ? quote(argv[at]) : "nothing");
 }
 
 int run(CommandLine& line, int argc, char** argv) {
-  check_verb(line.app, argc, argv);
+  check_verb(line, line.app, argc, argv);
   line.app.parse(argc, argv);
   Console console(line.json);
   for (const Entry& entry : line.entries) {
-    if (!entry.app->parsed()) continue;
+    if (!entry.app->parsed() || !entry.app->get_subcommands().empty()) continue;
     catch_interrupts();
     try {
       entry.action(console);

@@ -11,6 +11,7 @@
 #include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
 #include "model/engine_options.hpp"
+#include "model/parallel/replicas.hpp"
 #include "select/select.hpp"
 
 namespace cermet::cli {
@@ -40,6 +41,9 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       "--weights", options.weights,
       "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize weights per row while loading and activations per token at "
       "run time; as in the checkpoint by default");
+  parser.option("--head", options.head,
+                "storage of the head: i8 (int8) or f8_e4m3 (fp8), quantized as weights are; it costs a little quality, which `cermet eval` shows, and stays as "
+                "in the checkpoint by default, whatever --weights says");
   parser.option("--kv-cache", options.kv_cache,
                 "storage of keys and values: i8 (or int8), with per-token, per-head scales, or f8_e4m3 (or fp8); --dtype's by default");
   parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
@@ -49,15 +53,26 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .range(std::int64_t{0}, std::int64_t{1} << 30);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
-  parser.option(
-      "--config", options.config,
-      "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet ops NAME --explain` lists "
-      "them; such a kernel is chosen wherever it takes the work");
+  parser.option("--config", options.config,
+                "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists "
+                "them; such a kernel is chosen wherever it takes the work");
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);
   parser
       .option("--tensor-parallel", options.tensor_parallel,
               "ranks that share the model's matrices, on the CPU: groups of threads, or as many as processes where `cermet launch` or mpirun started several")
+      .range(1, 1024)
+      .show_default();
+  parser
+      .option(
+          "--expert-parallel", options.expert_parallel,
+          "ranks that have different experts of a mixture, on the CPU; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
+          "those ranks")
+      .range(1, 1024)
+      .show_default();
+  parser
+      .option("--data-parallel", options.data_parallel,
+              "of run --prompts: engines that take prompts of their own, each with the ranks of the two options above; groups of threads, or processes")
       .range(1, 1024)
       .show_default();
 }
@@ -66,7 +81,9 @@ void check_context(const ModelOptions& options, std::int64_t tokens, std::string
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
 }
 
-Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+namespace {
+
+EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
   if (!options.config.empty()) {
     ForcedConfigs configs(options.config, "--config");
     require_known_kernels(configs);
@@ -76,6 +93,7 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.device = options.device;
   engine_options.dtype = operand_type_named("--dtype", options.dtype);
   engine_options.weights = weight_type_named("--weights", options.weights);
+  engine_options.head = head_type_named("--head", options.head);
   engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.fusion = options.fusion;
@@ -87,15 +105,43 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   engine_options.tensor_parallel = options.tensor_parallel;
-  Progress progress("loading " + options.model);
-  engine_options.on_load = [&](std::int64_t done, std::int64_t total) {
+  engine_options.expert_parallel = options.expert_parallel;
+  engine_options.data_parallel = options.data_parallel;
+  return engine_options;
+}
+
+void show_progress(Progress& progress, EngineOptions& options) {
+  options.on_load = [&](std::int64_t done, std::int64_t total) {
     stop_if_interrupted();
     progress.update(done, total);
   };
-  Engine engine = Engine::load(options.model, engine_options);
-  if (engine.leads()) return engine;
-  engine.serve();
+}
+
+}  // namespace
+
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+  require(options.data_parallel == 1, "--data-parallel: expected it with run --prompts, whose prompts it spreads, found {} without", options.data_parallel);
+  EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
+  Progress progress("loading " + options.model);
+  show_progress(progress, engine_options);
+  {
+    Engine engine = Engine::load(options.model, engine_options);
+    if (engine.leads()) return engine;
+    engine.serve();
+  }  // its communicator takes an end by an exception for a failure
   throw EndOfRank{};
+}
+
+void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences,
+                  const std::function<void(Engine&, Communicator& peers)>& body) {
+  EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
+  std::optional<Progress> progress("loading " + options.model);
+  show_progress(*progress, engine_options);
+  const bool speaks = run_replicas(options.model, engine_options, [&](Engine& engine, Communicator& peers) {
+    if (peers.rank() == 0) progress.reset();
+    body(engine, peers);
+  });
+  if (!speaks) throw EndOfRank{};
 }
 
 std::vector<std::int32_t> ids_option(const std::string& text) {

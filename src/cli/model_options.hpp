@@ -1,36 +1,42 @@
 // Options that every verb which loads a model has, and the loaded model.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
+#include "kernel/communicator.hpp"
 #include "model/engine.hpp"
 
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, kv_cache, rope_frequencies = "exact", config, mode;
+  std::string model, device = "cpu", dtype, weights, head, kv_cache, rope_frequencies = "exact", config, mode;
   SuperKernelSelection super_kernel;
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
   std::int64_t context = 0;
-  int tensor_parallel = 1;
+  int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
 };
 
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
 struct EndOfRank {};
 
-/// Declares MODEL, --device, --dtype, --weights, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
-/// --super-kernel-options and --tensor-parallel.
+/// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
+/// --super-kernel-options, --tensor-parallel, --expert-parallel and --data-parallel.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
 /// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens
 /// that must fit where --context was not given, over all sequences.
 Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);
+/// Loads as many engines as --data-parallel says, each as load_engine() does, and calls body(engine, peers) with each, in threads of their own; of several
+/// processes throws EndOfRank in those that are not the first.
+void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences,
+                  const std::function<void(Engine&, Communicator& peers)>& body);
 /// The value of --ids: one token id or more. Throws Error naming what is none.
 std::vector<std::int32_t> ids_option(const std::string& text);
 /// Reads a whole file. Throws Error(io) naming it.

@@ -7,6 +7,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
+#include "cli/model_options.hpp"
 #include "cli/process.hpp"
 #include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
@@ -31,6 +32,15 @@ OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::str
 }
 
 }  // namespace
+
+OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model) {
+  onnx.model = model.model;
+  onnx.device = model.device;
+  onnx.threads = model.threads;
+  onnx.mode = model.mode;
+  onnx.super_kernel = model.super_kernel;
+  return onnx;
+}
 
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 

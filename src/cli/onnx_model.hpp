@@ -10,6 +10,8 @@
 
 namespace cermet::cli {
 
+struct ModelOptions;
+
 struct OnnxOptions {
   std::string model, device = "cpu", output;
   std::vector<std::string> inputs, dims;
@@ -20,6 +22,8 @@ struct OnnxOptions {
   SuperKernelSelection super_kernel = {};
 };
 
+/// The same with what a verb's options of models say: the file, the device, the threads, the mode and the super-kernels.
+OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model);
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
 /// Declares --mode: none, pattern, published or full.

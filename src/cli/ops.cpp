@@ -1,11 +1,10 @@
-// cermet ops: the list of operators, one operator's reference page, and which kernel takes a given call.
+// cermet ops: the list of operators, one operator's reference page, and what a tuner may choose from for a call.
 #include <algorithm>
 #include <map>
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
 #include "cli/op_call.hpp"
-#include "cli/ops_explain.hpp"
 #include "cli/ops_space.hpp"
 #include "cli/verb.hpp"
 #include "foreign/registry.hpp"
@@ -17,7 +16,7 @@ namespace cermet::cli::ops_verb {
 namespace {
 
 struct Options {
-  std::string name, explain, space, constants, output, device = "cpu";
+  std::string name, space, constants, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
 };
@@ -84,35 +83,27 @@ void show_text(Console& console, const OpDefinition& op) {
     if (!kernels.empty())
       console.print("Kernels on the {}, in the order that decides where models of their costs cannot tell\n{}\n", backend, kernels.to_string());
   }
-  console.print("Example\n  cermet ops {} --explain '{}'\n", op.name, api::example_call(op));
+  console.print("Example\n  cermet explain op {} --shape '{}'\n", op.name, api::example_call(op));
 }
 
 // ---- One call ----
 
-/// The call of --explain or --space.
-void explain(Console& console, const Options& options) {
-  const std::string& call = options.explain.empty() ? options.space : options.explain;
-  Region region = options.name.empty() ? parse_region_call(call, "", options.tokens) : parse_region_call(options.name, call, options.tokens);
+void show_spaces(Console& console, const Options& options) {
+  Region region = options.name.empty() ? parse_region_call(options.space, "", options.tokens) : parse_region_call(options.name, options.space, options.tokens);
   mark_constants(region, options.constants);
   const Context context({options.device, options.threads});
   region.set_target(context.target());
-  if (!options.space.empty()) return print_spaces(console, region, context.pool().size());
-  print_selection(console, region, context.pool().size(), options.output);
+  print_spaces(console, region, context.pool().size());
 }
 
 void show(Console& console, const Options& options) {
-  require(options.explain.empty() || options.space.empty(), "--space: expected it without --explain, found both");
-  require(options.output.empty() || !options.explain.empty(), "-o: expected it beside --explain, found it alone");
-  const bool asks = !options.explain.empty() || !options.space.empty();
   if (options.name.empty()) {
-    const std::string& call = options.explain.empty() ? options.space : options.explain;
-    require(!asks || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}",
-            options.explain.empty() ? "--space" : "--explain", quote(call));
-    if (asks) return explain(console, options);
-    return console.json() ? list_json(console) : list_text(console);
+    if (options.space.empty()) return console.json() ? list_json(console) : list_text(console);
+    require(is_region_text(options.space), "--space: expected an operator's name before it, or a region, found {}", quote(options.space));
+    return show_spaces(console, options);
   }
   const OpDefinition& op = api::operator_named(options.name);
-  if (asks) return explain(console, options);
+  if (!options.space.empty()) return show_spaces(console, options);
   if (console.json()) console.write_json(api::schema_json(op));
   else show_text(console, op);
 }
@@ -120,33 +111,24 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {
-      "ops", "the operators; one operator's schema, semantics and kernels; which kernel computes a given call, and why",
-      "  cermet ops\n"
-      "  cermet ops rms_norm\n"
-      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]'\n"
-      "  cermet ops rms_norm --explain 'bf16[T,2048] - eps=1e-5' --tokens 16\n"
-      "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
-      "  cermet ops linear --explain 'x=bf16[T,4096] w=bf16[4096,4096]' --tokens 4096 --device null:sm_90 -o linear.svg\n"
-      "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
-      "  cermet ops --device null:sm_90 --explain '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> "
-      "n1'",
-      [](Parser& parser) -> Action {
-        const auto options = std::make_shared<Options>();
-        parser.option("NAME", options->name, "an operator");
-        parser.option("--explain", options->explain,
-                      "a call: operand types by name or in order, attributes as name=value; or without NAME a region, as timelines and `bench model --plan "
-                      "--json` print it; prints every "
-                      "candidate kernel");
-        parser.option("-o,--output", options->output, "with --explain: an SVG to write, times of the candidates over a symbolic dimension up to --tokens");
-        parser.option("--space", options->space, "a call, as for --explain: prints which configurations of each candidate kernel a tuner may choose from");
-        parser.option("--constant", options->constants,
-                      "with --explain or --space: operands known before the first run, or none; by default those that a kernel would prepack");
-        parser.option("--tokens", options->tokens, "with --explain or --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-        parser.option("--device", options->device, "with --explain or --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-        parser.option("--threads", options->threads, "with --explain or --space: threads of the CPU; 0 is one for each core").range(0, 1024);
-        return [options](Console& console) { show(console, *options); };
-      }};
+  return {"ops", "the operators; one operator's schema, semantics and kernels; what a tuner may choose from for a call",
+          "  cermet ops\n"
+          "  cermet ops rms_norm\n"
+          "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            parser.option("NAME", options->name, "an operator");
+            parser.option(
+                "--space", options->space,
+                "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
+                "from");
+            parser.option("--constant", options->constants,
+                          "with --space: operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("--tokens", options->tokens, "with --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser.option("--device", options->device, "with --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+            parser.option("--threads", options->threads, "with --space: threads of the CPU; 0 is one for each core").range(0, 1024);
+            return [options](Console& console) { show(console, *options); };
+          }};
 }
 
 }  // namespace cermet::cli::ops_verb

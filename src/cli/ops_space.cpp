@@ -42,7 +42,7 @@ std::string space_text(const KernelSpace& of) {
   for (const ConfigField& field : of.space.fields())
     table.row({field.name, field.text, field.usual ? fmt::format("{} where it is not named", *field.usual) : ""});
   std::string text = fmt::format("{}: {} of {} combinations\n{}", of.kernel->name, of.points, of.space.combinations(), table.to_string());
-  if (of.space.is_listed() && of.space.fields().size() > 1) text += "  those that `cermet ops NAME --explain CALL` lists\n";
+  if (of.space.is_listed() && of.space.fields().size() > 1) text += "  those that `cermet explain op` lists\n";
   for (const ConfigConstraint& constraint : of.space.constraints()) text += fmt::format("  where {}\n", constraint.text);
   return text;
 }

@@ -133,12 +133,7 @@ void interactive(Runner& runner, Console& console) {
 
 void run(const Options& options, Console& console) {
   if (is_onnx(options.model.model) || is_graph(options.model.model)) {
-    OnnxOptions onnx = options.onnx;
-    onnx.model = options.model.model;
-    onnx.device = options.model.device;
-    onnx.threads = options.model.threads;
-    onnx.mode = options.model.mode;
-    onnx.super_kernel = options.model.super_kernel;
+    OnnxOptions onnx = with_model(options.onnx, options.model);
     onnx.seed = options.sampling.seed;
     return is_graph(onnx.model) ? run_graph(onnx, console) : run_onnx(onnx, console);
   }

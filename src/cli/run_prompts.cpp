@@ -9,7 +9,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/process.hpp"
 #include "io/json_file.hpp"
-#include "model/generate_batch.hpp"
+#include "model/parallel/spread_batch.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -179,27 +179,29 @@ void run_prompts(const PromptsOptions& options, Console& console) {
   const ModelConfig config = load_config(options.model.model);
   const std::optional<Tokenizer> tokenizer = find_tokenizer(options.model.model);
   std::vector<Prompt> prompts = PromptFile(options, config, tokenizer).read();
-  const std::int64_t sequences = std::min(options.batch, static_cast<std::int64_t>(prompts.size()));
-  Engine engine = load_engine(options.model, context_for(prompts, sequences, config), 512, sequences);
-
-  Output output(prompts, tokenizer, console);
-  std::int64_t prompt_tokens = 0, new_tokens = 0;
-  BatchGenerator generator(engine, {[&](std::size_t i, std::int32_t id) { output.add(i, id); },
-                                    [&](std::size_t i, const Generation& result) {
-                                      prompt_tokens += result.prompt_tokens;
-                                      new_tokens += std::ssize(result.ids);
-                                      output.end(i, result);
-                                    }});
-  catch_interrupts();
-  for (Prompt& prompt : prompts) generator.add(std::move(prompt.request));
-  const auto start = std::chrono::steady_clock::now();
-  while (!interrupted() && generator.step()) {
-  }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  generator.cancel();
-  console.note(fmt::format("{}; {} prompts, {} at a time: {} tokens read, {} generated, {:.1f} generated a second\n", describe(engine), prompts.size(),
-                           sequences, prompt_tokens, new_tokens, static_cast<double>(new_tokens) / seconds));
-  if (interrupted()) fail(Status::cancelled, "generation: stopped after {} tokens", new_tokens);
+  const std::int64_t sequences = std::min(options.batch, static_cast<std::int64_t>(prompts.size())), context = context_for(prompts, sequences, config);
+  std::vector<BatchRequest> requests;
+  for (Prompt& prompt : prompts) requests.push_back(std::move(prompt.request));
+  load_engines(options.model, context, 512, sequences, [&](Engine& engine, Communicator& peers) {
+    if (peers.rank() > 0) return generate_spread(engine, peers, requests, {}, interrupted());
+    Output output(prompts, tokenizer, console);
+    std::int64_t prompt_tokens = 0, new_tokens = 0;
+    catch_interrupts();
+    const auto start = std::chrono::steady_clock::now();
+    generate_spread(engine, peers, requests,
+                    {[&](std::size_t i, std::int32_t id) { output.add(i, id); },
+                     [&](std::size_t i, const Generation& result) {
+                       prompt_tokens += result.prompt_tokens;
+                       new_tokens += std::ssize(result.ids);
+                       output.end(i, result);
+                     }},
+                    interrupted());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    console.note(fmt::format("{}; {} prompts, {} at a time{}: {} tokens read, {} generated, {:.1f} generated a second\n", describe(engine), prompts.size(),
+                             sequences, peers.size() > 1 ? fmt::format(" on each of {} engines", peers.size()) : "", prompt_tokens, new_tokens,
+                             static_cast<double>(new_tokens) / seconds));
+    if (interrupted()) fail(Status::cancelled, "generation: stopped after {} tokens", new_tokens);
+  });
 }
 
 }  // namespace cermet::cli

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 
 #include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
@@ -11,7 +13,7 @@
 namespace cermet::cli {
 namespace {
 
-constexpr int process = 1, pass_row = 1, kernel_row = 2;
+constexpr int process = 1, pass_row = 1, kernel_row = 2;  // super-kernels are processes of their own, whose rows are blocks
 
 /// What bounds launches.
 struct Limits {
@@ -38,9 +40,9 @@ std::vector<std::string> operand_types(const Region& region) {
 class Trace {
  public:
   Trace(Engine& engine, Limits limits) : engine_(engine), limits_(std::move(limits)), begin_(std::chrono::steady_clock::now()) {
-    name_row("process_name", 0, engine.device_name());
-    name_row("thread_name", pass_row, "passes");
-    name_row("thread_name", kernel_row, "kernels");
+    name_row("process_name", process, 0, engine.device_name());
+    name_row("thread_name", process, pass_row, "passes");
+    name_row("thread_name", process, kernel_row, "kernels");
   }
 
   /// Adds the run that has just ended.
@@ -48,10 +50,21 @@ class Trace {
     const EngineRun run = engine_.last_run();
     const double start = std::chrono::duration<double>(run.start - begin_).count();
     const double seconds = run.launches.empty() ? 0 : run.launches.back().start + run.launches.back().seconds;
-    events_.push_back(event(pass, "pass", pass_row, start, seconds, {{"tokens", tokens}, {"launches", run.launches.size()}}));
+    add_event(pass, "pass", {process, pass_row}, start, seconds, {{"tokens", tokens}, {"launches", run.launches.size()}});
     for (const LaunchTime& launch : run.launches)
-      events_.push_back(event(run.steps[launch.step].kernel, run.steps[launch.step].region.operators(), kernel_row, start + launch.start, launch.seconds,
-                              arguments(run.steps[launch.step], launch)));
+      add_event(run.steps[launch.step].kernel, run.steps[launch.step].region.operators(), {process, kernel_row}, start + launch.start, launch.seconds,
+                arguments(run.steps[launch.step], launch));
+    add_tasks(engine_.last_executable().task_times(), start);
+  }
+
+  /// Adds the tasks of a run that was not timed and has just ended; nothing where its super-kernels were not launched as one.
+  void add_walked(const std::string& pass, std::int64_t tokens) {
+    const EngineRun run = engine_.last_run();
+    const std::vector<TaskTime> tasks = engine_.last_executable().task_times();
+    if (tasks.empty()) return;
+    const double start = std::chrono::duration<double>(run.start - begin_).count();
+    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::told).told, {{"tokens", tokens}, {"tasks", tasks.size()}});
+    add_tasks(tasks, start);
   }
 
   Json json(const TraceOptions& options) const {
@@ -68,13 +81,47 @@ class Trace {
   }
 
  private:
+  struct Row {
+    int process, thread;
+  };
+
   /// Times are in microseconds.
-  static Json event(const std::string& name, const std::string& category, int row, double start, double seconds, Json arguments) {
-    return {{"name", name}, {"cat", category}, {"ph", "X"}, {"ts", start * 1e6}, {"dur", seconds * 1e6}, {"pid", process}, {"tid", row}, {"args", arguments}};
+  void add_event(const std::string& name, const std::string& category, Row row, double start, double seconds, Json arguments) {
+    events_.push_back({{"name", name},
+                       {"cat", category},
+                       {"ph", "X"},
+                       {"ts", start * 1e6},
+                       {"dur", seconds * 1e6},
+                       {"pid", row.process},
+                       {"tid", row.thread},
+                       {"args", std::move(arguments)}});
   }
 
-  void name_row(const char* what, int row, const std::string& name) {
-    events_.push_back({{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", row}, {"args", {{"name", name}}}});
+  void name_row(const char* what, int of_process, int row, const std::string& name) {
+    events_.push_back({{"name", what}, {"ph", "M"}, {"pid", of_process}, {"tid", row}, {"args", {{"name", name}}}});
+  }
+
+  /// The row of a block of a super-kernel, named when it is first asked for.
+  Row row_of(const TaskTime& task) {
+    const auto [at, added] = super_kernels_.try_emplace(std::string(task.super_kernel), process + 1 + static_cast<int>(super_kernels_.size()));
+    if (added) name_row("process_name", at->second, 0, "super-kernel " + at->first);
+    const Row row{at->second, task.block};
+    if (blocks_.emplace(row.process, row.thread).second)
+      name_row("thread_name", row.process, row.thread, fmt::format("{} {}", engine_.context().target() ? "block" : "thread", task.block));
+    return row;
+  }
+
+  /// What each block waited for and then did, from where on `start` is the run's.
+  void add_tasks(std::span<const TaskTime> tasks, double start) {
+    const EngineRun run = engine_.last_run();
+    for (const TaskTime& task : tasks) {
+      const Row row = row_of(task);
+      const StepInfo& step = run.steps[task.step];
+      if (task.ready > task.begin)
+        add_event("wait", "wait", row, start + task.begin, task.ready - task.begin, {{"scope", step.scope}, {"kernel", step.kernel}});
+      add_event(step.kernel, "task", row, start + task.ready, task.told - task.ready,
+                {{"scope", step.scope}, {"operator", step.region.operators()}, {"announcing", (task.told - task.end) * 1e6}});
+    }
   }
 
   Json arguments(const StepInfo& step, const LaunchTime& launch) const {
@@ -99,6 +146,8 @@ class Trace {
   Limits limits_;
   std::chrono::steady_clock::time_point begin_;
   Json events_ = Json::array();
+  std::map<std::string, int> super_kernels_;  ///< and their processes in the trace
+  std::set<std::pair<int, int>> blocks_;      ///< processes and rows that have a name
 };
 
 void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
@@ -107,8 +156,8 @@ void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
   engine.forward({&tokens, 1}, Engine::Logits::last, Engine::Memory::device);
 }
 
-/// Both phases; `trace` gets every pass where it is given.
-void run_phases(Engine& engine, const TraceOptions& options, Trace* trace) {
+/// Both phases; after(pass, tokens) is called behind every pass.
+void run_phases(Engine& engine, const TraceOptions& options, FunctionRef<void(const std::string& pass, std::int64_t tokens)> after) {
   engine.reset(0);
   const std::vector<std::int32_t> ids = some_ids(options.prompt_tokens + options.decode_steps, engine.config().vocab_size);
   const std::span<const std::int32_t> all(ids);
@@ -116,11 +165,11 @@ void run_phases(Engine& engine, const TraceOptions& options, Trace* trace) {
   for (std::size_t at = 0; at < prompt; at += most) {
     const auto part = all.subspan(at, std::min(most, prompt - at));
     run_pass(engine, part);
-    if (trace) trace->add(fmt::format("prefill {} to {}", at, at + part.size()), static_cast<std::int64_t>(part.size()));
+    after(fmt::format("prefill {} to {}", at, at + part.size()), static_cast<std::int64_t>(part.size()));
   }
   for (std::size_t step = 0; step < ids.size() - prompt; ++step) {
     run_pass(engine, all.subspan(prompt + step, 1));
-    if (trace) trace->add(fmt::format("decode {}", step), 1);
+    after(fmt::format("decode {}", step), 1);
   }
 }
 
@@ -135,12 +184,17 @@ void check_trace_file(const std::filesystem::path& file) {
 }
 
 void write_trace(const std::filesystem::path& file, Engine& engine, const TraceOptions& options) {
+  const auto forget = [](const std::string&, std::int64_t) {};
   Limits limits = measure(engine);
   engine.set_timing(true);
-  run_phases(engine, options, nullptr);  // warms up
+  run_phases(engine, options, forget);  // warms up
   Trace trace(engine, std::move(limits));
-  run_phases(engine, options, &trace);
+  run_phases(engine, options, [&](const std::string& pass, std::int64_t tokens) { trace.add(pass, tokens); });
   engine.set_timing(false);
+  if (engine.context().target() && engine.computes()) {  // there launches are timed one by one, and super-kernels time themselves in replays
+    run_phases(engine, options, forget);
+    run_phases(engine, options, [&](const std::string& pass, std::int64_t tokens) { trace.add_walked(pass + " as one launch", tokens); });
+  }
   write_file_atomically(file, trace.json(options).dump() + "\n");
 }
 

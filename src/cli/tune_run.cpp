@@ -115,14 +115,6 @@ class JobQueue {
   std::vector<std::vector<cuda::Program>> programs_;  ///< by job; none where nothing is compiled ahead
 };
 
-/// How many candidates to compile together for each of so many jobs: what a compiler on every core gets done in the budget, if a program takes it a few
-/// seconds and the untuned choices want about as many.
-std::size_t compiled_together(double budget, std::size_t jobs) {
-  constexpr double program_seconds = 6;
-  const double each = budget / static_cast<double>(jobs) * std::thread::hardware_concurrency() / program_seconds;
-  return static_cast<std::size_t>(std::clamp(each, 2.0, 8.0));
-}
-
 }  // namespace
 
 void declare_tune_options(Parser& parser, TuneRunOptions& options) {
@@ -172,7 +164,9 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   if (context.target()) {
     ahead.emplace(context.target()->architecture());
     place.ahead = &*ahead;
-    tuning.at_once = compiled_together(options.budget, jobs.size());
+    const std::size_t planned = planned_candidates({options.budget, options.seconds, jobs.size(), std::thread::hardware_concurrency()});
+    tuning.at_once = std::min<std::size_t>(planned, 8);
+    if (tuning.most == 0) tuning.most = static_cast<std::int64_t>(1 + planned);
   }
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.budget));
@@ -184,7 +178,10 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   while (const std::optional<std::size_t> job = gains.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
     const double left = options.budget - tuning_seconds_since(begin);
     if (!gains.empty() && left <= 0) break;
-    tuning.seconds = std::max(left, 0.0) / static_cast<double>(1 + queue.left());
+    // Where the plan says how many are measured, the clock ends what takes much longer than planned.
+    constexpr double patience = 3;
+    const double share = std::max(left, 0.0) / static_cast<double>(1 + queue.left());
+    tuning.seconds = context.target() ? std::min(std::max(left, 0.0), patience * share) : share;
     tuning.on_progress = [&](std::size_t tried, std::size_t all, double best) {
       const auto budget = static_cast<std::int64_t>(options.budget * 1000);
       progress.update(std::min(budget, static_cast<std::int64_t>(tuning_seconds_since(begin) * 1000)), budget,

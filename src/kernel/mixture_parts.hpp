@@ -11,7 +11,8 @@ namespace cermet {
 enum MixturePart : std::size_t { part_router, part_gating, part_permute, part_gate_up, part_down, part_unpermute, mixture_part_count };
 
 /// Each of moe's or ep_moe's parts, tokens of all ranks as one batch: logits [T, E] in float32; weights and ids [T, k]; rows sorted by expert; products with
-/// the gate and up rows, and after the gate, which is no operator, with the down rows, both in float32; the weighted sum.
+/// the gate and up rows, and after the gate, which is no operator, with the down rows, both in float32; the weighted sum. Of
+/// ep_moe with a rank's own tokens the products are those of the rank's experts with as many rows as all ranks may send it.
 std::array<Problem, mixture_part_count> mixture_parts(const Problem& p);
 
 }  // namespace cermet

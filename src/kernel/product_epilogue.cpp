@@ -105,7 +105,7 @@ class Builder {
         right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.column_scale).dims, w) : *column_scale_grid(p_.input(at_.column_scale).dims, w[0], w[1]);
     }
     const bool blocked = std::max(left.blocks, right.blocks) > 1;
-    if (gate_ && (blocked || right.group > 1)) steps_.fail(*gate_, "scales cover blocks of the weight");
+    if (gate_ && !blocked && right.group > 1) steps_.fail(*gate_, "scales cover blocks of the weight");
     const bool integers = p_.input(0).dtype == DType::i8 && !blocked;
     Source v = input(integers ? DType::i32 : DType::f32);
     if (p_.op->kind == OpKind::dual_linear) return gated(v);

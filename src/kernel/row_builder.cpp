@@ -56,9 +56,9 @@ int row_rank(const Problem& p) {
   return rank;
 }
 
-class Builder {
+class RowBuilder {
  public:
-  explicit Builder(const Region& region) : region_(region), steps_(region, [this](const Dims& dims) { return extent(dims); }) {
+  explicit RowBuilder(const Region& region) : region_(region), steps_(region, [this](const Dims& dims) { return extent(dims); }) {
     made_.dims = row_dims(region);
     if (region.is_single()) made_.trailing = row_rank(region.problem());
   }
@@ -285,6 +285,6 @@ class Builder {
 
 }  // namespace
 
-RowProgramOrReason row_program(const Region& region) { return Builder(region).build(); }
+RowProgramOrReason row_program(const Region& region) { return RowBuilder(region).build(); }
 
 }  // namespace cermet

@@ -43,7 +43,8 @@ DecoderGraph DecoderBuilder::build() {
   ValueId delta;
   for (std::int64_t i = 0; i < config_.layers; ++i) delta = layer(i, hidden, delta);
   const std::string module = config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
-  const Linear head{module, {{module}}, vocabulary_rows(), config_.hidden_size};
+  Linear head{module, {{module}}, vocabulary_rows(), config_.hidden_size};
+  if (scheme_of(head) != LinearScheme{}) head.name = "lm_head";  // beside the embeddings, which it shares otherwise
   const ValueId y = normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head)));
   const ValueId rows = graph().apply(OpKind::gather, {y, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
   graph().add_output(decoder_io::logits, join_vocabulary(project(head, operand_for(head, rows))));

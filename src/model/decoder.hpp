@@ -75,8 +75,8 @@ struct DecoderState {
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
 };
 
-/// Name of the ranks that share a model's matrices, which nodes of its graph that communicate give (kernel/communicator.hpp).
-inline constexpr const char* tensor_group = "tensor";
+/// Name of the ranks that share a model, which nodes of its graph that communicate give (kernel/communicator.hpp).
+inline constexpr const char* model_group = "model";
 
 /// Builds the graph, or a rank's part of it, whose nodes communicate with the other ranks' and whose weights are sharded_reader()'s. Throws Error where modules
 /// that share an input differ in their schemes, or where an operator refuses its operands, which a validated config never causes.

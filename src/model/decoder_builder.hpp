@@ -11,9 +11,10 @@ namespace cermet {
 /// A linear of the graph: modules of the checkpoint that share an input, their weights stacked by rows; for experts a stack of those.
 struct Linear {
   std::string name;                               ///< of its constants in the graph
-  std::vector<std::vector<std::string>> modules;  ///< by expert; one entry where there are no experts
+  std::vector<std::vector<std::string>> modules;  ///< by expert that the rank has; one entry where there are no experts
   std::int64_t rows = 0, columns = 0;             ///< of each stack
   bool bias = false;
+  bool of_experts = false;  ///< a stack also where there is one expert
 };
 
 /// The left operand of GEMMs: unquantized, or quantized with its scale (per-token or per-tensor).
@@ -25,7 +26,13 @@ class DecoderBuilder {
  public:
   DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps,
                  ModelShard shard = {})
-      : config_(config_of(config, shard)), shard_(shard), types_(types), quantization_(quantization), state_(state), taps_(taps) {}
+      : config_(config_of(config, shard)),
+        shard_(shard),
+        experts_(experts_of(config, shard)),
+        types_(types),
+        quantization_(quantization),
+        state_(state),
+        taps_(taps) {}
 
   // Each may be called once for a builder.
   DecoderGraph build();
@@ -47,7 +54,8 @@ class DecoderBuilder {
   std::int64_t vocabulary_rows() const { return vocabulary_part(config_, shard_); }
   ValueId from_first_rank(ValueId ids);
   ValueId embed(ValueId ids, ValueId table);
-  ValueId sum_over_ranks(ValueId part);
+  ValueId sum_over(std::int64_t ranks, ValueId part);
+  ValueId own_experts(ValueId chosen);
   ValueId join_vocabulary(ValueId logits);
 
   // Linear modules of a layer.
@@ -87,6 +95,7 @@ class DecoderBuilder {
 
   const ModelConfig config_;  ///< of what this rank computes
   const ModelShard shard_;
+  const ExpertRange experts_;  ///< the rank's own
   const DecoderTypes& types_;
   const Quantization& quantization_;
   const DecoderState& state_;

@@ -23,8 +23,8 @@ Linear DecoderBuilder::gate_up_linear(std::int64_t layer) const {
     const FeedForwardNames names = dense_names(config_, layer);
     return {names.gate + "_up", {{names.gate, names.up}}, 2 * config_.intermediate_size, config_.hidden_size, config_.mlp_bias};
   }
-  Linear linear{fmt::format("model.layers.{}.experts.gate_up", layer), {}, 2 * config_.expert_intermediate_size, config_.hidden_size, false};
-  for (std::int64_t e = 0; e < config_.experts; ++e) {
+  Linear linear{fmt::format("model.layers.{}.experts.gate_up", layer), {}, 2 * config_.expert_intermediate_size, config_.hidden_size, false, true};
+  for (std::int64_t e = experts_.first; e < experts_.first + experts_.count; ++e) {
     const FeedForwardNames names = expert_names(config_, layer, e);
     linear.modules.push_back({names.gate, names.up});
   }
@@ -36,8 +36,8 @@ Linear DecoderBuilder::down_linear(std::int64_t layer) const {
     const FeedForwardNames names = dense_names(config_, layer);
     return {names.down, {{names.down}}, config_.hidden_size, config_.intermediate_size, config_.mlp_bias};
   }
-  Linear linear{fmt::format("model.layers.{}.experts.down", layer), {}, config_.hidden_size, config_.expert_intermediate_size, false};
-  for (std::int64_t e = 0; e < config_.experts; ++e) linear.modules.push_back({expert_names(config_, layer, e).down});
+  Linear linear{fmt::format("model.layers.{}.experts.down", layer), {}, config_.hidden_size, config_.expert_intermediate_size, false, true};
+  for (std::int64_t e = experts_.first; e < experts_.first + experts_.count; ++e) linear.modules.push_back({expert_names(config_, layer, e).down});
   return linear;
 }
 
@@ -93,13 +93,13 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
                                    {"out_dtype", std::string(name_of(values_for(scheme_of(out))))}});
   const ValueId flat = graph().apply(OpKind::reshape, {o}, {{"shape", Ints{0, q_size}}});
   tap(decoder_io::tap_o, flat);
-  return sum_over_ranks(project(out, operand_for(out, flat)));
+  return sum_over(shard_.ranks, project(out, operand_for(out, flat)));
 }
 
 ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y) {
   const Graph::Scope scope(graph(), "feed_forward");
   const Linear down = down_linear(layer);
-  return sum_over_ranks(project(down, gated(gate_up, down, y, decoder_io::tap_down)));
+  return sum_over(shard_.ranks, project(down, gated(gate_up, down, y, decoder_io::tap_down)));
 }
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
@@ -108,14 +108,16 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   const ValueId logits = project(router, operand_for(router, y));
   const std::vector<ValueId> chosen =
       graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
-  const std::vector<ValueId> sorted = graph().apply_all(OpKind::moe_permute, {y, chosen[1]}, {{"experts", config_.experts}});
+  const bool some = experts_.count < config_.experts;  // rows of the others come last, and nothing is computed for them
+  const std::vector<ValueId> sorted =
+      graph().apply_all(OpKind::moe_permute, {y, some ? own_experts(chosen[1]) : chosen[1]}, {{"experts", experts_.count + (some ? 1 : 0)}});
   tap(decoder_io::tap_experts, y);
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
   tap(decoder_io::tap_expert_rows, sorted[1]);
   const ValueId both = grouped(gate_up, operand_for(gate_up, sorted[0]), sorted[1]);
   const Operand a = activated(down, both, decoder_io::tap_expert_down);
-  return sum_over_ranks(graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]}));
+  return sum_over(shard_.all(), graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]}));
 }
 
 }  // namespace cermet

@@ -40,7 +40,7 @@ DType DecoderBuilder::values_for(const LinearScheme& scheme) const { return taps
 
 Dims DecoderBuilder::weight_dims(const Linear& linear) const {
   Dims dims{linear.rows, linear.columns};
-  if (linear.modules.size() > 1) dims.insert(dims.begin(), static_cast<std::int64_t>(linear.modules.size()));
+  if (linear.of_experts) dims.insert(dims.begin(), static_cast<std::int64_t>(linear.modules.size()));
   return dims;
 }
 

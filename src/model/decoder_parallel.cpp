@@ -20,19 +20,33 @@ ValueId DecoderBuilder::embed(ValueId ids, ValueId table) {
   const ValueId is_held = graph().apply(OpKind::reshape, {graph().apply(OpKind::equal, {row, held})}, {{"shape", Ints{0, 1}}});
   const ValueId rows = graph().apply(OpKind::embedding, {held, table}, as_f32);
   const ValueId zeros = graph().add_constant("embedding.nothing", TensorData::of<float>({DType::f32, {}}, {0.0f}));
-  return sum_over_ranks(graph().apply(OpKind::where, {is_held, rows, zeros}));
+  return sum_over(shard_.ranks, graph().apply(OpKind::where, {is_held, rows, zeros}));
 }
 
 /// Rank 0 alone knows the tokens: they may have been chosen on its device.
 ValueId DecoderBuilder::from_first_rank(ValueId ids) {
-  if (shard_.ranks == 1) return ids;
-  return graph().apply(OpKind::broadcast_from, {ids}, {{"ranks", shard_.ranks}, {"group", std::string(tensor_group)}});
+  if (shard_.all() == 1) return ids;
+  return graph().apply(OpKind::broadcast_from, {ids}, {{"ranks", shard_.all()}, {"group", std::string(model_group)}});
 }
 
-/// Ranks that split the inner dimension of a product each have a summand of every result.
-ValueId DecoderBuilder::sum_over_ranks(ValueId part) {
-  if (shard_.ranks == 1) return part;
-  return graph().apply(OpKind::all_reduce, {part}, {{"ranks", shard_.ranks}, {"group", std::string(tensor_group)}});
+/// Ranks that split the inner dimension of a product, or the experts of a mixture, each have a summand of every result.
+ValueId DecoderBuilder::sum_over(std::int64_t ranks, ValueId part) {
+  if (ranks == 1) return part;
+  return graph().apply(OpKind::all_reduce, {part}, {{"ranks", ranks}, {"group", std::string(model_group)}});
+}
+
+/// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last.
+ValueId DecoderBuilder::own_experts(ValueId chosen) {
+  const Graph::Scope scope(graph(), "own");
+  const auto first = static_cast<std::int32_t>(experts_.first), count = static_cast<std::int32_t>(experts_.count);
+  const auto constant_of = [&](const char* name, std::int32_t value) {
+    const ValueId known = graph().find(name);
+    return known ? known : graph().add_constant(name, scalar(value));
+  };
+  const ValueId number = graph().apply(OpKind::sub, {chosen, constant_of("experts.first", first)});
+  const ValueId held =
+      graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, constant_of("experts.zero", 0)}), constant_of("experts.last", count - 1)});
+  return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
 }
 
 /// Logits of the whole vocabulary, on every rank, from each rank's columns.
@@ -40,7 +54,7 @@ ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   if (shard_.ranks == 1) return logits;
   const Graph::Scope scope(graph(), "logits");
   const std::int64_t part = vocabulary_rows();
-  const ValueId stacked = graph().apply(OpKind::all_gather, {logits}, {{"ranks", shard_.ranks}, {"group", std::string(tensor_group)}});
+  const ValueId stacked = graph().apply(OpKind::all_gather, {logits}, {{"ranks", shard_.ranks}, {"group", std::string(model_group)}});
   const ValueId apart = graph().apply(OpKind::reshape, {stacked}, {{"shape", Ints{shard_.ranks, -1, part}}});
   const ValueId by_row = graph().apply(OpKind::transpose, {apart}, {{"permutation", Ints{1, 0, 2}}});
   const ValueId joined = graph().apply(OpKind::reshape, {by_row}, {{"shape", Ints{0, shard_.ranks * part}}});

@@ -17,6 +17,7 @@
 
 namespace cermet {
 
+class Communicator;
 class Ranks;  // model/parallel/ranks.hpp
 
 /// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them; `stored`: rounded to the checkpoint's
@@ -33,6 +34,9 @@ struct EngineOptions {
   /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay
   /// unquantized. For a quantized checkpoint, the type of its unquantized matrices.
   std::optional<DType> weights;
+  /// Storage of the head, i8 or f8_e4m3, quantized as those; as its checkpoint has it where absent. The embeddings of a model that shares them with its head
+  /// stay as they are. Not for quantized checkpoints.
+  std::optional<DType> head;
   /// Storage of keys and values, where it is not `dtype`: i8, with per-token, per-head scales, or f8_e4m3.
   std::optional<DType> kv_cache;
   int threads = 0;                      ///< 0: one for each core
@@ -41,9 +45,11 @@ struct EngineOptions {
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
-  /// Ranks that share the model's matrices (model/parallel/shard.hpp): threads of this process, with a part of `threads` each; of a process that was
-  /// started with others (comm/world.hpp), all of those, and then every one of them loads the same model with the same options.
-  int tensor_parallel = 1;
+  /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures (model/parallel/shard.hpp), max(both) in all: threads of this
+  /// process, with a part of `threads` each; of a process that was started with others (comm/world.hpp), all of those, and then every one of them loads the
+  /// same model with the same options.
+  int tensor_parallel = 1, expert_parallel = 1;
+  int data_parallel = 1;  ///< engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp)
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
@@ -78,6 +84,8 @@ class Engine {
  public:
   /// Reads a checkpoint folder. Runs on `context` where there is one, in place of the options' device and threads. Throws Error naming file, tensor or field.
   static Engine load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context = std::nullopt);
+  /// As one of the ranks of `group`, all of whom call it, with threads and device of the options; null: alone.
+  static Engine load_as_rank(const std::filesystem::path& folder, const EngineOptions& options, std::unique_ptr<Communicator> group);
   Engine(Engine&&) noexcept;
   ~Engine();
 

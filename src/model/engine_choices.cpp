@@ -1,5 +1,7 @@
 #include "model/engine_choices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/checked.hpp"
@@ -44,10 +46,25 @@ DType weight_type(const EngineOptions& options, DType stored) {
 }
 
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
-  if (!options.weights || !load_quantized_types.contains(*options.weights)) return checked_quantization(checkpoint);
-  require(!checkpoint.quantization().stored(), "weights: expected none or a real type for a checkpoint that is quantized, found {}", name_of(*options.weights));
-  const LinearScheme::Weight weight = *options.weights == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8;
-  return quantize_projections(checkpoint.config(), {weight, LinearScheme::Input::dynamic});
+  const auto on_load = [](DType dtype) {
+    return LinearScheme{dtype == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
+  };
+  const auto expect_real = [&](std::string_view option, DType found) {
+    require(!checkpoint.quantization().stored(), "{}: expected none{} for a checkpoint that is quantized, found {}", option,
+            option == "weights" ? " or a real type" : "", name_of(found));
+  };
+  Quantization quantization;
+  if (options.weights && load_quantized_types.contains(*options.weights)) {
+    expect_real("weights", *options.weights);
+    quantization = quantize_projections(checkpoint.config(), on_load(*options.weights));
+  } else {
+    quantization = checked_quantization(checkpoint);
+  }
+  if (!options.head) return quantization;
+  require(load_quantized_types.contains(*options.head), "head: expected {}, found {}", load_quantized_types.to_string(), name_of(*options.head));
+  expect_real("head", *options.head);
+  quantization.modules.emplace(checkpoint.config().tie_word_embeddings ? "model.embed_tokens" : "lm_head", on_load(*options.head));
+  return quantization;
 }
 
 DType cache_type(const EngineOptions& options, DType operands) {
@@ -69,6 +86,17 @@ void check_counts(const EngineOptions& options) {
   require(options.max_sequences >= 1 && options.max_sequences <= 65536, "max_sequences: expected 1 to 65536, found {}", options.max_sequences);
   require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
           options.max_batch_tokens);
+}
+
+std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& options) {
+  const ModelConfig& c = checkpoint.config();
+  const auto type = [](std::optional<DType> dtype) { return dtype ? name_of(*dtype) : "as stored"; };
+  return fmt::format(
+      "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, head {}, cache {}, "
+      "context {}, {} sequences, passes of {}, {}, tensor parallel {}, expert parallel {}, data parallel {}",
+      c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts, c.vocab_size,
+      checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.head), type(options.kv_cache), options.max_context, options.max_sequences,
+      options.max_batch_tokens, options.device.substr(0, options.device.find(':')), options.tensor_parallel, options.expert_parallel, options.data_parallel);
 }
 
 }  // namespace cermet::engine

@@ -23,5 +23,7 @@ Quantization quantization_for(const EngineOptions& options, const Checkpoint& ch
 DType cache_type(const EngineOptions& options, DType operands);
 /// Tokens that the cache holds, in whole pages.
 std::int64_t context_for(const EngineOptions& options, const ModelConfig& config);
+/// What all ranks must agree on: they would wait for each other, or add what does not belong together.
+std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& options);
 
 }  // namespace cermet::engine

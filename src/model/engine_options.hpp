@@ -16,6 +16,8 @@ inline constexpr DTypeSet load_quantized_types{DType::i8, DType::f8_e4m3};
 std::optional<DType> operand_type_named(std::string_view option, std::string_view name);
 /// EngineOptions::weights.
 std::optional<DType> weight_type_named(std::string_view option, std::string_view name);
+/// EngineOptions::head.
+std::optional<DType> head_type_named(std::string_view option, std::string_view name);
 /// EngineOptions::kv_cache.
 std::optional<DType> cache_type_named(std::string_view option, std::string_view name);
 

@@ -68,7 +68,7 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
   session_options.maximum.set(symbols.sequences, sequences);
   session_options.fusion = options.fusion;
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") session_options.fusion.super_kernel = {};
-  if (ranks) session_options.groups = {{tensor_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
+  if (ranks) session_options.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
   std::vector<CompileStep> report;
   passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
                     Session(std::move(decoder.graph), machine, *weights, session_options, &report)});

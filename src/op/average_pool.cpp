@@ -11,8 +11,7 @@ void reference(const ReferenceCall& call) {
   const TensorView& view = call.inputs[0];
   const PoolWindow all = pool_window(call.attributes, view.shape.rank());
   const bool padding = call.attributes.flag("count_include_pad");
-  const auto dense = [&](const TensorView& v) { return spatial_view(TensorView(nullptr, v.dtype, v.shape), all.channels_last); };
-  const SpatialView x = dense(view), y = dense(call.outputs[0]);
+  const SpatialView x = dense_spatial_view(view, all.channels_last), y = dense_spatial_view(call.outputs[0], all.channels_last);
   const PoolWindow window = all.over(x.size);
   for (std::int64_t i = 0; i < y.batch * y.channels * y.positions(); ++i) {
     const std::int64_t n = i / y.positions() / y.channels, c = i / y.positions() % y.channels;
@@ -43,11 +42,7 @@ std::vector<Case> cases() {
   const Ints ones{1, 1, 1, 1}, two{2, 2}, three{3, 3};
   for (const char* layout : {"nchw", "nhwc"}) {
     const auto named = [&](const char* name) { return fmt::format("{}_{}", layout, name); };
-    const auto dims = [&](Dims spatial, std::int64_t channels = 6) {
-      spatial.insert(layout == std::string("nchw") ? spatial.begin() : spatial.end(), channels);
-      spatial.insert(spatial.begin(), 2);
-      return spatial;
-    };
+    const auto dims = [&](Dims spatial, std::int64_t channels = 6) { return pool_case_dims(layout, std::move(spatial), channels); };
     for (DType t : {f32, bf16, f16})
       add(fmt::format("{}_{}", layout, name_of(t)), {{t, dims({13, 37}, 11)}, normal(1, 2)},
           {{"kernel", three}, {"strides", two}, {"pads", ones}, {"layout", layout}});

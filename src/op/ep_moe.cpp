@@ -8,10 +8,11 @@ namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
   const std::int64_t ranks = p.attributes.integer("ranks");
-  expect_rank(p, mixture_x, 3);
   if (ranks < 1 || ranks > 1 << 16) bad_attribute(p, "ranks", "1 to 65536");
-  expect_dim(p, mixture_x, 0, ranks, "attribute ranks");
-  const TensorType y = infer_mixture(p);
+  const bool own = takes_own_tokens(p);
+  if (!own) expect_rank(p, mixture_x, 3);
+  if (!own) expect_dim(p, mixture_x, 0, ranks, "attribute ranks");
+  const TensorType y = infer_mixture(p, own ? ranks : 1);
   const Dim experts = dim_of(p, mixture_router, 0);
   if (experts.constant() % ranks != 0) bad_attribute(p, "ranks", fmt::format("a divisor of the {} experts", experts.to_string()));
   return {y, {DType::i32, {experts}}, {DType::i32, {ranks, ranks}}};
@@ -19,7 +20,10 @@ std::vector<TensorType> infer(const Problem& p) {
 
 void reference(const ReferenceCall& call) {
   const std::int64_t ranks = call.attributes.integer("ranks"), experts = call.inputs[mixture_router].shape[0];
-  const std::int64_t tokens = call.inputs[mixture_x].shape[1], experts_each = experts / ranks;
+  const TensorView& x = call.inputs[mixture_x];
+  if (x.shape.rank() == 2 && ranks > 1)
+    fail(Status::unsupported, "ep_moe of one of {} ranks: expected a communicator, which joins them, found one process", ranks);
+  const std::int64_t tokens = x.shape[x.shape.rank() - 2], experts_each = experts / ranks;
   std::vector<std::int64_t> load(static_cast<std::size_t>(experts)), dispatch(static_cast<std::size_t>(ranks * ranks));
   reference_mixture(call, [&](std::int64_t token, std::int64_t expert) {
     ++load[static_cast<std::size_t>(expert)];
@@ -49,6 +53,8 @@ std::vector<Case> cases() {
   list.back().inputs.push_back(CaseOperand{{DType::f32, {4}}, normal(0.3)});
   list.back().inputs.push_back(CaseOperand{{DType::f32, {2, 4, 24}}});
   list.push_back(make_case("no_tokens", 2, 0, 4, DType::f32, DType::f32));
+  list.push_back(make_case("own_tokens", 1, 5, 4, DType::f32, DType::f32, {{"group", "model"}}));
+  list.back().inputs[mixture_x]->type.dims = {5, 24};
   return list;
 }
 
@@ -57,6 +63,7 @@ std::vector<Case> cases() {
 OpSpec define() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
+  attributes.push_back({"group", std::string(), "where x is a rank's own: the communicator, by the name under which the graph's user gives it"});
   return {
       .category = "Mixture of experts",
       .summary = "A mixture whose experts are spread over ranks: dispatch, experts, combine",
@@ -67,9 +74,11 @@ OpSpec define() {
           "send the "
           "results back, and y[r] is what moe gives for the tokens x[r]. dispatch[i, j] counts the rows that rank i sends to rank j; load counts the rows of "
           "each expert. "
-          "The CPU kernel runs all ranks in one memory, where sorting by expert is the exchange.",
-      .inputs = mixture_operands("[R, T, H]"),
-      .outputs = {{"y", dtypes::real, "[R, T, H]", "tokens"},
+          "Where x is [T, H], it is one rank's tokens, of which ranks may have different numbers; gate_up and down are its E / R experts, and y is y[r]. load "
+          "and "
+          "dispatch are the same on every rank. Stacked, the CPU kernel runs all ranks in one memory, where sorting by expert is the exchange.",
+      .inputs = mixture_operands("[R, T, H] or [T, H]"),
+      .outputs = {{"y", dtypes::real, "[R, T, H] or [T, H]", "tokens"},
                   {"load", {DType::i32}, "[E]", "rows per expert"},
                   {"dispatch", {DType::i32}, "[R, R]", "rows from each rank to each rank"}},
       .attributes = std::move(attributes),

@@ -26,8 +26,10 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, X, 2);
   expect_rank(p, W, 3);
   expect_dim(p, W, 2, dim_of(p, X, 1), "K of x");
-  expect_dims(p, OFFSETS, {dim_of(p, W, 0) + Dim(1)}, "E of w and one more");
+  const bool rest = groups_end_in_rest(p);
+  if (!rest) expect_dims(p, OFFSETS, {dim_of(p, W, 0) + Dim(1)}, "E of w and one more");
   const Dim n = dim_of(p, W, 1);
+  if (p.has(BIAS) && rest) bad_operand(p, BIAS, "none, because rows of the last group have no expert", p.input(BIAS).to_string());
   if (p.has(BIAS)) expect_dims(p, BIAS, {dim_of(p, W, 0), n}, "E and N of w");
   check_scales(p);
   const DType own = dtypes::real.contains(p.input(X).dtype) ? p.input(X).dtype : DType::f32;
@@ -67,6 +69,8 @@ void reference(const ReferenceCall& call) {
   ScaleGrid left, right;
   if (call.has(X_SCALE)) left = *row_scale_grid(to_dims(call.inputs[X_SCALE].shape), {x.shape[0]}, x.shape[1]);
   if (call.has(W_SCALE)) right = *stacked_scale_grid(to_dims(call.inputs[W_SCALE].shape), to_dims(w.shape));
+  for (std::int64_t r = load_index(offsets, experts); r < x.shape[0]; ++r)
+    for (std::int64_t n = 0; n < columns; ++n) store(call.outputs[0], r * columns + n, 0);
   for (std::int64_t e = 0; e < experts; ++e)
     for (std::int64_t r = load_index(offsets, e); r < load_index(offsets, e + 1); ++r)
       for (std::int64_t n = 0; n < columns; ++n) {
@@ -99,6 +103,10 @@ void add_quantized_cases(std::vector<Case>& list) {
   list.push_back({"fp8_blocks",
                   {fp8(DType::f8_e4m3, {19, 300}), fp8(DType::f8_e4m3, {3, 140, 300}), groups, {}, scale({19, 3}), scale({3, 2, 3})},
                   {{"out_dtype", "bf16"}}});
+  const CaseOperand with_rest = offsets({0, 1, 1, 8, 19});
+  list.push_back({"i8_rest", {codes({19, 70}), codes({3, 41, 70}, true), with_rest, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"i8_blocks_rest", {codes({19, 300}), codes({3, 140, 300}, true), with_rest, {}, scale({19, 3}), scale({3, 2, 3})}});
+  list.push_back({"fp8_rest", {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), with_rest, {}, scale({19}), scale({3, 41})}});
   list.push_back({"fp8_no_scales", {fp8(DType::f8_e4m3, {19, 30}), fp8(DType::f8_e4m3, {3, 9, 30}), groups}});
 }
 
@@ -117,6 +125,14 @@ std::vector<Case> cases() {
   list.push_back({"all_to_last", {CaseOperand{{DType::bf16, {40, 16}}}, weight(DType::bf16, 3, 32, 16), offsets({0, 0, 0, 40})}});
   list.push_back({"strided", {CaseOperand{{DType::bf16, {17, 33}}, normal(), 5}, {{{DType::bf16, {2, 35, 33}}, normal(), 3, true}}, offsets({0, 9, 17})}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 2, 8, 16), offsets({0, 0, 0})}});
+  const auto rest = [&](const char* name, DType t, std::vector<double> ends) {
+    list.push_back({name, {CaseOperand{{t, {23, 34}}}, weight(t, 3, 70, 34), offsets(std::move(ends))}, {{"out_dtype", "f32"}}});
+  };
+  rest("rest", DType::bf16, {0, 4, 4, 9, 23});
+  rest("rest_f32", DType::f32, {0, 1, 2, 22, 23});
+  rest("rest_of_none", DType::bf16, {0, 3, 11, 23, 23});
+  rest("rest_alone", DType::f16, {0, 0, 0, 0, 23});
+  list.push_back({"rest_not_constant", {CaseOperand{{DType::f32, {6, 32}}}, CaseOperand{{DType::f32, {2, 7, 32}}}, offsets({0, 1, 3, 6})}});
   list.push_back({"no_experts", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 0, 8, 16), offsets({0})}});
   list.push_back({"no_columns", {CaseOperand{{DType::f32, {2, 16}}}, weight(DType::f32, 1, 0, 16), offsets({0, 2})}});
   list.push_back({"no_reduction", {CaseOperand{{DType::bf16, {3, 0}}}, weight(DType::bf16, 2, 8, 0), offsets({0, 1, 3}), CaseOperand{{DType::f32, {2, 8}}}}});
@@ -149,12 +165,14 @@ OpSpec define() {
       .summary = "Rows sorted by group, each group times its own weight matrix: the experts of a mixture",
       .semantics =
           "y[r, n] = sum over k of x[r, k] * w[e, n, k] + bias[e, n] for offsets[e] <= r < offsets[e + 1]. offsets starts at 0, never falls and ends at R; "
-          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Real element types may be mixed freely; sums in float32, "
+          "anything else is an error on the CPU. A group may be empty; its weights are then not read. Where offsets are one more than E + 1, the last group "
+          "has no "
+          "weight and y is 0 there: rows of experts that others have, after moe_permute. Real element types may be mixed freely; sums in float32, "
           "one rounding to out_dtype. int8 goes with int8 and fp8 with fp8: the products are then scaled as scaled_mm scales them, "
           "x_scale[r] * (w_scale[e, n] * sum), blocks of 128 included; int8 sums are exact.",
       .inputs = {{"x", operand_types, "[R, K]", "rows sorted by group", Mapping::many_to_many},
                  {"w", operand_types, "[E, N, K]", "a weight for each group", Mapping::many_to_many},
-                 {"offsets", dtypes::index, "[E + 1]", "first row of each group, and R", Mapping::many_to_many},
+                 {"offsets", dtypes::index, "[E + 1] or [E + 2]", "first row of each group, and R", Mapping::many_to_many},
                  {"bias", dtypes::real, "[E, N]", "added before the rounding", Mapping::one_to_many, true},
                  {"x_scale", {DType::f32}, "[], [R] or [R, K/128]", "scale of quantized rows", Mapping::one_to_many, true},
                  {"w_scale", {DType::f32}, "[E], [E, N] or [E, N/128, K/128]", "scale of quantized weights", Mapping::one_to_many, true}},
@@ -182,9 +200,14 @@ GroupedWork grouped_work(const Problem& problem) {
   return work;
 }
 
-std::int64_t used_groups(const TensorView& offsets) {
+bool groups_end_in_rest(const Problem& problem) {
+  using namespace grouped_linear_op;
+  return problem.input(OFFSETS).dims == Dims{problem.input(W).dims.at(0) + Dim(2)};
+}
+
+std::int64_t used_groups(const TensorView& offsets, std::int64_t groups) {
   std::int64_t used = 0;
-  for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+  for (std::int64_t e = 0; e < groups; ++e)
     used += format::load_element(offsets.data, offsets.dtype, e) < format::load_element(offsets.data, offsets.dtype, e + 1);
   return used;
 }

@@ -14,8 +14,7 @@ void reference(const ReferenceCall& call) {
   const TensorView& view = call.inputs[0];
   const PoolWindow all = pool_window(call.attributes, view.shape.rank());
   const auto power = static_cast<double>(call.attributes.integer("p"));
-  const auto dense = [&](const TensorView& v) { return spatial_view(TensorView(nullptr, v.dtype, v.shape), all.channels_last); };
-  const SpatialView x = dense(view), y = dense(call.outputs[0]);
+  const SpatialView x = dense_spatial_view(view, all.channels_last), y = dense_spatial_view(call.outputs[0], all.channels_last);
   const PoolWindow window = all.over(x.size);
   for (std::int64_t i = 0; i < y.batch * y.channels * y.positions(); ++i) {
     const std::int64_t n = i / y.positions() / y.channels, c = i / y.positions() % y.channels;
@@ -35,11 +34,7 @@ std::vector<Case> cases() {
       attributes.set("layout", layout);
       list.push_back({fmt::format("{}_{}", layout, name), {x}, std::move(attributes)});
     };
-    const auto dims = [&](Dims spatial, std::int64_t channels = 6) {
-      spatial.insert(layout == std::string("nchw") ? spatial.begin() : spatial.end(), channels);
-      spatial.insert(spatial.begin(), 2);
-      return spatial;
-    };
+    const auto dims = [&](Dims spatial, std::int64_t channels = 6) { return pool_case_dims(layout, std::move(spatial), channels); };
     for (DType t : {f32, bf16, f16})
       for (std::int64_t power : {1, 2, 3})
         add(fmt::format("{}_p{}", name_of(t), power), {{t, dims({13, 21}, 11)}, normal(1, 2)},

@@ -21,9 +21,7 @@ void reference(const ReferenceCall& call) {
   const TensorView& view = call.inputs[0];
   const PoolWindow all = pool_window(call.attributes, view.shape.rank());
   const bool columns = call.attributes.integer("storage_order") == 1, indices = call.attributes.flag("with_indices");
-  // Dense indices, so that load() and store() see to the strides of the views.
-  const auto dense = [&](const TensorView& v) { return spatial_view(TensorView(nullptr, v.dtype, v.shape), all.channels_last); };
-  const SpatialView x = dense(view), y = dense(call.outputs[0]);
+  const SpatialView x = dense_spatial_view(view, all.channels_last), y = dense_spatial_view(call.outputs[0], all.channels_last);
   const PoolWindow window = all.over(x.size);
   for (std::int64_t i = 0; i < y.batch * y.channels * y.positions(); ++i) {
     const std::int64_t plane = i / y.positions(), n = plane / y.channels, c = plane % y.channels;
@@ -65,11 +63,7 @@ std::vector<Case> cases() {
     }
   for (const char* layout : {"nchw", "nhwc"}) {
     const auto named = [&](const char* name) { return fmt::format("{}_{}", layout, name); };
-    const auto dims = [&](Dims spatial, std::int64_t channels = 6) {
-      spatial.insert(layout == std::string("nchw") ? spatial.begin() : spatial.end(), channels);
-      spatial.insert(spatial.begin(), 2);
-      return spatial;
-    };
+    const auto dims = [&](Dims spatial, std::int64_t channels = 6) { return pool_case_dims(layout, std::move(spatial), channels); };
     add(named("one_axis"), {{f32, dims({41})}}, {{"kernel", Ints{4}}, {"strides", Ints{3}}, {"pads", Ints{2, 1}}, {"layout", layout}});
     add(named("three_axes"), {{f32, dims({5, 6, 19})}},
         {{"kernel", Ints{2, 3, 3}}, {"strides", Ints{1, 2, 2}}, {"pads", Ints{1, 0, 1, 0, 1, 1}}, {"layout", layout}, {"storage_order", 1}});

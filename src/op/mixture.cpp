@@ -97,17 +97,18 @@ std::vector<AttributeSpec> mixture_attributes() {
   return attributes;
 }
 
-TensorType infer_mixture(const Problem& p) {
+TensorType infer_mixture(const Problem& p, std::int64_t parts) {
   const std::int64_t hidden = constant_dim(p, mixture_x, -1, 1, std::int64_t{1} << 31);
   expect_rank(p, mixture_router, 2);
   expect_dim(p, mixture_router, 1, hidden, "H of x");
   const std::int64_t experts = constant_dim(p, mixture_router, 0, 1, 1 << 16);
   expect_rank(p, mixture_gate_up, 3);
-  expect_dim(p, mixture_gate_up, 0, experts, "experts of the router");
+  const std::int64_t held = experts / parts;
+  expect_dim(p, mixture_gate_up, 0, held, parts == 1 ? "experts of the router" : "experts of the router for each rank");
   expect_dim(p, mixture_gate_up, 2, hidden, "H of x");
   const std::int64_t rows = constant_dim(p, mixture_gate_up, 1, 0, std::int64_t{1} << 31);
   if (rows % 2 != 0) bad_operand(p, mixture_gate_up, "an even number of rows, gates and what they multiply", p.input(mixture_gate_up).to_string());
-  expect_dims(p, mixture_down, {experts, hidden, rows / 2}, "experts, H of x, and half the rows of gate_up");
+  expect_dims(p, mixture_down, {held, hidden, rows / 2}, "experts, H of x, and half the rows of gate_up");
   if (p.has(mixture_bias)) expect_dims(p, mixture_bias, {experts}, "experts of the router");
   if (p.has(mixture_residual)) expect_dims(p, mixture_residual, p.input(mixture_x).dims, "those of x");
   check_gating(p, experts);

@@ -20,7 +20,11 @@ std::vector<OperandSpec> mixture_operands(std::string_view x_shape);
 /// The gating attributes, activation and out_dtype.
 std::vector<AttributeSpec> mixture_attributes();
 /// Checks everything but the rank of x; returns the type of y.
-TensorType infer_mixture(const Problem& problem);
+/// `parts`: of the router's experts the operands have one in so many.
+TensorType infer_mixture(const Problem& problem, std::int64_t parts = 1);
+
+/// Of ep_moe: whether x is one rank's tokens, [T, H], and the experts its own; else those of all ranks, stacked.
+inline bool takes_own_tokens(const Problem& problem) { return problem.input(mixture_x).rank() == 2; }
 
 /// Computes y [.., H] of all tokens and gives the chosen experts to visit(token, expert).
 void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit);

@@ -94,4 +94,12 @@ SpatialView spatial_view(const TensorView& view, bool channels_last) {
   return result;
 }
 
+SpatialView dense_spatial_view(const TensorView& view, bool channels_last) { return spatial_view(TensorView(nullptr, view.dtype, view.shape), channels_last); }
+
+Dims pool_case_dims(std::string_view layout, Dims spatial, std::int64_t channels) {
+  spatial.insert(layout == "nchw" ? spatial.begin() : spatial.end(), channels);
+  spatial.insert(spatial.begin(), 2);
+  return spatial;
+}
+
 }  // namespace cermet

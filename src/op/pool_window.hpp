@@ -25,6 +25,8 @@ std::vector<AttributeSpec> pool_attributes();
 PoolWindow pool_window(const Attributes& attributes, int rank);
 /// Checks operand 0 and the attributes of pool_attributes(); returns the dimensions of the result. Throws Error naming the operand or attribute.
 Dims pooled_dims(const Problem& problem);
+/// Dimensions of a case: two samples of `channels` channels with these spatial axes, in a layout of the attribute.
+Dims pool_case_dims(std::string_view layout, Dims spatial, std::int64_t channels = 6);
 /// Elements in a window, at the symbols' maximum.
 double window_elements(const Problem& problem);
 
@@ -46,6 +48,8 @@ struct SpatialView {
   }
 };
 SpatialView spatial_view(const TensorView& view, bool channels_last);
+/// The same of a dense view of this type and shape, for load() and store(), which see to the strides themselves.
+SpatialView dense_spatial_view(const TensorView& view, bool channels_last);
 
 /// Position of an index below size[0] * size[1] * size[2].
 inline Spatial position_of(const Spatial& size, std::int64_t index) { return {index / (size[1] * size[2]), index / size[2] % size[1], index % size[2]}; }

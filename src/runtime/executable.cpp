@@ -109,7 +109,7 @@ void Executable::run(const SymbolValues& symbols, Stream* on) {
   if (!same || s.rebound) {
     s.resolved = s.planned = false;  // until all of it has succeeded
     s.costs.clear();
-    if (s.rebound) s.captured.clear();
+    if (s.rebound) s.captured.clear(), s.replayed = nullptr;
     s.refresh_inputs(symbols);
     if (!same) s.refresh_symbolic(symbols);
     if (s.rebound) s.refresh_results(symbols);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "device/device.hpp"
 #include "device/plan.hpp"
 #include "graph/graph.hpp"
@@ -38,6 +39,25 @@ struct LaunchTime {
   std::size_t step = 0;           ///< of Executable::steps()
   double start = 0, seconds = 0;  ///< start: since the run's
   Cost work = {};                 ///< at the symbols of the run
+};
+
+/// A task of a super-kernel with profile=1 on a thread block, or on a thread of the CPU. Seconds since the first task of the run.
+struct TaskTime {
+  std::string_view super_kernel;  ///< the graph's
+  std::size_t step = 0;           ///< of Executable::steps()
+  int block = 0;                  ///< or thread
+  double begin = 0, ready = 0;    ///< turned to; what it needs was there
+  double end = 0, told = 0;       ///< computed; and those who wait for it may know
+};
+
+/// Which launches of its plan a run makes, to find one that goes wrong.
+struct LaunchSelection {
+  static constexpr std::size_t all = ~std::size_t{0};
+  std::size_t end = all;        ///< those before it
+  bool one_by_one = false;      ///< those of super-kernels, too
+  std::size_t too_early = all;  ///< for tests: a fault, on the CPU. This launch of a super-kernel comes before the one ahead of it
+
+  friend bool operator==(const LaunchSelection&, const LaunchSelection&) = default;
 };
 
 class Executable {
@@ -77,6 +97,13 @@ class Executable {
   /// Launches of the last run in their order, where it was timed; valid until the next run. All times are 0 on a device that computes nothing.
   std::span<const LaunchTime> last_launches() const;
   std::chrono::steady_clock::time_point last_start() const;  ///< of that run
+  /// Tasks of the super-kernels of the last run that have profile=1, block by block. Of a GPU, for which it waits, where they were launched as one: in a run
+  /// that was replayed and not timed; the origin is then the first task's begin rather than last_start(). Empty where there are none.
+  std::vector<TaskTime> task_times();
+  /// For the runs from here on, until it is called without one. Such runs are neither captured nor timed; results of steps that did not run mean nothing.
+  void select_launches(const LaunchSelection& selection = {});
+  /// Dense copies of what the operands hold in which a step left its results, in the host's memory. Waits for the last run.
+  std::vector<OwnedTensor> step_results(std::size_t step);
 
  private:
   friend struct Compilation;

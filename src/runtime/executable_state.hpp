@@ -1,6 +1,7 @@
 // What an executable holds: the compiler fills it, run() walks it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -81,8 +82,10 @@ struct Executable::State {
   DeviceQueue queue;         ///< null on the CPU
   Stream* stream = nullptr;  ///< of the present run: the caller's, or the queue's
   bool capture = false;
+  LaunchSelection selection;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
+  const CapturedRun* replayed = nullptr;            ///< by the last run
   std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one behind it
 
   MemoryPlan memory;
@@ -103,6 +106,7 @@ struct Executable::State {
   std::vector<Cost> costs;                   ///< by step, at the present symbols; empty until a timed run needs them
   std::vector<OwnedTensor> offsets;          ///< by step of a timed run: where the groups of a grouped product begin; empty for others
   std::vector<LaunchTime> launches;          ///< of the last run, where it was timed
+  std::vector<TaskTime> tasks;               ///< of the last run on the CPU, where a super-kernel has profile=1
   std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
@@ -123,10 +127,15 @@ struct Executable::State {
   void execute_all();
   void execute(const Launch& launch);
   void launch_all();
+  void launch_selected();
+  /// Launches of the plan that are wanted.
+  std::span<const Launch> wanted_launches() const { return plan.launches().first(std::min(selection.end, plan.launches().size())); }
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
+  void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> launch);
+  void walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();
   void launch_all_marked();
   void skip_all();

@@ -81,33 +81,18 @@ void Executable::State::execute(const Launch& launch) {
   info.fallbacks += launch.fallback;
 }
 
-/// Lets launches run on some of the threads while it lives.
-class Executable::State::Threads {
- public:
-  Threads(State& state, ThreadPool& few) : state_(state), all_(std::exchange(state.pool, &few)) {}
-  ~Threads() { state_.pool = all_; }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  State& state_;
-  ThreadPool* all_;
-};
-
 /// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for.
 void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> launch) {
-  const std::span<const Launch> all = std::as_const(plan).launches();
+  const std::span<const Launch> all = wanted_launches();
   std::size_t next = 0;
   const auto launch_until = [&](std::size_t end) {
     for (; next < end; ++next) launch(all[next]);
   };
   if (super && super->session)
     for (const SuperRegion& region : super->formation.regions) {
-      if (region.options.debug_sync_all) continue;
       launch_until(region.first_launch);
-      ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
-      const Threads own(*this, few);
-      super->session->hold(few, [&] { launch_until(region.end_launch); });
+      walk_region(region, launch);
+      next = region.end_launch;
     }
   launch_until(all.size());
 }
@@ -158,16 +143,20 @@ void Executable::State::replay() {
     }
   const StreamRange range(stream, graph.name.c_str());
   stream->replay(*run.graph);
+  replayed = &run;
 }
 
 void Executable::State::execute_all() {
   if (timing && costs.empty()) note_costs();
   launches.clear();
+  tasks.clear();
+  replayed = nullptr;
   started = std::chrono::steady_clock::now();
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) make_plan();
-  if (timing) stream ? launch_all_marked() : launch_all_timed();
+  if (selection != LaunchSelection{}) launch_selected();
+  else if (timing) stream ? launch_all_marked() : launch_all_timed();
   else if (stream && capture && !stream->is_capturing()) replay();
   else launch_all();
   completed = true;

@@ -42,7 +42,7 @@ Cost Executable::State::work_of(std::size_t i) const {
   Problem problem = infos[i].region.problem();
   problem.maximum = symbols;
   const GroupedWork work = grouped_work(problem);
-  cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view) - work.groups);
+  cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view, problem.size(1, 0)) - work.groups);
   return cost;
 }
 

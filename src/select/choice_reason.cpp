@@ -11,7 +11,9 @@ std::string measured_reason(const TuningEntry& entry) {
   std::string text = fmt::format("measured to be the fastest on {}", entry.date);
   if (!entry.rivals.empty()) {
     const TunedRival& next = *std::ranges::min_element(entry.rivals, {}, &TunedRival::seconds);
-    text += fmt::format(", {:.2f} times as fast as {}, {}", next.seconds / entry.seconds, next.kernel, next.config);
+    // The entry's time is that of a comparison in turn, where another clock may have run than when a rival was measured alone.
+    if (next.seconds > entry.seconds) text += fmt::format(", {:.2f} times as fast as {}, {}", next.seconds / entry.seconds, next.kernel, next.config);
+    else text += fmt::format("; {}, {} was not faster beyond noise", next.kernel, next.config);
   }
   return text;
 }

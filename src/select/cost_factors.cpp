@@ -10,7 +10,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t version = 1;
+constexpr std::int64_t factors_version = 1;
 constexpr double least = 0.01, most = 100;  // what a factor can be; more says that something else is wrong
 
 }  // namespace
@@ -31,8 +31,8 @@ CostFactors CostFactors::read(const std::filesystem::path& file) try {
   std::error_code error;
   if (file.empty() || !std::filesystem::exists(file, error)) return all;
   const JsonDocument document = JsonDocument::read(file, {.max_bytes = 1 << 20, .max_values = 1 << 16, .max_depth = 4});
-  if (const std::int64_t found = document.root().at("cermet_costs").as_integer(); found != version)
-    document.root().at("cermet_costs").unexpected(fmt::format("{}", version));
+  if (const std::int64_t found = document.root().at("cermet_costs").as_integer(); found != factors_version)
+    document.root().at("cermet_costs").unexpected(fmt::format("{}", factors_version));
   for (const Json device : document.root().at("devices").as_object())
     for (const Json factor : device.as_object()) {
       const double value = factor.as_number();
@@ -54,7 +54,7 @@ void CostFactors::write(const std::filesystem::path& file) const {
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   if (error) fail(Status::io, "{}: {}", file.parent_path().string(), error.message());
-  write_file_atomically(file, JsonValue{{"cermet_costs", version}, {"devices", std::move(devices)}}.dump(1) + "\n");
+  write_file_atomically(file, JsonValue{{"cermet_costs", factors_version}, {"devices", std::move(devices)}}.dump(1) + "\n");
 }
 
 double CostFactors::of(std::string_view device, std::string_view kernel) const {

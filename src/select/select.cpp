@@ -11,6 +11,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
+#include "select/apart.hpp"
 #include "select/cost_factors.hpp"
 #include "select/device_identity.hpp"
 #include "select/margin.hpp"
@@ -156,7 +157,14 @@ std::string declines_of(const Region& region) {
 }
 
 bool is_taken(const Region& region) {
-  return std::ranges::any_of(kernels_for(region), [&](const Kernel* kernel) { return !decline_of(*kernel, region); });
+  std::size_t cut = 0;
+  for (const Kernel* kernel : kernels_for(region)) {
+    if (decline_of(*kernel, region)) continue;
+    const std::size_t own = region.is_single() || forced_configs().find(kernel->name) ? 0 : kernel->cut(region);
+    if (own == 0) return true;
+    if (kernel->cost) cut = own;
+  }
+  return cut > 0 && !is_faster_apart(region, cut);
 }
 
 bool fuses(OpKind anchor, const Target* target) {

@@ -68,7 +68,8 @@ Selection select_taken(const Region& region, const SelectionOptions& options = {
 Choice select_kernel(const Region& region, const SelectionOptions& options = {});
 /// Every kernel's reason, "; " between them; empty where one takes the region.
 std::string declines_of(const Region& region);
-/// Whether some kernel takes the region.
+/// Whether some kernel takes the region and, where it names a cut, no launches for its parts are modelled to be faster; a kernel that CERMET_CONFIG names takes
+/// what it does not decline.
 bool is_taken(const Region& region);
 /// Whether some kernel takes regions of several nodes whose anchor is this operator.
 bool fuses(OpKind anchor, const Target* target);

@@ -16,7 +16,9 @@ import gpu_compare  # noqa: E402
 import gpu_measure  # noqa: E402
 import gpu_page  # noqa: E402
 import gpu_rows  # noqa: E402
+import plot_trace  # noqa: E402
 import plots  # noqa: E402
+import scaling_model  # noqa: E402
 
 FAKE_CERMET = '''#!/usr/bin/env python3
 import json, pathlib, sys
@@ -127,6 +129,25 @@ class Comparing(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
+    def test_a_timeline_is_drawn_from_its_shortest_pass(self):
+        def event(name, category, pid, tid, start, duration, scope=''):
+            return {'name': name, 'cat': category, 'ph': 'X', 'pid': pid, 'tid': tid, 'ts': start, 'dur': duration, 'args': {'scope': scope}}
+
+        events = [{'name': 'process_name', 'ph': 'M', 'pid': 2, 'tid': 0, 'args': {'name': 'super-kernel decode'}}]
+        events += [{'name': 'thread_name', 'ph': 'M', 'pid': 2, 'tid': row, 'args': {'name': f'thread {row}'}} for row in (0, 1)]
+        for start, duration in ((0, 50), (100, 20)):
+            events += [event('decode', 'pass', 1, 1, start, 90), event('gemm <x>', 'task', 2, 0, start + 5, duration, 'layers.1.mlp'),
+                       event('wait', 'wait', 2, 1, start + 5, 2, 'layers.1.mlp'), event('norm', 'task', 2, 1, start + 7, 8, 'layers.1'),
+                       event('other', 'task', 2, 1, start + 60, 8, 'layers.10')]
+        passes = plot_trace.passes_of(events, 'layers.1', 'decode')
+        self.assertEqual([len(tasks) for tasks in passes], [3, 3])
+        drawing = plot_trace.chart('layers.1', passes[1])
+        self.assertEqual(xml.etree.ElementTree.fromstring(drawing).tag, '{http://www.w3.org/2000/svg}svg')
+        self.assertIn('width="720.00"', drawing, 'the longest task is as wide as the chart')
+        self.assertIn('gemm &lt;x&gt;: 20.0 us', drawing)
+        self.assertNotIn('other', drawing)
+        self.assertEqual(plot_trace.passes_of(events, 'layers.1', 'prefill'), [])
+
     def test_plots_are_svg_and_bars_have_the_right_length(self):
         drawing = plots.bar_chart('title <&>', 'us', [('row', {'Cermet': 50.0, 'rival': 100.0}, 25.0)], more_is_better=False)
         widths = {rect.get('class'): float(rect.get('width')) for rect in xml.etree.ElementTree.fromstring(drawing).iter('{http://www.w3.org/2000/svg}rect')
@@ -171,6 +192,29 @@ class CostModels(unittest.TestCase):
         self.assertEqual({name: [ratio for ratio, _ in ratios] for name, ratios in families.items()},
                          {'gemm.linear.hopper bf16': [2.0, 1.0], 'cublaslt.linear bf16': [0.5]})
         self.assertEqual([(kernel, seconds) for _, kernel, _, seconds in changes], [('cublaslt.linear', 2e-5), ('cublaslt.linear', None)])
+
+
+class Scaling(unittest.TestCase):
+    def test_constants_of_exact_calls_are_found(self):
+        points = [(size, 7e-6 + size * scaling_model.factor('all_gather', 2) / 2e11) for size in (1 << 13, 1 << 18, 1 << 24)]
+        alpha, beta = scaling_model.fit(points, 'all_gather')
+        self.assertAlmostEqual(alpha * 1e6, 7, 6)
+        self.assertAlmostEqual(beta / 2e11, 1, 6)
+
+    def test_one_gpu_takes_what_was_measured(self):
+        record = json.loads(scaling_model.RECORD.read_text())
+        points = scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text())
+        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 7, 'reduce_scatter': 7, 'all_gather': 7, 'all_to_all': 7})
+        row = record['models'][0]
+        config = json.loads((ROOT / row['config']).read_text())
+        for bound in scaling_model.bounds(row, config, points, 1, record['limits']['read_bytes_per_second']):
+            self.assertAlmostEqual(bound, row['seconds'], 9)
+
+    def test_the_page_and_its_plot_are_those_of_the_records(self):
+        text, plot = scaling_model.page(json.loads(scaling_model.RECORD.read_text()), scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text()))
+        self.assertEqual(scaling_model.PAGE.read_text(), text)
+        self.assertEqual(scaling_model.PLOT.read_text(), plot)
+        xml.etree.ElementTree.fromstring(plot)
 
 
 if __name__ == '__main__':

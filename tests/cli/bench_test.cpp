@@ -191,7 +191,7 @@ TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
   const auto fused = std::find_if(launches.begin(), launches.end(), [](const auto& launch) { return launch["kernel"] == "gemv.norm_linear"; });
   ASSERT_NE(fused, launches.end());
   const std::string region = (*fused)["region"];
-  EXPECT_EQ(run_cermet("ops --device null:sm_90 --json --tokens 1 --explain '" + region + "'").json()["kernel"], "gemv.norm_linear") << region;
+  EXPECT_EQ(run_cermet("explain op --device null:sm_90 --json --tokens 1 '" + region + "'").json()["kernel"], "gemv.norm_linear") << region;
   const CommandResult text = run_cermet(call);
   EXPECT_NE(text.out.find("microseconds"), std::string::npos) << text.out << text.err;
   EXPECT_NE(text.out.find("each needs"), std::string::npos) << text.out;

@@ -31,18 +31,18 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
   EXPECT_TRUE(list["kernels"][0]["checks"][0]["failure"].is_null());
   EXPECT_GT(list["kernels"][0]["checks"][0]["taken"], 5);
   const std::string call = "'f32[4,64] f32[64]'";
-  const auto explained = run("ops rms_norm --explain " + call + " --json").json();
+  const auto explained = run("explain op rms_norm --shape " + call + " --json").json();
   EXPECT_EQ(explained["candidates"].back()["kernel"], "example.rms_norm_c");
   EXPECT_TRUE(explained["candidates"].back()["decline"].is_null());
   EXPECT_NE(explained["kernel"], "example.rms_norm_c");
-  const auto declined = run("ops rms_norm --explain 'bf16[4,64] bf16[64]' --json").json();
+  const auto declined = run("explain op rms_norm --shape 'bf16[4,64] bf16[64]' --json").json();
   EXPECT_EQ(declined["candidates"].back()["decline"], "takes no x of bf16");
-  const auto forced = run("ops rms_norm --explain " + call + " --json", "CERMET_CONFIG='example.rms_norm_c: default'").json();
+  const auto forced = run("explain op rms_norm --shape " + call + " --json", "CERMET_CONFIG='example.rms_norm_c: default'").json();
   EXPECT_EQ(forced["kernel"], "example.rms_norm_c");
   const CommandResult bench = run("bench op rms_norm --shape " + call + " --kernel example.rms_norm_c --seconds 0.01 --json");
   ASSERT_EQ(bench.code, 0) << bench.err;
   EXPECT_EQ(bench.json()["kernel"], "example.rms_norm_c");
-  const CommandResult off = run("ops rms_norm --explain " + call + " --json", "CERMET_DISABLE_KERNELS=example.rms_norm_c");
+  const CommandResult off = run("explain op rms_norm --shape " + call + " --json", "CERMET_DISABLE_KERNELS=example.rms_norm_c");
   EXPECT_EQ(off.json()["candidates"].back()["decline"], "switched off by CERMET_DISABLE_KERNELS");
   const CommandResult again = run("kernel check example.rms_norm_c --device cpu --json");
   ASSERT_EQ(again.code, 0) << again.err;
@@ -74,7 +74,7 @@ TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesThe
   const auto table = scratch.file("table.json", nlohmann::json{{"cermet_tuning", 1}, {"entries", {entry}}}.dump());
   const std::string with = "CERMET_TUNING=" + table.string(), without = "CERMET_TUNING=off";
   const auto kernel_for = [&](const char* tokens, const std::string& tuning) {
-    return run("ops rms_norm --explain " + norm + tokens, tuning).json()["kernel"];
+    return run("explain op rms_norm --shape " + norm + tokens, tuning).json()["kernel"];
   };
   EXPECT_EQ(kernel_for("32", with), "example.rms_norm_c");
   EXPECT_NE(kernel_for("64", with), "example.rms_norm_c") << "nowhere else";
@@ -104,7 +104,7 @@ TEST_F(KernelVerbs, ADamagedOneIsListedAndIgnored) {
   const CommandResult list = run("kernel list");
   EXPECT_EQ(list.code, 0);
   EXPECT_NE(list.out.find("ignored: "), std::string::npos) << list.out;
-  const CommandResult explained = run("ops rms_norm --explain 'f32[4,64] f32[64]'");
+  const CommandResult explained = run("explain op rms_norm --shape 'f32[4,64] f32[64]'");
   EXPECT_EQ(explained.code, 0);
   EXPECT_NE(explained.err.find("is not used: "), std::string::npos) << explained.err;
 }

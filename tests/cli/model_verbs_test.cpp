@@ -84,6 +84,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo -p hi --dtype i8", {"--dtype", "bf16", "\"i8\""});
   expect_mistake("run models/demo -p hi --weights f8", {"--weights", "i8", "\"f8\""});
   expect_mistake("run models/demo -p hi --kv-cache int4", {"--kv-cache", "i8 or f8_e4m3", "\"int4\""});
+  expect_mistake("run models/demo -p hi --head bf16", {"--head", "i8 or f8_e4m3", "\"bf16\""});
   expect_mistake("run models/demo -p hi --device gpu", {"device", "cuda", "cpu"});
   expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact or stored"});
   expect_mistake("run models/demo --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --context 16", {"16", "17"});
@@ -101,6 +102,24 @@ TEST(Eval, JsonHasTheContractsKeys) {
   EXPECT_LT(json["perplexity"].get<double>(), 40);
   EXPECT_GT(json["standard_error"].get<double>(), 0);
   EXPECT_EQ(json["tokens"].get<int>() % 255, 0);
+}
+
+TEST(Eval, AQuantizedHeadCostsLittleAndIsRead) {
+  const std::string eval = "eval models/demo --text models/demo/heldout.txt --chars 3000 --window 128 --json";
+  const double stored = run_cermet(eval).json()["perplexity"];
+  for (const char* type : {"int8", "fp8"}) {
+    const double found = run_cermet(eval + " --head " + type).json()["perplexity"];
+    EXPECT_NE(found, stored) << type;
+    EXPECT_NEAR(found / stored, 1, 0.01) << type;
+  }
+  const auto bytes = [](const std::string& head) {
+    return run_cermet("bench model models/demo --prompt-tokens 4 -n 1 --repeat 1 --json" + head).json()["decode_weight_bytes_per_token"].get<double>();
+  };
+  const nlohmann::json config = nlohmann::json::parse(content_of(CERMET_SOURCE_DIR "/models/demo/config.json"));
+  const double rows = config["vocab_size"], columns = config["hidden_size"];
+  EXPECT_EQ(bytes("") - bytes(" --head i8"), rows * columns - rows * 4) << "one byte less an element, and a scale a row";
+  const std::string run = "run models/demo --ids 497,2314,1581 -n 4 --json --head i8";
+  EXPECT_EQ(run_cermet(run + " --tensor-parallel 2").json()["ids"], run_cermet(run).json()["ids"]);
 }
 
 TEST(Eval, MistakesAreOneLine) {

@@ -21,7 +21,7 @@ TEST(Ops, EveryOperatorHasAPageWhoseExampleRuns) {
     EXPECT_EQ(page["name"], op.name);
     EXPECT_EQ(page["inputs"].size(), op.inputs.size()) << op.name;
     const std::string example = page["example"].get<std::string>();
-    const CommandResult result = run_cermet("ops " + std::string(op.name) + " --json --explain '" + example + "'");
+    const CommandResult result = run_cermet("explain op " + std::string(op.name) + " --json --shape '" + example + "'");
     ASSERT_EQ(result.code, 0) << op.name << " " << example << "\n" << result.err;
     EXPECT_TRUE(result.json()["kernel"].is_string()) << op.name << "\n" << result.out;
   }
@@ -29,137 +29,15 @@ TEST(Ops, EveryOperatorHasAPageWhoseExampleRuns) {
 
 TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
   const std::string page = run_cermet("ops rms_norm").out;
-  for (const char* part :
-       {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm", "Example\n  cermet ops rms_norm --explain '"})
+  for (const char* part : {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm",
+                           "Example\n  cermet explain op rms_norm --shape '"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
-}
-
-TEST(Ops, ExplainsCandidatesCostAndWorkspace) {
-  const auto json = run_cermet("ops rms_norm --explain 'x=bf16[8,2048] weight=f32[2048] eps=1e-5' --json").json();
-  EXPECT_EQ(json["problem"], "rms_norm(bf16[8, 2048], f32[2048]) {eps = 1e-05, out_dtype = \"\", weight_offset = 0.0}");
-  EXPECT_EQ(json["outputs"]["y"], "bf16[8, 2048]");
-  EXPECT_EQ(json["bytes"], 8 * 2048 * 2 * 2 + 2048 * 4);
-  EXPECT_EQ(json["operations"], 4 * 8 * 2048);
-  EXPECT_EQ(json["kernel"], "rowwise.rms_norm");
-  EXPECT_TRUE(json.contains("workspace_bytes"));
-}
-
-TEST(Ops, OperandsInOrderAndSymbolsWorkToo) {
-  const auto json = run_cermet("ops rms_norm --explain 'bf16[T,64] - out_dtype=f32' --tokens 16 --json").json();
-  EXPECT_EQ(json["outputs"]["y"], "f32[T, 64]");
-  EXPECT_EQ(json["bytes"], 16 * 64 * 6);
-}
-
-TEST(Ops, ADeclineNamesItsReason) {
-  const CommandResult result = run_cermet("ops rms_norm --explain 'f32[2,8]'", "", "CERMET_DISABLE_KERNELS=rowwise.rms_norm");
-  EXPECT_EQ(result.code, 0);
-  EXPECT_NE(result.out.find("rowwise.rms_norm  declines: switched off by CERMET_DISABLE_KERNELS"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("no kernel takes this call"), std::string::npos) << result.out;
-}
-
-/// A kernel that chooses others for its parts heeds the same switch as selection.
-TEST(Ops, PartsOfAMixtureHeedDisabledKernels) {
-  const std::string call =
-      "ops moe --json --device null:sm_90 --tokens 512 --explain "
-      "'x=bf16[T,64] router=bf16[8,64] gate_up=bf16[8,64,64] down=bf16[8,64,32] k=2'";
-  const auto programs = [&](const std::string& disabled) {
-    const CommandResult result = run_cermet(call, "", "CERMET_DISABLE_KERNELS=" + disabled);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return result.json()["programs"].dump();
-  };
-  EXPECT_NE(programs("").find("gemm/hopper"), std::string::npos) << programs("");
-  EXPECT_EQ(programs("gemm.linear.hopper,gemm.grouped_linear.hopper").find("gemm/hopper"), std::string::npos);
-  EXPECT_NE(programs("gemm.linear.hopper,gemm.grouped_linear.hopper").find("gemm/general"), std::string::npos);
-  const CommandResult none = run_cermet(call, "", "CERMET_DISABLE_KERNELS=moe.unpermute");
-  EXPECT_NE(none.out.find("no kernel takes moe_unpermute"), std::string::npos) << none.out;
-}
-
-TEST(Ops, FallbacksOfAKernelAreListed) {
-  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[512,64] w=bf16[64,64]'";
-  const auto json = run_cermet(call + " --json").json();
-  EXPECT_EQ(json["kernel"], "gemm.linear.hopper");
-  EXPECT_EQ(json["fallbacks"], nlohmann::json::array({"gemm/general"}));
-  EXPECT_NE(run_cermet(call).out.find("fallbacks  gemm/general"), std::string::npos) << run_cermet(call).out;
-}
-
-TEST(Ops, EveryConfigurationOfACandidateIsListedWithItsModelledTime) {
-  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[1,4096] w=bf16[6144,4096]'";
-  const auto json = run_cermet(call + " --json").json();
-  EXPECT_EQ(json["kernel"], "gemv.linear");
-  EXPECT_EQ(json["config"], "default");
-  EXPECT_EQ(json["limits"], "data sheet of H200");
-  for (const auto& candidate : json["candidates"]) {
-    if (candidate["kernel"] == "gemv.linear") {
-      ASSERT_EQ(candidate["configs"].size(), 3u);
-      EXPECT_EQ(candidate["configs"][1]["config"], "stream=0");
-      EXPECT_GT(candidate["configs"][1]["modelled_seconds"].get<double>(), 11e-6);
-    }
-    if (candidate["kernel"] == "gemm.linear.hopper") {
-      EXPECT_EQ(candidate["fallbacks"], nlohmann::json::array({"gemm/general"}));
-      EXPECT_GT(candidate["configs"].size(), 8u);
-    }
-  }
-  const std::string text = run_cermet(call).out;
-  EXPECT_NE(text.find("unaligned launches fall back on gemm/general"), std::string::npos) << text;
-  EXPECT_NE(text.find("stream=1"), std::string::npos) << text;
-}
-
-TEST(Ops, AVariableForcesAConfiguration) {
-  const std::string call = "ops linear --device null:sm_90 --explain 'x=bf16[64,4096] w=bf16[4096,4096]' --json";
-  const auto forced = run_cermet(call, "", "CERMET_CONFIG='gemv.linear: stream=0; gemm.linear.tensor: tile=64'").json();
-  EXPECT_EQ(forced["kernel"], "gemm.linear.tensor") << "gemv declines 64 rows";
-  EXPECT_EQ(forced["config"], "tile=64");
-  const CommandResult unknown = run_cermet(call, "", "CERMET_CONFIG='gemm.linear.tensor: tile=65'");
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("CERMET_CONFIG: gemm.linear.tensor: tile: expected one of 64, 128, found 65"), std::string::npos) << unknown.err;
-  const CommandResult nameless = run_cermet(call, "", "CERMET_CONFIG=tile=64");
-  EXPECT_EQ(nameless.code, 2);
-  EXPECT_NE(nameless.err.find("CERMET_CONFIG"), std::string::npos) << nameless.err;
-}
-
-TEST(Ops, ARegionInPlaceOfACall) {
-  const std::string region = "'{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1'";
-  const auto json = run_cermet("ops --device null:sm_90 --json --explain " + region).json();
-  EXPECT_EQ(json["kernel"], "gemv.norm_linear");
-  EXPECT_EQ(json["constants"], nlohmann::json::array({"$2"}));
-  EXPECT_EQ(json["outputs"]["n1.0"], "f32[1, 6144]");
-  EXPECT_EQ(json["bytes"], 2 * 6144 * 4096 + 4 * (2 * 4096 + 6144)) << "the normalized row moves nowhere";
-  for (const auto& candidate : json["candidates"]) {
-    if (candidate["kernel"] == "gemv.norm_linear") {
-      EXPECT_EQ(candidate["configs"].size(), 3u);
-      EXPECT_GT(candidate["configs"][0]["modelled_seconds"].get<double>(), 11e-6);
-    } else {
-      EXPECT_TRUE(candidate["decline"].is_string()) << candidate;
-      if (candidate["kernel"] == "gemv.linear") {
-        EXPECT_EQ(candidate["decline"], "computes nothing before the product");
-      }
-    }
-  }
-  EXPECT_TRUE(run_cermet("ops --device null:sm_90 --json --constant none --explain " + region).json()["constants"].empty());
-  const auto symbolic = run_cermet("ops --json --tokens 16 --explain 'silu(f32[T, 4])'").json();
-  EXPECT_EQ(symbolic["bytes"], 2 * 16 * 4 * 4);
-  expect_mistake("ops --explain '{n0 = silu($0: f32[2])} anchor n1 -> n0'", {"region", "n0, the only node before", "column 32"});
-  expect_mistake("ops linear --constant '$9' --explain 'x=bf16[2,4] w=bf16[8,4]'", {"linear", "constant operands", "\"$9\""});
 }
 
 TEST(Ops, MistakesAreNamed) {
   expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
-  expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8] f32[7]'", {"rms_norm", "operand 1 (weight)", "expected", "8", "f32[7]"});
-  expect_mistake("ops rms_norm --explain 'i8[2,8]'", {"rms_norm", "operand 0 (x)", "i8"});
-  expect_mistake("ops rms_norm --explain 'f99[2,8]'", {"f99", "element type"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8'", {"f32[2,8", "']'"});
-  expect_mistake("ops rms_norm --explain 'x=f32[2,8] x=f32[2,8]'", {"operand 0 (x)", "twice"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8] f32[8] f32[8]'", {"at most 2 operands", "f32[8]"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8] epsilon=1'", {"eps", "weight_offset", "\"epsilon\""});
-  expect_mistake("ops rms_norm --explain 'f32[2,8] eps=small'", {"small"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8] out_dtype=i8'", {"out_dtype", "i8"});
-  expect_mistake("ops rms_norm --explain 'f32[-2,8]'", {"f32[-2,8]"});
-  expect_mistake("ops rms_norm --explain 'f32[4294967296,4294967296]'", {"2^63"});
-  expect_mistake("ops rms_norm --explain 'f32[2,8]' --constant gamma", {"constant", "\"gamma\""});
-  expect_mistake("ops rms_norm --explain 'f32[2,8]' --threads -1", {"--threads"});
-  expect_mistake("ops rms_norm --explain 'f32[T,8]' --tokens 0", {"--tokens"});
   expect_mistake("ops rms_norm silu", {"silu"});
+  expect_mistake("ops --space 'f32[2]'", {"--space", "operator's name"});
 }
 
 }  // namespace

@@ -41,6 +41,36 @@ TEST(SuperKernelVerbs, ExplainShowsTheirBlocks) {
   EXPECT_NE(text.out.find("super-kernels\n  layers.0  blocks"), std::string::npos) << text.out;
 }
 
+TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
+  const ScratchFolder folder;
+  const std::string file = (folder / "trace.json").string();
+  const CommandResult result = run_cermet("bench model " + demo + " --prompt-tokens 4 -n 2 --repeat 1 --threads 2 --json --super-kernel decode " +
+                                          "--super-kernel-options profile=1 --trace " + file);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto trace = nlohmann::json::parse(content_of(file));
+  std::map<double, double> launches;  // of decode passes: ends by starts
+  std::map<int, int> tasks;           // by thread
+  std::map<int, double> ends;
+  std::set<std::string> names;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") names.insert(event["args"]["name"]);
+    if (event["ph"] == "X" && event["pid"] == 1 && event["tid"] == 2)
+      launches[event["ts"].get<double>()] = event["ts"].get<double>() + event["dur"].get<double>();
+    if (event["ph"] != "X" || event["pid"] == 1) continue;
+    const double begin = event["ts"], end = begin + event["dur"].get<double>();
+    EXPECT_GE(begin, ends[event["tid"]] - 1e-3) << "tasks of a thread follow each other";
+    ends[event["tid"]] = end;
+    ++tasks[event["tid"]];
+    const auto launch = std::prev(launches.upper_bound(begin + 1));
+    EXPECT_LE(begin, launch->second + 1) << "a task is inside its launch";
+    EXPECT_FALSE(event["args"]["operator"].get<std::string>().empty());
+  }
+  EXPECT_EQ(tasks[0], 3 * 64) << "thread 0 has a task for each launch of the prompt and both steps";
+  EXPECT_EQ(names.count("super-kernel decode"), 1u);
+  EXPECT_EQ(names.count("thread 0"), 1u);
+  EXPECT_LE(tasks.size(), 2u);
+}
+
 TEST(SuperKernelVerbs, HelpListsEveryOption) {
   const CommandResult help = run_cermet("bench model --help");
   for (const char* key : {"feed-sync-all=0|1", "stream-fusion=0|1", "strict-scope-check=bypass|abort", "prefetch=0|1", "early-start=0|1",
@@ -50,6 +80,20 @@ TEST(SuperKernelVerbs, HelpListsEveryOption) {
       if (c != '\n' && c != ' ') flat += c;
     EXPECT_NE(flat.find(key), std::string::npos) << key;
   }
+}
+
+TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
+  const auto json = run_cermet("bisect-region " + demo + " --ids 497,2314,1581 --json").json();
+  EXPECT_EQ(json["regions"], 1);
+  EXPECT_EQ(json["launches"], 64);
+  EXPECT_EQ(json["runs"], 128);
+  EXPECT_TRUE(json["culprit"].is_null());
+  const CommandResult text = run_cermet("bisect-region " + demo + " --ids 497,2314 --super-kernel 'mlp:*.experts' --super-kernel-options width=2");
+  EXPECT_NE(text.out.find("none: every launch leaves the bits"), std::string::npos) << text.out << text.err;
+  expect_mistake("bisect-region " + demo, {"--ids"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --super-kernel none", {"expected a run with a region", "none"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --device null", {"--device", "null"});
+  expect_mistake("bisect-region " + demo + " --ids 1 --repeat 0", {"--repeat"});
 }
 
 TEST(SuperKernelVerbs, MistakesAreNamed) {

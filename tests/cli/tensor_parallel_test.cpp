@@ -1,5 +1,6 @@
 // Models whose matrices several ranks share: threads of one process, and processes that were launched together.
 #include "tests/cli/command.hpp"
+#include "tests/comm/background.hpp"
 
 namespace cermet::test {
 namespace {
@@ -50,12 +51,15 @@ TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
 }
 
 TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
-  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 1 ]; then (sleep 0.5; kill -9 $$) & fi; exec " CERMET_BINARY_DIR
-                                          "/bin/cermet run models/demo -p hello -n 1000000 --ignore-eos --tensor-parallel 2'");
-  EXPECT_EQ(result.code, 2);
-  EXPECT_LT(result.seconds, 10);
-  EXPECT_NE(result.err.find("rank 1 is gone"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("not all ended as they should"), std::string::npos) << result.err;
+  Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
+                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2");
+  const std::vector<pid_t> processes = joined_ranks(run, 2);
+  ASSERT_FALSE(processes.empty()) << run.err();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  kill(processes[1], SIGKILL);
+  EXPECT_EQ(run.wait(std::chrono::seconds(10)), 2) << run.err();
+  EXPECT_NE(run.err().find("rank 1 is gone"), std::string::npos) << run.err();
+  EXPECT_EQ(run.err().find("not all ended as they should"), std::string::npos) << run.err();
 }
 
 }  // namespace

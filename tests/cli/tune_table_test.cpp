@@ -1,4 +1,4 @@
-// cermet tune list, export, import and clear, and what `ops --explain` says of measured choices.
+// cermet tune list, export, import and clear, and what `explain op` says of measured choices.
 #include <sstream>
 
 #include "device/device.hpp"
@@ -26,7 +26,7 @@ struct TuneTable : testing::Test {
     entry.rivals = {{"gemm.linear.tensor", "tile=64", 15e-6, 0.1e-6}};
     TuningDatabase::open(file).put(entry);
   }
-  std::string explain() const { return "ops linear --explain 'x=bf16[8,2048] w=bf16[4096,2048]' --device null:sm_90"; }
+  std::string explain() const { return "explain op linear --shape 'x=bf16[8,2048] w=bf16[4096,2048]' --device null:sm_90"; }
 };
 
 TEST_F(TuneTable, AnEmptyPlaceHasNothing) {
@@ -99,8 +99,8 @@ TEST_F(TuneTable, ExplainSaysWhatWasMeasured) {
   std::string lines;  // without the configurations that were only modelled, which are many
   std::istringstream all(text.out);
   for (std::string line; std::getline(all, line);)
-    if (!line.starts_with("       ") || line.find("measured") != std::string::npos) lines += line + "\n";
-  expect_golden("cli/golden/ops_tuned.txt", lines);
+    if (!line.starts_with("       ") || line.find("+-") != std::string::npos) lines += line + "\n";
+  expect_golden("cli/golden/explain_op_tuned.txt", lines);
   const auto json = run(explain() + " --json").json();
   EXPECT_EQ(json["kernel"], "gemm.linear.hopper");
   EXPECT_EQ(json["config"], "tile_m=64 tile_n=32 stages=4");
@@ -114,7 +114,7 @@ TEST_F(TuneTable, ExplainDrawsCandidatesOverSizes) {
   entry = entry_for(linear_region("T", 256, device->target()), "gemm.linear.hopper", "default");
   put();
   const auto draw = [&](const std::string& rows, const std::string& file) {
-    return run("ops linear --explain 'x=bf16[" + rows + ",2048] w=bf16[4096,2048]' --tokens 1000 --device null:sm_90 -o " + (scratch / file).string());
+    return run("explain op linear --shape 'x=bf16[" + rows + ",2048] w=bf16[4096,2048]' --tokens 1000 --device null:sm_90 -o " + (scratch / file).string());
   };
   const CommandResult drawn = draw("T", "plot.svg");
   EXPECT_EQ(drawn.code, 0) << drawn.err;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -63,5 +64,23 @@ class Background {
   pid_t process_ = -1;
   int code_ = -1;
 };
+
+/// Whether a rank has joined the others: it maps memory whose name is gone.
+inline bool has_joined(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/maps");
+  for (std::string line; std::getline(file, line);)
+    if (line.find("/dev/shm/cermet-") != line.npos && line.find("(deleted)") != line.npos) return true;
+  return false;
+}
+
+/// The processes of a launcher once all of them have joined; none where that takes a minute.
+inline std::vector<pid_t> joined_ranks(const Background& launcher, int ranks) {
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1); std::chrono::steady_clock::now() < end;) {
+    std::vector<pid_t> processes = launcher.children();
+    if (processes.size() == static_cast<std::size_t>(ranks) && std::ranges::all_of(processes, has_joined)) return processes;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return {};
+}
 
 }  // namespace cermet::test

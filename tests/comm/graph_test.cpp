@@ -5,6 +5,7 @@
 #include "op/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
+#include "runtime/super_kernel/region.hpp"
 #include "tests/comm/threads.hpp"
 #include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"
@@ -87,6 +88,71 @@ TEST(CommunicatingGraph, ComputesWhatOneRankWould) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(ranks));
+}
+
+/// All collectives whose ranks exchange as many elements, between nodes that run loops.
+std::string exchanges_in_a_region(int ranks, const std::string& check = "abort") {
+  return fmt::format(R"(graph exchanges {{
+  super_kernel all "strict-scope-check={2}"
+  input %x : f32[{1}, 64]
+  %a = silu(%x) : f32[{1}, 64] in all
+  %b = all_reduce(%a) {{group = "tensor", ranks = {0}}} : f32[{1}, 64] in all
+  %c = silu(%b) : f32[{1}, 64] in all
+  %d = reduce_scatter(%c) {{group = "tensor", ranks = {0}}} : f32[8, 64] in all
+  %e = silu(%d) : f32[8, 64] in all
+  %f = all_gather(%e) {{group = "tensor", ranks = {0}}} : f32[{1}, 64] in all
+  %g = silu(%f) : f32[{1}, 64] in all
+  %h = all_to_all(%g) {{group = "tensor", ranks = {0}}} : f32[{1}, 64] in all
+  %i = silu(%h) : f32[{1}, 64] in all
+  output y = %i
+}})",
+                     ranks, 8 * ranks, check);
+}
+
+/// The result on each rank. They share the threads of one pool, which a rank that waits for others must not keep.
+std::vector<std::vector<std::byte>> exchange(int ranks, int threads, bool marked) {
+  ThreadPool pool(threads);
+  std::vector<std::vector<std::byte>> results(static_cast<std::size_t>(ranks));
+  const std::vector<std::string> errors = run_ranks(ranks, [&](Communicator& group) {
+    group.set_timeout(20);
+    const std::unique_ptr<Device> device = make_cpu_device();
+    WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, pool);
+    CompileOptions options;
+    options.groups = {{"tensor", &group}};
+    if (!marked) options.fusion.super_kernel.select = "none";
+    Executable executable = compile(parse_graph(exchanges_in_a_region(ranks)), *device, weights, pool, options);
+    OwnedTensor x(DType::f32, {8 * ranks, 64});
+    for (std::int64_t i = 0; i < x.view.elements(); ++i) store(x.view, i, element("x", group.rank(), i));
+    executable.bind("x", x.view);
+    for (int run = 0; run < 5; ++run) executable.run({});
+    const SuperFormation* const formation = executable.super_kernels();
+    EXPECT_EQ(formation ? formation->regions.size() : 0, marked ? 1u : 0u) << "one region from the first node to the last";
+    const TensorView y = executable.output("y");
+    results[static_cast<std::size_t>(group.rank())].assign(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+  return results;
+}
+
+TEST(CommunicatingGraph, CollectivesJoinARegionOfRanksThatShareThreads) {
+  for (const int ranks : {1, 2, 3})
+    for (const int threads : {1, 4}) EXPECT_EQ(exchange(ranks, threads, true), exchange(ranks, threads, false)) << ranks << " ranks, " << threads << " threads";
+}
+
+/// On a GPU a rank alone copies, which is a task like others; several make work for the host.
+TEST(CommunicatingGraph, OnAGpuCollectivesOfSeveralRanksEndARegion) {
+  Context context({.device = "null:sm_90", .threads = 1});
+  for (const int ranks : {1, 4}) {
+    WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, context.pool(), context.queue());
+    CompileOptions options;
+    options.queue = context.queue();
+    Executable executable = compile(parse_graph(exchanges_in_a_region(ranks, "bypass")), context.device(), weights, context.pool(), options);
+    executable.bind("x", TensorView(nullptr, DType::f32, {8 * ranks, 64}));
+    executable.run({});
+    std::vector<std::string> reasons;
+    for (const SuperBreak& found : executable.super_kernels()->breaks) reasons.emplace_back(info_of(found.reason).id);
+    EXPECT_EQ(reasons, ranks == 1 ? std::vector<std::string>{} : std::vector<std::string>(4, "host-work"));
+  }
 }
 
 TEST(CommunicatingGraph, SaysWhichGroupIsMissingOrOfAnotherSize) {

@@ -52,28 +52,12 @@ TEST_P(Processes, RanksThatMakeDifferentCallsSayWhoMakesWhich) {
   EXPECT_NE(run.err().find(", all_reduce of f32[512 x 1] by sum: rank 0 makes call "), std::string::npos) << run.err();
 }
 
-/// Whether a rank has joined the others: it maps memory whose name is gone.
-bool has_joined(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/maps");
-  for (std::string line; std::getline(file, line);)
-    if (line.find("/dev/shm/cermet-") != line.npos && line.find("(deleted)") != line.npos) return true;
-  return false;
-}
-
 /// Kills one rank with SIGKILL while all are at work; the others must end within 5 seconds and say which one is gone.
 void kill_one(const Starter& starter, int ranks, unsigned seed) {
   std::mt19937 random(seed);
   Background run(starter.command(ranks) + "bench comm --op all_reduce --op all_to_all --sizes 64,300K --seconds 60");
-  std::vector<pid_t> processes;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto all_joined = [&] {
-    processes = run.children();
-    return processes.size() == static_cast<std::size_t>(ranks) && std::ranges::all_of(processes, has_joined);
-  };
-  while (!all_joined()) {
-    ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << run.err();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  const std::vector<pid_t> processes = joined_ranks(run, ranks);
+  ASSERT_FALSE(processes.empty()) << run.err();
   std::this_thread::sleep_for(std::chrono::microseconds(random() % 300'000));
   const std::size_t victim = random() % processes.size();
   const auto killed = std::chrono::steady_clock::now();

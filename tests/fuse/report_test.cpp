@@ -13,7 +13,7 @@
 namespace cermet {
 namespace {
 
-Graph graph_of(const std::string& nodes) {
+Graph reported_graph(const std::string& nodes) {
   return parse_graph("graph g {\n  input %x : f32[4, 8]\n  input %r : f32[4, 8]\n  constant %g : f32[8]\n  constant %w : f32[8, 8]\n" + nodes + "\n}");
 }
 
@@ -32,7 +32,7 @@ struct Planned {
 
 Planned plan(const std::string& nodes, FusionMode mode = FusionMode::full, bool accept = true, std::vector<std::int32_t> views = {},
              bool say_accepted = false) {
-  Planned planned{graph_of(nodes), {}, {}};
+  Planned planned{reported_graph(nodes), {}, {}};
   const SymbolValues maximum;
   const auto fuses = [&](OpKind anchor) { return mode != FusionMode::none && joins(anchor); };
   const auto takes = [&](const Region& region) {
@@ -115,7 +115,7 @@ TEST(FusionReport, SaysThatAViewIsNoLaunch) {
 TEST(FusionReport, SaysThatGroupsAreFull) {
   std::string nodes = "  %v0 = neg(%x) : f32[4, 8]\n";
   for (int i = 1; i < 40; ++i) nodes += fmt::format("  %v{} = neg(%v{}) : f32[4, 8]\n", i, i - 1);
-  Planned planned{graph_of(nodes + "  output y = %v39"), {}, {}};
+  Planned planned{reported_graph(nodes + "  output y = %v39"), {}, {}};
   const SymbolValues maximum;
   const GroupMaker maker(planned.graph, maximum, nullptr);
   std::vector<std::int32_t> all(40);

@@ -1,6 +1,7 @@
 // Convolutions beyond their operator's cases: what follows them in a region, and sizes that are known only at the launch.
 #include <gtest/gtest.h>
 
+#include "kernel/cpu/gemm/parts.hpp"
 #include "op/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "tests/support/region_builder.hpp"
@@ -55,6 +56,50 @@ TEST(Conv, FunctionAfterIt) {
           b.result(b.add(function, {b.add(OpKind::add, {b.operand({DType::f32, s.y}), conv})}));
         });
       }
+}
+
+/// A convolution to 96 channels, of x or of x times a gate for each sample and channel.
+Region convolved(const Dims& x, std::int64_t taps, const Attributes& attributes, bool gated, std::vector<Fill>& fills) {
+  RegionBuilder b(Rounding::strict);
+  const Value image = b.operand({DType::f32, x});
+  fills = {normal()};
+  if (gated) fills.push_back(normal());
+  const Value read = gated ? b.add(OpKind::mul, {b.operand({DType::f32, {x[0], 1, 1, x[3]}}), image}) : image;
+  const Value conv = b.add(OpKind::conv, {read, b.operand({DType::f32, {96, x[3], taps, taps}})}, attributes);
+  fills.push_back(normal(0.2));
+  b.result(b.add(OpKind::relu, {conv}));
+  b.anchor(conv);
+  Region region = b.build();
+  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= 2;
+  return region;
+}
+
+TEST(Conv, WindowsAsRowsOfTiles) {
+  cpu::force_isa(cpu::supported_isas().back());
+  if (const auto reason = cpu::parts_decline()) GTEST_SKIP() << *reason;
+  const auto& kernels = cpu::kernels_of(OpKind::conv);
+  const Kernel& parts = **std::ranges::find_if(kernels, [](const Kernel* kernel) { return kernel->name == "conv.parts"; });
+  const Ints twice{2, 2};
+  const std::tuple<Dims, std::int64_t, Attributes, bool> cases[] = {
+      {{2, 16, 18, 64}, 3, {{"layout", "nhwc"}, {"strides", twice}, {"pads", Ints{1, 0, 1, 2}}}, false},
+      {{1, 17, 24, 64}, 2, {{"layout", "nhwc"}, {"strides", Ints{1, 2}}, {"dilations", Ints{3, 2}}, {"pads", Ints{2, 0, 1, 1}}}, false},
+      {{1, 24, 23, 70}, 1, {{"layout", "nhwc"}, {"strides", twice}}, false},
+      {{2, 13, 14, 100}, 1, {{"layout", "nhwc"}}, true},
+  };
+  for (const auto& [x, taps, attributes, gated] : cases) {
+    std::vector<Fill> fills;
+    const Region region = convolved(x, taps, attributes, gated, fills);
+    ASSERT_EQ(parts.declines(region), std::nullopt) << region.to_string();
+    expect_region_conforms(region, fills, 1, 4 + 0.25 * static_cast<double>(taps * taps * x[3].constant()));
+  }
+  std::vector<Fill> fills;
+  const auto reason = [&](const Dims& x, std::int64_t taps, bool gated) {
+    return parts.declines(convolved(x, taps, {{"layout", "nhwc"}, {"strides", twice}}, gated, fills)).value_or("taken");
+  };
+  EXPECT_EQ(reason({1, 32, 32, 72}, 3, false), "windows are of several pixels, whose 72 channels are not whole chunks");
+  EXPECT_EQ(reason({1, 32, 32, 544}, 3, false), "windows have more than 4608 elements, whose copies take memory");
+  EXPECT_EQ(reason({1, 32, 32, 64}, 3, true), "windows of several pixels would be multiplied for each");
+  EXPECT_EQ(reason({1, 21, 21, 64}, 1, false), "there are 121 rows, fewer than 128");
 }
 
 TEST(Conv, ResidualAfterIt) {

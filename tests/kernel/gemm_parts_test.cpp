@@ -116,6 +116,22 @@ TEST(GemmParts, ExtremeElements) {
     }
 }
 
+#if defined(__x86_64__)
+/// Whether the processor holds that the upper halves of vector registers are in use, where each SSE instruction waits for the one before.
+[[gnu::target("xsave")]] bool has_upper_halves() { return (__builtin_ia32_xgetbv(1) & 4) != 0; }
+
+TEST(GemmParts, LeavesNoUpperHalvesInUse) {
+  if (const auto reason = no_parts()) GTEST_SKIP() << *reason;
+  alignas(64) static float panel[cpu::parts_steps * 32], sums[32 * 32];
+  alignas(64) static std::byte rows[32 * cpu::parts_row_bytes], parts[2][cpu::parts_panel_bytes];
+  cpu::PanelParts next(panel, cpu::parts_steps, parts[1]);
+  const cpu::AmxTiles registers;
+  cpu::parts_product(2)(rows, 32, parts[0], 1, true, next, 6, sums);
+  EXPECT_FALSE(has_upper_halves());
+  EXPECT_LT(next.pairs, 16) << "nothing was split, which is what uses them";
+}
+#endif
+
 TEST(GemmParts, WhatIsDeclined) {
   if (const auto reason = no_parts()) GTEST_SKIP() << *reason;
   const auto linear = [](DType x, DType w, const Dim& rows) {

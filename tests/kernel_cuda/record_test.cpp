@@ -66,7 +66,7 @@ TEST(Record, ModelsAreAsCloseAsTheirMarginsSay) {
   EXPECT_EQ(compared, 180) << "108 products, 36 of bf16 by the library, and 36 of few rows";
 }
 
-/// Seconds of products in tiles of 128 x 128, which models prefer to the kernel's own choice: measured in turn with that (docs/notes/selection.md).
+/// Seconds of products in tiles of 128 x 128, which models prefer to the kernel's own choice: measured in turn with that (docs/notes/tuning.md).
 const std::map<std::string, double> tiles{{"bf16 M512 N4096 K4096", 28.47e-6}, {"bf16 M512 N4096 K14336", 87.81e-6}};
 
 TEST(Record, NothingIsChosenThatWasRecordedSlower) {

@@ -226,6 +226,12 @@ TEST_F(Broken, QuantizingWhileLoadingNeedsRealWeights) {
   options.weights = DType::i8;
   expect_error(Status::invalid_argument, {"weights: expected none or a real type for a checkpoint that is quantized, found i8"},
                [&] { Engine::load(scratch_ / "model", options); });
+  options.weights = std::nullopt;
+  options.head = DType::i8;
+  expect_error(Status::invalid_argument, {"head: expected none for a checkpoint that is quantized, found i8"},
+               [&] { Engine::load(scratch_ / "model", options); });
+  options.head = DType::bf16;
+  expect_error(Status::invalid_argument, {"head: expected i8 or f8_e4m3, found bf16"}, [&] { Engine::load(scratch_ / "model", options); });
 }
 
 TEST(CompressedTensors, ACheckpointOfThePackageGivesItsLogits) {

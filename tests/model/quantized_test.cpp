@@ -25,11 +25,13 @@ std::vector<std::int32_t> some_ids(const ModelConfig& config, std::int64_t count
 
 /// Logits of all tokens in one pass, or token by token.
 std::vector<double> engine_logits(const std::filesystem::path& folder, const std::string& device, const std::vector<std::int32_t>& ids, bool one_by_one,
-                                  std::optional<DType> dtype = DType::f32, std::optional<DType> kv_cache = {}) {
+                                  std::optional<DType> dtype = DType::f32, std::optional<DType> kv_cache = {}, int tensor = 1, int experts = 1) {
   EngineOptions options;
   options.dtype = dtype;
   options.kv_cache = kv_cache;
   options.device = device;
+  options.tensor_parallel = tensor;
+  options.expert_parallel = experts;
   options.max_context = 64;
   options.threads = 2;
   Engine engine = Engine::load(folder, options);
@@ -174,6 +176,42 @@ const Mix mixes[] = {
 
 INSTANTIATE_TEST_SUITE_P(Mixes, Quantized, testing::Combine(testing::ValuesIn(mixes), testing::Values("cpu", "cuda")),
                          [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
+
+/// Ranks that share a quantized checkpoint. Where a row's scale is made at run time, each rank scales its own part of what o_proj and down_proj read, so that
+/// logits differ by about what quantization costs; otherwise they are those of one rank, but for values in the middle between two codes.
+void expect_ranks_compute(const Mix& mix, std::initializer_list<std::pair<int, int>> splits) {
+  PlainDecoder decoder(references / mix.model);
+  const std::vector<std::int32_t> ids = some_ids(decoder.config(), 20);
+  const std::vector<double> real = decoder.logits(ids);
+  quantize(decoder, mix);
+  if (mix.format == Format::modelslim) decoder.round_biases();
+  const ScratchFolder scratch;
+  decoder.write(scratch / "model", mix.format);
+  const std::vector<double> expected = decoder.logits(ids);
+  const double quantization = difference_of(real, expected);
+  for (const auto& [tensor, experts] : splits) {
+    const std::vector<double> found = engine_logits(scratch / "model", "cpu", ids, false, DType::f32, {}, tensor, experts);
+    const std::string where = fmt::format("{} by {} x {}", mix.name, tensor, experts);
+    EXPECT_GE(equal_rows(expected, found, decoder.config().vocab_size), rounds_inputs(mix) ? 0 : std::ssize(ids)) << where;
+    EXPECT_LT(difference_of(expected, found), quantization * (rounds_inputs(mix) ? 0.9 : 1e-3)) << where;
+    EXPECT_LT(difference_of(real, found), quantization * 1.3) << where;
+  }
+}
+
+TEST(QuantizedRanks, ComputeWhatTheCodesStandFor) {
+  for (const Mix& mix : mixes) {
+    if (mix.name == "modelslim_bias") expect_ranks_compute(mix, {{3, 1}});
+    if (mix.name == "experts_default") expect_ranks_compute(mix, {{2, 2}});
+    if (mix.name == "experts_weight_only") expect_ranks_compute(mix, {{1, 3}});
+  }
+}
+
+TEST(LongQuantizedRanks, EveryMixOverEveryNumberOfRanks) {
+  for (const Mix& mix : mixes) {
+    expect_ranks_compute(mix, {{2, 1}, {3, 1}, {4, 1}, {8, 1}});
+    if (mix.name.starts_with("experts") || mix.name == "modelslim_experts") expect_ranks_compute(mix, {{1, 2}, {1, 4}, {1, 8}, {4, 2}, {4, 4}});
+  }
+}
 
 /// Every step finds a kernel of a GPU, and its program compiles.
 void expect_compiles_for_a_gpu(const Mix& mix) {

@@ -33,8 +33,13 @@ Reference read_reference(const std::filesystem::path& model, const char* file = 
   return r;
 }
 
+/// Ranks that share matrices, and ranks that have different experts.
+struct Split {
+  int tensor = 1, experts = 1;
+};
+
 Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3,
-               int ranks = 1) {
+               Split split = {}) {
   EngineOptions options;
   options.device = device;
   options.dtype = dtype;
@@ -42,7 +47,8 @@ Engine load_on(const std::string& device, const std::filesystem::path& model, DT
   options.max_context = 512;
   options.max_sequences = sequences;
   options.max_batch_tokens = max_batch_tokens;
-  options.tensor_parallel = ranks;
+  options.tensor_parallel = split.tensor;
+  options.expert_parallel = split.experts;
   return Engine::load(model, options);
 }
 
@@ -125,9 +131,9 @@ class GreedyComparison {
   bool over_ = false;
 };
 
-void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype, int ranks = 1) {
+void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype, Split split = {}) {
   const Reference reference = read_reference(model);
-  Engine engine = load_on(device, model, dtype, 512, 1, ranks);  // one for several sequences rounds operands of a single token too
+  Engine engine = load_on(device, model, dtype, 512, 1, split);  // one for several sequences rounds operands of a single token too
   GreedyComparison comparison(reference);
   const auto forward = [&](std::span<const std::int32_t> ids) {
     const SequenceTokens part{0, ids};
@@ -186,11 +192,12 @@ INSTANTIATE_TEST_SUITE_P(Models, References, testing::Combine(testing::ValuesIn(
   return name;
 });
 
-/// A checkpoint and how many ranks share its matrices: 6 heads over 4 and 8 ranks leave ranks with copies of keys, and without any head.
-class RankedReferences : public testing::TestWithParam<std::tuple<std::string, int>> {
+/// A checkpoint and the ranks that share it: 6 heads over 4 and 8 ranks leave ranks with copies of keys, and without any head.
+class RankedReferences : public testing::TestWithParam<std::tuple<std::string, Split>> {
  protected:
   std::filesystem::path model() const { return references / std::get<0>(GetParam()); }
-  Engine load(DType dtype, std::int64_t max_batch_tokens = 512) const { return load_on("cpu", model(), dtype, max_batch_tokens, 3, std::get<1>(GetParam())); }
+  Split split() const { return std::get<1>(GetParam()); }
+  Engine load(DType dtype, std::int64_t max_batch_tokens = 512) const { return load_on("cpu", model(), dtype, max_batch_tokens, 3, split()); }
 };
 
 TEST_P(RankedReferences, Float32LogitsAreWithin2e4AndGreedyTokensIdentical) {
@@ -205,13 +212,36 @@ TEST_P(RankedReferences, Float32LogitsAreWithin2e4AndGreedyTokensIdentical) {
 
 TEST_P(RankedReferences, ChunksAndBatchesGiveTheSameLogits) { expect_same_in_chunks_and_batches(load(DType::f32, 7), read_reference(model())); }
 
-TEST_P(RankedReferences, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin("cpu", model(), DType::bf16, std::get<1>(GetParam())); }
+TEST_P(RankedReferences, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin("cpu", model(), DType::bf16, split()); }
 
-INSTANTIATE_TEST_SUITE_P(Models, RankedReferences, testing::Combine(testing::ValuesIn(reference_models()), testing::Values(2, 3, 4, 8)), [](const auto& info) {
-  std::string name = fmt::format("{}_{}_ranks", std::get<0>(info.param), std::get<1>(info.param));
+std::string name_of_ranked(const testing::TestParamInfo<std::tuple<std::string, Split>>& info) {
+  const auto& [model, split] = info.param;
+  std::string name = fmt::format("{}_{}_tensor_{}_experts", model, split.tensor, split.experts);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-});
+}
+
+std::vector<std::string> mixture_models() {
+  std::vector<std::string> names = reference_models();
+  std::erase_if(names, [](const std::string& name) { return load_config(references / name).experts == 0; });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RankedReferences,
+                         testing::Combine(testing::ValuesIn(reference_models()), testing::Values(Split{2}, Split{3}, Split{4}, Split{8})), name_of_ranked);
+INSTANTIATE_TEST_SUITE_P(Experts, RankedReferences,
+                         testing::Combine(testing::Values("mixtral-bf16", "qwen3moe-mixed-f32"), testing::Values(Split{1, 3}, Split{4, 2})), name_of_ranked);
+/// Mixtures with as many experts as the splits ask for.
+std::vector<std::tuple<std::string, Split>> spread_mixtures(std::initializer_list<Split> splits) {
+  std::vector<std::tuple<std::string, Split>> list;
+  for (const std::string& name : mixture_models())
+    for (const Split split : splits)
+      if (load_config(references / name).experts >= split.experts) list.emplace_back(name, split);
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(LongExperts, RankedReferences,
+                         testing::ValuesIn(spread_mixtures({{1, 2}, {1, 4}, {1, 8}, {2, 2}, {3, 3}, {4, 4}, {8, 2}, {8, 4}, {8, 8}})), name_of_ranked);
 
 }  // namespace
 }  // namespace cermet

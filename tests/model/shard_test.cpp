@@ -114,11 +114,61 @@ TEST(ModelShard, SizesThatDivideAreNotPadded) {
 
 TEST(ModelShard, PackedColumnsThatCannotBeCutAreRefusedByName) {
   ModelConfig config = small();
-  config.intermediate_size = 36;
+  config.head_dim = 6;
+  Quantization quantization;
+  quantization.packed.insert("model.layers.0.self_attn.o_proj");
+  test::expect_error(Status::unsupported, {"model.layers.0.self_attn.o_proj", "multiple of 4", "found 18"}, [&] { check_shard(config, quantization, {0, 2}); });
+  check_shard(config, quantization, {0, 3});
+}
+
+TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
+  ModelConfig config = small();
+  config.intermediate_size = 78;  // 20 words, the last of which is half full
   Quantization quantization;
   quantization.packed.insert("model.layers.0.mlp.down_proj");
-  test::expect_error(Status::unsupported, {"model.layers.0.mlp.down_proj", "multiple of 4", "found 18"}, [&] { check_shard(config, quantization, {0, 2}); });
   check_shard(config, quantization, {0, 3});
+  const std::string name = "model.layers.0.mlp.down_proj.weight_packed";
+  const StoredTensor stored{name, DType::i32, {2, 20}, 0, 160};
+  std::vector<std::byte> bytes(160);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  const TensorReader whole{
+      [&](std::string_view asked) { return asked == name ? &stored : nullptr; },
+      [&](const StoredTensor&, std::int64_t offset, std::span<std::byte> to) { std::memcpy(to.data(), bytes.data() + offset, to.size()); }};
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    const std::vector<std::byte> own = bytes_of(sharded_reader(whole, config, {rank, 3}), name);
+    ASSERT_EQ(own.size(), 2u * 28) << "a third is 26 columns";
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const std::size_t column = static_cast<std::size_t>(rank) * 28 + i % 28;
+      EXPECT_EQ(own[i], column < 80 ? bytes[i / 28 * 80 + column] : std::byte{0x80}) << "rank " << rank << " byte " << i;
+    }
+  }
+}
+
+TEST(ModelShard, EveryExpertIsOfOneRankOrOfThoseThatShareIt) {
+  ModelConfig config = load_config(small_mixture);
+  for (const std::int64_t experts : {5, 8, 16}) {
+    config.experts = experts;
+    for (const auto& [tensor, ranks] : {std::pair(1, 2), {1, 3}, {1, 5}, {4, 2}, {4, 4}, {6, 3}}) {
+      std::vector<std::int64_t> held(static_cast<std::size_t>(experts));  // elements of the inner dimension
+      for (std::int64_t rank = 0; rank < std::max(tensor, ranks); ++rank) {
+        const ModelShard shard = ModelShard::of(rank, tensor, ranks);
+        const ExpertRange own = experts_of(config, shard);
+        EXPECT_GE(own.count, 1);
+        for (std::int64_t e = own.first; e < own.first + own.count; ++e)
+          for (const TensorPart::Segment& segment : module_parts(config, shard).at(expert_names(config, 0, e).down).segments)
+            if (segment.begin >= 0) held[static_cast<std::size_t>(e)] += segment.count;
+      }
+      EXPECT_EQ(held, std::vector(held.size(), config.expert_intermediate_size)) << experts << " experts, " << tensor << " x " << ranks;
+    }
+  }
+}
+
+TEST(ModelShard, ExpertsThatCannotBeSpreadAreRefused) {
+  test::expect_error(Status::unsupported, {"expert_parallel: expected a divisor of the 4 ranks", "found 3"}, [] { ModelShard::of(0, 4, 3); });
+  test::expect_error(Status::invalid_argument, {"expert parallel: expected a mixture", "LlamaForCausalLM"},
+                     [] { check_shard(small(), {}, ModelShard::of(0, 1, 2)); });
+  test::expect_error(Status::invalid_argument, {"at most a rank for each of 16 experts, found 17 ranks"},
+                     [] { check_shard(load_config(small_mixture), {}, ModelShard::of(0, 1, 17)); });
 }
 
 TEST(ModelShard, ARankOutsideItsGroupIsRefused) {

@@ -9,6 +9,7 @@
 #include "device/device.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operator.hpp"
+#include "select/tune/job.hpp"
 #include "tests/select/landscape.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -92,6 +93,15 @@ TEST(TuneSearch, BayesBeginsWithUnlikeCandidates) {
   EXPECT_EQ(values.size(), 7u);
 }
 
+TEST(TuneSearch, BayesBeginsWithWhatAKernelListsWhereModelsCannotTell) {
+  const Landscape landscape(bowl_space(), 3, bowl, [](const Config& c) { return c.at("a") == 2 ? 1.0 : 2.0; });
+  TuneCandidates candidates = landscape.candidates();
+  const std::size_t listed = 1 + 2 * 128 + 77;  // one of those whose a is 2
+  candidates.list[listed].is_listed = true;
+  TuneSearch search(candidates, SearchKind::bayes, 0);
+  EXPECT_EQ(search.next(2), (std::vector<std::size_t>{0, listed}));
+}
+
 TEST(TuneSearch, BayesLeavesWhatFails) {
   const Landscape landscape(bowl_space(), 3, bowl);
   TuneSearch search(landscape.candidates(), SearchKind::bayes, 5);
@@ -109,6 +119,12 @@ TEST(TuneSearch, BayesLeavesWhatFails) {
 TEST(TuneSearch, NamesItsKinds) {
   for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) EXPECT_EQ(parse_search(name_of(kind)), kind);
   EXPECT_EQ(error_text([] { parse_search("grid"); }), "--search: expected bayes, random or exhaustive, found \"grid\"");
+}
+
+TEST(TuneSearch, AGpusRegionsHaveAsManyMeasuredAsTheBudgetSays) {
+  EXPECT_EQ(planned_candidates({60, 0.005, 60, 16}), 8u) << "a second of sixteen compilers";
+  EXPECT_EQ(planned_candidates({60, 0.005, 60, 2}), 2u) << "two at least";
+  EXPECT_EQ(planned_candidates({60, 0.06, 10, 160}), 60u) << "a tenth of a second to measure each";
 }
 
 TEST(TuneCandidates, ThatCompileToTheSameAreOne) {

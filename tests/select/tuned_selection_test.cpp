@@ -6,6 +6,7 @@
 #include "device/device.hpp"
 #include "io/posix_file.hpp"
 #include "kernel/forced.hpp"
+#include "select/choice_reason.hpp"
 #include "select/measured_choice.hpp"
 #include "select/select.hpp"
 #include "select/tuning_text.hpp"
@@ -51,6 +52,18 @@ TEST_F(TunedSelection, TakesWhatWasMeasured) {
   EXPECT_EQ(explain(linear_region("T", 513, device->target())).tuned, std::nullopt) << "another bucket";
   EXPECT_TRUE(explain(linear_region("rows", 300, device->target())).tuned.has_value()) << "the same bucket, another name";
   EXPECT_FALSE(explain(linear_region("512", 0, device->target())).tuned.has_value()) << "a static size";
+}
+
+/// An entry has the times of a comparison in turn, its rivals those that they took alone.
+TEST_F(TunedSelection, SaysWhatARivalWasBesideIt) {
+  const Candidate other = other_than(explain(region));
+  TuningEntry entry = entry_for(region, other.kernel->name, "default");
+  entry.rivals = {{"gemm.linear.general", "default", 2 * entry.seconds, 0}};
+  tuning.database().put(entry);
+  EXPECT_NE(choice_reason(explain(region), region).find(", 2.00 times as fast as gemm.linear.general, default"), std::string::npos);
+  entry.rivals[0].seconds = 0.9 * entry.seconds;
+  tuning.database().put(entry);
+  EXPECT_NE(choice_reason(explain(region), region).find("; gemm.linear.general, default was not faster beyond noise"), std::string::npos);
 }
 
 TEST_F(TunedSelection, TakesAnyPointOfAKernelsSpace) {

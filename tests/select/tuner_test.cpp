@@ -93,6 +93,22 @@ TEST(Tuner, KeepsTheChoiceWithoutTuningUnlessItIsSlowerBeyondNoise) {
   EXPECT_TRUE(tune(slower.candidates(), bench, everything).choice.config.empty()) << "what was measured once turns out to be slower";
 }
 
+/// What is stored is what the comparison in turn found, with its noise: another tuning that decides otherwise differs by less.
+TEST(Tuner, KeepsTheNoiseOfTheComparison) {
+  const Landscape landscape(bowl_space(), 1.02, bowl);
+  for (const double noise : {0.001, 0.05}) {
+    TuneBench bench = landscape.bench();
+    bench.compare = [&](const Choice& first, const Choice& second) {
+      const double a = 1.1 * landscape.seconds(first), b = 1.1 * landscape.seconds(second);  // at a lower clock than alone
+      return PairedTiming{{a, 0}, {b, 0}, b / a, noise};
+    };
+    const TuneReport report = tune(landscape.candidates(), bench, everything);
+    EXPECT_EQ(report.choice.config.empty(), noise > 0.02);
+    EXPECT_DOUBLE_EQ(report.timing.median, 1.1 * landscape.seconds(report.choice));
+    EXPECT_DOUBLE_EQ(report.timing.spread, noise * report.timing.median);
+  }
+}
+
 TEST(Tuner, TriesTheNextWhereTheFastestTurnsOutNotToBe) {
   const Landscape landscape(bowl_space(), 3, bowl);
   TuneBench bench = landscape.bench();

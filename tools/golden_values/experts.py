@@ -118,9 +118,9 @@ def experts_of(x, router, gate_up, down, bias, settings, activation):
     return y, ids
 
 
-def mixture(c, draw, op, x_type, w_type, bias=None, residual=None, ranks=0, experts=4, **attributes):
+def mixture(c, draw, op, x_type, w_type, bias=None, residual=None, ranks=0, experts=4, stacked=True, **attributes):
     h, f, tokens = 5, 3, 3
-    lead = (ranks, tokens) if ranks else (tokens,)
+    lead = (ranks, tokens) if ranks and stacked else (tokens,)
     x, router = draw.normal(x_type, lead + (h,)), draw.normal(w_type, (experts, h))
     gate_up, down = draw.coarse(w_type, (experts, 2 * f, h), 0.6), draw.coarse(w_type, (experts, h, f), 0.6)
     bias, residual = bias and draw.normal(bias, (experts,)), residual and draw.normal(residual, lead + (h,))
@@ -150,6 +150,7 @@ def mixtures(c, draw):
         mixture(c, draw, op, 'f32', 'f32', 'f16', 'f32', ranks, 6, k=2, score='sigmoid', groups=3, topk_groups=2, group_score='top2')
         mixture(c, draw, op, 'f32', 'f32', 'bf16', None, ranks, 6, k=1, groups=2, topk_groups=1, group_score='max')
     mixture(c, draw, 'ep_moe', 'f32', 'f32', ranks=1, k=1)
+    mixture(c, draw, 'ep_moe', 'f32', 'bf16', ranks=1, k=2, stacked=False, group='model')
 
 
 def cases():

@@ -165,4 +165,8 @@ def cases():
         for offsets in ([0, 2, 2, 7], [0, 7, 7, 7], [0, 0, 1, 7])[:1 if out else 3]:
             attributes = {'out_dtype': out} if out else {}
             grouped_linear(c, draw.normal(x, (7, 18)), draw.normal(w, (3, 3, 18)), Tensor('i64', offsets), draw.normal('f32', (3, 3)), constant=(1,), **attributes)
+    for offsets in ([0, 2, 3, 7], [0, 0, 0, 7], [0, 3, 7, 7]):  # the last group has no weight
+        grouped_linear(c, draw.normal('bf16', (7, 18)), draw.normal('bf16', (2, 3, 18)), Tensor('i32', offsets), constant=(1,), out_dtype='f32')
+        grouped_linear(c, draw.integers('i8', (7, 20), -128, 127), draw.integers('i8', (2, 4, 20), -128, 127), Tensor('i32', offsets), None,
+                       draw.uniform('f32', (7,), 0.001, 0.02), draw.uniform('f32', (2, 4), 0.001, 0.02), constant=(1,))
     return c

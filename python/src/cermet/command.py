@@ -128,7 +128,7 @@ def explain(
     words = [_type_text(operand) for operand in inputs]
     words += [f"{name}={_value_text(value)}" for name, _, value in schema.attribute_rows({**(attributes or {}), **more})]
     place = device_of(inputs) if device is None else str(device)
-    return _run(["ops", schema.name, "--explain", " ".join(words), "--constant", ",".join(constants) or "none", "--device", place], False)
+    return _run(["explain", "op", schema.name, "--shape", " ".join(words), "--constant", ",".join(constants) or "none", "--device", place], False)
 
 
 def _type_text(operand: object) -> str:

@@ -48,7 +48,10 @@ TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args, const 
     extras_[e].view = &args.inputs[program.extras_[e].what.operand];
     if (const auto index = program.extras_[e].what.index) look_at_indices(e, args.inputs[*index], result);
     else look_at(e, result);
+    if (extras_[e].form == Form::repeated) numbers_[program.inputs_ + e] = {extras_[e].scalar.data(), 0, 0};
+    else expanded_[expanded_count_++] = static_cast<std::uint8_t>(e);
   }
+  for (std::size_t n = 0; n < program.numbers_.size(); ++n) numbers_[program.inputs_ + program.extras_.size() + n] = {program.numbers_[n].data(), 0, 0};
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
   ends_in_place_ = program.ends_in_store_ && args.outputs[program.stores_[0].result].is_dense();
 }
@@ -162,7 +165,6 @@ TileOperand TileRun::expand_apart(std::size_t extra, const TilePlace& place, flo
 
 inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
   const ExtraView& e = extras_[extra];
-  if (e.form == Form::repeated) return {e.scalar.data(), 0, 0};
   if (e.form != Form::other) {
     const std::byte* const from = e.data + place.group * e.group_step + place.column * e.element_bytes;
     if (e.form == Form::columns_in_place) return {reinterpret_cast<const float*>(from), 0, 1};
@@ -178,7 +180,7 @@ inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, fl
 
 void TileRun::add_and_store(const TileOperand* inputs, const TilePlace& place) const {
   alignas(64) float expanded[BoundTileProgram::most_values];
-  const TileOperand operands[] = {inputs[0], expand(0, place, expanded)};
+  const TileOperand operands[] = {inputs[0], expanded_count_ == 0 ? numbers_[program_.inputs_] : expand(0, place, expanded)};
   program_.stores_[0].function(operands, *results_[0], place);
 }
 
@@ -192,11 +194,15 @@ TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Me
 
 TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const {
   auto& slots = memory.slots;
+  const std::size_t read = program_.extras_.size() + program_.numbers_.size();
   Values values;
-  std::size_t at = 0;
-  for (; at < program_.inputs_; ++at) values[at] = inputs[at];
-  for (std::size_t e = 0; e < program_.extras_.size(); ++e) values[at++] = expand(e, place, slots[program_.extras_[e].slot]);
-  for (const BoundTileProgram::Number& number : program_.numbers_) values[at++] = {number.data(), 0, 0};
+  std::copy_n(inputs, program_.inputs_, values.begin());
+  std::copy_n(numbers_.begin() + program_.inputs_, read, values.begin() + program_.inputs_);
+  for (std::size_t i = 0; i < expanded_count_; ++i) {
+    const std::size_t e = expanded_[i];
+    values[program_.inputs_ + e] = expand(e, place, slots[program_.extras_[e].slot]);
+  }
+  std::size_t at = program_.inputs_ + read;
   const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
   std::array<TileOperand, BoundTileProgram::most_operands> operands;

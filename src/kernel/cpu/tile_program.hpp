@@ -19,7 +19,7 @@ class BoundTileProgram {
   /// Of a tile: rows times columns, which count as `least_columns` at least.
   static constexpr std::size_t most_values = 512, least_columns = 32;
   /// Of a program.
-  static constexpr std::size_t most_inputs = 8, most_extras = 12, most_results = 4, most_slots = 12, most_numbers = 4, most_operands = 6;
+  static constexpr std::size_t most_inputs = 8, most_extras = 24, most_results = 4, most_slots = 12, most_numbers = 4, most_operands = 6;
 
   /// Why a program cannot be run, beside its results giving a value that is not stored.
   static Decline declines(const TileProgram& program, std::optional<TileProgram::Source> value = {});
@@ -74,6 +74,7 @@ class TileRun {
   /// Tiles of `result`; by default, of the first result.
   TileRun(const BoundTileProgram& program, const LaunchArgs& args) : TileRun(program, args, args.outputs[program.stores_[0].result].shape) {}
   TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result);
+  TileRun(const TileRun&) = delete;  // operands lie within
   /// Runs the program over a tile of its inputs and stores the results.
   void operator()(const TileOperand* inputs, const TilePlace& place) const {
     if (program_.only_stores_) return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
@@ -121,6 +122,9 @@ class TileRun {
 
   const BoundTileProgram& program_;
   std::array<ExtraView, BoundTileProgram::most_extras> extras_;
+  Values numbers_{};  ///< operands that are the same for every tile; others are filled in
+  std::array<std::uint8_t, BoundTileProgram::most_extras> expanded_{};
+  std::size_t expanded_count_ = 0;  ///< extras that are not numbers
   std::array<std::optional<Rows>, BoundTileProgram::most_results> results_;
   bool ends_in_place_ = false;  ///< the last instruction writes the result
 };

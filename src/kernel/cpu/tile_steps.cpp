@@ -1,11 +1,13 @@
 #include "kernel/cpu/tile_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/tile_steps.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernel/cpu/pointwise/shared_scale-inl.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 
@@ -60,6 +62,9 @@ HWY_INLINE Floats value_of(const Floats* v) {
   else return v[0];
 }
 
+/// Whether an operand is a number, of which `data` has vectors.
+bool is_number(const TileOperand& o) { return o.row_step == 0 && o.column_step == 0; }
+
 /// See TileSteps::requantize.
 template <bool sum, bool whole_shift>
 void requantize(const TileOperand* operands, const TileTarget& y, const float*) {
@@ -68,16 +73,21 @@ void requantize(const TileOperand* operands, const TileTarget& y, const float*) 
     if constexpr (whole_shift) return real_of(bits);
     else return bits;
   };
-  const auto dequantized = [](Floats x, Floats scale, Floats zero_point, Floats shift, Floats factor)
-                               HWY_ATTR { return hn::Mul(hn::Sub(int8_values(hn::Add(hn::Round(hn::Div(x, scale)), zero_point)), shift), factor); };
   const TileOperand* const p = operands + values;
-  if (std::all_of(p, p + 4, [](const TileOperand& o) { return o.row_step == 0 && o.column_step == 0; })) {  // numbers, which stay in registers
-    const Floats scale = load(p[0].data), zero_point = load(p[1].data), shift = shift_of(load(p[2].data)), factor = load(p[3].data);
-    return for_tile<values>(operands, y, [&](const Floats* v) HWY_ATTR { return dequantized(value_of<sum>(v), scale, zero_point, shift, factor); });
+  const float scale = *p[0].data, zero_point = *p[1].data, shift = hn::GetLane(shift_of(hn::Set(FloatTag(), *p[2].data)));
+  if (std::all_of(p, p + 4, is_number) && SharedScale::takes(scale) && std::abs(shift) <= 128 && std::nearbyint(shift) == shift) {
+    const SharedScale quantized(scale, zero_point);
+    // Whole numbers, so that the zero points are added at once.
+    const Floats anchor = hn::Set(FloatTag(), SharedScale::anchor - zero_point + shift), factor = load(p[3].data), of_nan = hn::Set(FloatTag(), 0 - shift);
+    return for_tile<values>(operands, y, [&](const Floats* v) HWY_ATTR {
+      const Floats x = value_of<sum>(v), code = hn::Sub(quantized(x), anchor);
+      return hn::Mul(hn::IfThenElse(hn::Eq(x, x), code, of_nan), factor);
+    });
   }
   for_tile<values + 4>(operands, y, [&](const Floats* v) HWY_ATTR {
     const Floats* const w = v + values;
-    return dequantized(value_of<sum>(v), w[0], w[1], shift_of(w[2]), w[3]);
+    const Floats codes = int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), w[0])), w[1]));
+    return hn::Mul(hn::Sub(codes, shift_of(w[2])), w[3]);
   });
 }
 
@@ -152,22 +162,43 @@ void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& pl
   }
 }
 
-/// See TileSteps::store_quantized.
-template <bool sum>
-void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place) {
-  constexpr std::size_t values = sum ? 2 : 1, count = values + 2;
-  const auto columns = static_cast<std::size_t>(place.columns);
+/// store(values, to, n) for every vector of the tiles of some operands and of a result of int8.
+template <std::size_t count, class Store>
+HWY_INLINE void for_codes(const TileOperand* operands, const Rows& y, const TilePlace& place, Store&& store) {
   for (std::int64_t r = 0; r < place.rows; ++r) {
     const float* from[count];
     for (std::size_t o = 0; o < count; ++o) from[o] = operands[o].data + static_cast<std::size_t>(r) * operands[o].row_step;
     auto* const to = reinterpret_cast<std::int8_t*>(y.row(place.row + r)) + place.column;
-    for_vectors(columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
       Floats v[count];
       for (std::size_t o = 0; o < count; ++o) v[o] = load_n(from[o] + i * operands[o].column_step, n);
-      const Floats codes = int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]));
-      store_narrow(hn::ConvertTo(IntTag(), codes), to + i, n);
+      store(v, to + i, n);
     });
   }
+}
+
+/// See TileSteps::store_quantized.
+template <bool sum>
+void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+  constexpr std::size_t values = sum ? 2 : 1;
+  const TileOperand* const p = operands + values;
+  if (is_number(p[0]) && is_number(p[1]) && SharedScale::takes(*p[0].data)) {
+    const SharedScale quantized(*p[0].data, *p[1].data);
+    const Floats zero_point = load(p[1].data);
+    const hn::RebindToUnsigned<FloatTag> bits;
+    return for_codes<values>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+      const Floats x = value_of<sum>(v), code = hn::IfThenElseZero(hn::Eq(x, x), hn::Add(quantized(x), zero_point));
+      const hn::Rebind<std::uint8_t, FloatTag> narrow;
+      const auto bytes = hn::TruncateTo(narrow, hn::BitCast(bits, code));
+      if (HWY_LIKELY(n == lanes())) return hn::StoreU(bytes, narrow, reinterpret_cast<std::uint8_t*>(to));
+      HWY_ALIGN std::uint8_t buffer[hn::MaxLanes(FloatTag())];
+      hn::StoreU(bytes, narrow, buffer);
+      std::copy_n(buffer, n, reinterpret_cast<std::uint8_t*>(to));
+    });
+  }
+  for_codes<values + 2>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+    store_narrow(hn::ConvertTo(IntTag(), int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]))), to, n);
+  });
 }
 
 template <bool sum>

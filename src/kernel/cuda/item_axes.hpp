@@ -26,8 +26,6 @@ struct Along {
 inline Along tiles_along(GridDimension coordinate, std::int64_t width) { return {coordinate, width, width, 0, 1}; }
 /// Equal shares of `extent` indices for `count` places.
 inline Along shares_along(GridDimension coordinate, std::int64_t extent, std::int64_t count) { return {coordinate, extent, extent, 0, count}; }
-/// The index that `every` neighbouring places have together: the operand repeats, or several items make it.
-inline Along one_for(GridDimension coordinate, std::int64_t every) { return {coordinate, 1, every, 0, every}; }
 
 /// Collects the axes of an operand, in any order.
 class ItemAxes {

@@ -25,13 +25,15 @@ class Ranks {
   /// Most sequences of a batch, so that a command fits one message.
   static constexpr std::int64_t max_sequences = 250;
 
-  explicit Ranks(std::unique_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  /// `experts`: of the ranks that are the communicator's, how many have different experts; all share the matrices unless `tensor` is 1.
+  Ranks(std::unique_ptr<Communicator> communicator, int tensor, int experts)
+      : communicator_(std::move(communicator)), shard_(ModelShard::of(communicator_->rank(), tensor, experts)) {}
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   /// Rank 0 lets the others end, and joins those that are threads of this process.
   ~Ranks();
 
-  ModelShard shard() const { return {communicator_->rank(), communicator_->size()}; }
+  ModelShard shard() const { return shard_; }
   Communicator& communicator() { return *communicator_; }
   bool leads() const { return communicator_->rank() == 0; }
   /// Has the other ranks do what this one is about to do. Does nothing on them. Throws Error where one has failed.
@@ -43,6 +45,7 @@ class Ranks {
 
  private:
   std::unique_ptr<Communicator> communicator_;
+  ModelShard shard_;
   std::vector<std::jthread> threads_;
 };
 

@@ -12,13 +12,12 @@ namespace {
 using Role = LinearModule::Role;
 using Segment = TensorPart::Segment;
 
-/// Shares of inner dimensions that do not divide are multiples of this, so that kernels' fast paths take them.
-constexpr std::int64_t inner_unit = 16;
+/// Shares of inner dimensions are multiples of a word of packed columns; those that do not divide, of what kernels' fast paths take.
+constexpr std::int64_t values_of_word = 4, inner_unit = 16;
 
-std::int64_t inner_share(std::int64_t size, ModelShard shard) {
-  if (size % shard.ranks == 0) return size / shard.ranks;
-  const std::int64_t share = div_up(size, shard.ranks);
-  return size >= inner_unit * shard.ranks ? round_up(share, inner_unit) : share;
+std::int64_t inner_share(std::int64_t size, std::int64_t ranks) {
+  if (ranks == 1 || size % (values_of_word * ranks) == 0) return size / ranks;
+  return round_up(div_up(size, ranks), size % ranks != 0 && size >= inner_unit * ranks ? inner_unit : values_of_word);
 }
 
 /// Elements [first, first + count) of `size`, with zeros for those beyond.
@@ -30,7 +29,7 @@ TensorPart padded(int axis, std::int64_t first, std::int64_t count, std::int64_t
   return part;
 }
 
-TensorPart share_of(int axis, std::int64_t size, std::int64_t count, ModelShard shard) { return padded(axis, shard.rank * count, count, size); }
+TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) { return padded(axis, rank * count, count, size); }
 
 /// Heads of keys that a rank's heads of queries read: `kv_heads` of the rank's configuration, each for as many of its heads.
 TensorPart key_part(const ModelConfig& whole, ModelShard shard) {
@@ -52,18 +51,31 @@ std::int64_t TensorPart::count() const {
   return count;
 }
 
+ModelShard ModelShard::of(std::int64_t rank, std::int64_t tensor, std::int64_t experts) {
+  if (tensor > 1 && tensor % experts != 0)
+    fail(Status::unsupported, "expert_parallel: expected a divisor of the {} ranks of tensor_parallel, found {}", tensor, experts);
+  if (tensor == 1) return {.expert_rank = rank, .expert_ranks = experts};
+  return {.rank = rank, .ranks = tensor, .expert_rank = rank / (tensor / experts), .expert_ranks = experts};
+}
+
+ExpertRange experts_of(const ModelConfig& config, ModelShard shard) {
+  const auto begin = [&](std::int64_t rank) { return config.experts * rank / shard.expert_ranks; };
+  return {begin(shard.expert_rank), begin(shard.expert_rank + 1) - begin(shard.expert_rank)};
+}
+
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard) {
   require(shard.ranks >= 1 && shard.rank >= 0 && shard.rank < shard.ranks, "tensor parallel: expected a rank in [0, ranks), found rank {} of {}", shard.rank,
           shard.ranks);
+  require(shard.expert_ranks == 1 || config.experts > 0, "expert parallel: expected a mixture of experts, found {}", config.architecture_name);
+  require(shard.expert_ranks <= std::max<std::int64_t>(1, config.experts), "expert parallel: expected at most a rank for each of {} experts, found {} ranks",
+          config.experts, shard.expert_ranks);
   if (quantization.packed.empty() || shard.ranks == 1) return;
-  constexpr std::int64_t values_of_word = 4;
   const auto parts = module_parts(config, shard);
   for (const auto& [module, part] : parts) {
     if (part.axis != 1 || !quantization.packed.contains(module)) continue;
-    for (const Segment& segment : part.segments)
-      if (segment.count % values_of_word != 0)
-        fail(Status::unsupported, "tensor parallel: {}: expected packed columns to be a multiple of {} on each of {} ranks, found {}", module, values_of_word,
-             shard.ranks, segment.count);
+    if (part.count() % values_of_word != 0)
+      fail(Status::unsupported, "tensor parallel: {}: expected packed columns to be a multiple of {} on each of {} ranks, found {}", module, values_of_word,
+           shard.ranks, part.count());
   }
 }
 
@@ -74,8 +86,8 @@ ModelConfig config_of(const ModelConfig& whole, ModelShard shard) {
   const std::int64_t group = whole.heads / whole.kv_heads;
   if (whole.kv_heads % shard.ranks == 0) part.kv_heads = whole.kv_heads / shard.ranks;
   else part.kv_heads = group % part.heads == 0 ? 1 : part.heads;
-  part.intermediate_size = inner_share(whole.intermediate_size, shard);
-  part.expert_intermediate_size = inner_share(whole.expert_intermediate_size, shard);
+  part.intermediate_size = inner_share(whole.intermediate_size, shard.ranks);
+  part.expert_intermediate_size = inner_share(whole.expert_intermediate_size, shard.ranks_of_expert());
   return part;
 }
 
@@ -83,16 +95,17 @@ std::int64_t vocabulary_part(const ModelConfig& whole, ModelShard shard) { retur
 
 std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard) {
   const ModelConfig own = config_of(whole, shard);
-  const TensorPart vocabulary = share_of(0, whole.vocab_size, vocabulary_part(whole, shard), shard);
-  const TensorPart query = share_of(0, whole.heads * whole.head_dim, own.heads * own.head_dim, shard), key = key_part(whole, shard);
+  const TensorPart vocabulary = share_of(0, whole.vocab_size, vocabulary_part(whole, shard), shard.rank);
+  const TensorPart query = share_of(0, whole.heads * whole.head_dim, own.heads * own.head_dim, shard.rank), key = key_part(whole, shard);
   std::unordered_map<std::string, TensorPart> parts{{"model.embed_tokens", vocabulary}};
   for (const LinearModule& module : linear_modules(whole)) {
-    const std::int64_t inner = module.expert < 0 ? own.intermediate_size : own.expert_intermediate_size;
+    const bool dense = module.expert < 0;
+    const std::int64_t inner = dense ? own.intermediate_size : own.expert_intermediate_size, rank = dense ? shard.rank : shard.rank_of_expert();
     switch (module.role) {
       case Role::qkv: parts.emplace(module.name, module.name.ends_with("q_proj") ? query : key); break;
-      case Role::gate_up: parts.emplace(module.name, share_of(0, module.rows, inner, shard)); break;
-      case Role::o: parts.emplace(module.name, share_of(1, module.columns, own.heads * own.head_dim, shard)); break;
-      case Role::down: parts.emplace(module.name, share_of(1, module.columns, inner, shard)); break;
+      case Role::gate_up: parts.emplace(module.name, share_of(0, module.rows, inner, rank)); break;
+      case Role::o: parts.emplace(module.name, share_of(1, module.columns, own.heads * own.head_dim, shard.rank)); break;
+      case Role::down: parts.emplace(module.name, share_of(1, module.columns, inner, rank)); break;
       case Role::head: parts.emplace(module.name, vocabulary); break;
       case Role::router: break;
     }

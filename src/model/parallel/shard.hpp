@@ -1,7 +1,8 @@
-// Tensor parallelism: which part of a model each rank holds. Attention is split by heads, feed-forward parts by their inner dimension, embedding and head by
-// the vocabulary; norms and routers are whole on every rank.
+// Which part of a model each rank holds. Tensor parallelism: attention is split by heads, feed-forward parts by their inner dimension, embedding and head by
+// the vocabulary; norms and routers are whole on every rank. Expert parallelism: each rank has some of a mixture's experts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -11,13 +12,31 @@
 
 namespace cermet {
 
-/// A rank's place among those that share the matrices of a model.
+/// A rank's place among those that share a model.
 struct ModelShard {
-  std::int64_t rank = 0, ranks = 1;
+  std::int64_t rank = 0, ranks = 1;  ///< among those that share the matrices
+  /// Among those that have different experts: all ranks where no matrix is shared; else `ranks` in groups of neighbours, each of which shares the matrices of
+  /// its experts.
+  std::int64_t expert_rank = 0, expert_ranks = 1;
+
+  /// Place of one of max(tensor, experts) ranks. Throws Error(unsupported) unless one of the two is 1 or `experts` divides `tensor`.
+  static ModelShard of(std::int64_t rank, std::int64_t tensor, std::int64_t experts);
+  /// All ranks, each of which adds a summand of every mixture.
+  std::int64_t all() const { return std::max(ranks, expert_ranks); }
+  /// Ranks that share the matrices of the same experts, and this one's place among them.
+  std::int64_t ranks_of_expert() const { return std::max<std::int64_t>(1, ranks / expert_ranks); }
+  std::int64_t rank_of_expert() const { return rank % ranks_of_expert(); }
   friend bool operator==(const ModelShard&, const ModelShard&) = default;
 };
 
-/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), or a module whose packed columns cannot be cut.
+/// Experts [first, first + count) of a layer that a rank has. Where ranks do not divide the experts, some have one more.
+struct ExpertRange {
+  std::int64_t first = 0, count = 0;
+};
+ExpertRange experts_of(const ModelConfig& config, ModelShard shard);
+
+/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than ranks, or a module whose packed columns
+/// cannot be cut.
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard);
 
 /// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of experts stay those of the model. What does
@@ -40,8 +59,8 @@ struct TensorPart {
   std::int64_t count() const;
 };
 
-/// Parts of linear modules' weights, by the module's name ("model.layers.0.mlp.down_proj", "model.embed_tokens"); modules that are whole everywhere are not
-/// in it. Along axis 0 everything that is stored for each row is cut with it; along axis 1 the weight alone.
+/// Parts of linear modules' weights, of every expert as if it were the rank's own, by the module's name ("model.layers.0.mlp.down_proj", "model.embed_tokens");
+/// modules that are whole everywhere are not in it. Along axis 0 everything that is stored for each row is cut with it; along axis 1 the weight alone.
 std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard);
 
 }  // namespace cermet

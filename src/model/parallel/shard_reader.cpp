@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 
 namespace cermet {
@@ -14,6 +15,7 @@ struct Piece {
   const StoredTensor* stored = nullptr;
   std::vector<TensorPart::Segment> segments = {};  ///< of rows; of bytes of a row where columns are cut
   bool rows = true;                                ///< which of the two
+  std::byte padding = {};                          ///< what zeros are
   std::vector<std::byte> data = {};                ///< in place of all that: what a shape says
 
   std::int64_t row_bytes() const { return local.shape.at(0) > 0 ? local.bytes() / local.shape[0] : 0; }
@@ -69,7 +71,7 @@ class ShardedTensors {
         continue;
       }
       const auto part = destination.first(std::min(destination.size(), static_cast<std::size_t>(bytes - offset)));
-      if (segment.begin < 0) std::ranges::fill(part, std::byte{});
+      if (segment.begin < 0) std::ranges::fill(part, piece.padding);
       else reader_.read(*piece.stored, base + segment.begin * unit + offset, part);
       destination = destination.subspan(part.size());
       offset = 0;
@@ -82,13 +84,19 @@ class ShardedTensors {
     if (stored == nullptr || (!name.ends_with(".weight") && stored->elements() == 1)) return;  // one scale for all rows
     Piece piece{.local = *stored, .stored = stored, .segments = part.segments, .rows = part.axis == 0};
     const auto size = static_cast<std::int64_t>(size_of(stored->dtype));
-    // Four columns to a packed word.
-    const std::int64_t columns_of_element = name.ends_with("_packed") ? 4 : 1;
+    // Four columns to a packed word, each + 128.
+    const bool packed = name.ends_with("_packed");
+    const std::int64_t columns_of_element = packed ? 4 : 1;
+    if (packed) piece.padding = std::byte{0x80};
     std::int64_t count = part.count();
     if (!piece.rows) {
-      for (TensorPart::Segment& segment : piece.segments)
-        segment = {segment.begin < 0 ? -1 : segment.begin / columns_of_element * size, segment.count / columns_of_element * size};
-      count /= columns_of_element;
+      count = div_up(count, columns_of_element);
+      std::int64_t left = count;
+      for (TensorPart::Segment& segment : piece.segments) {
+        const std::int64_t elements = std::min(left, div_up(segment.count, columns_of_element));
+        left -= elements;
+        segment = {segment.begin < 0 ? -1 : segment.begin / columns_of_element * size, elements * size};
+      }
     }
     std::int64_t elements = 1;
     piece.local.shape.at(static_cast<std::size_t>(part.axis)) = count;

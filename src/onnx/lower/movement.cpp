@@ -79,54 +79,6 @@ void lower_split(Lowering& l) {
   for (std::size_t i = 0; i < sizes.size(); at += sizes[i++]) l.set(i, l.slice(x, axis, at, at + sizes[i]));
 }
 
-namespace {
-
-/// Our operators take indices of 32 and 64 bits.
-Operand indices(Lowering& l, std::size_t i) {
-  const Operand x = l.in(i);
-  return dtypes::index.contains(l.dtype(x)) ? x : l.cast(x, DType::i64);
-}
-
-Attributes axis_attribute(Lowering& l, Operand x) { return {{"axis", std::int64_t{l.axis(l.integer("axis", 0), l.rank(x))}}}; }
-
-/// Whether a gather takes every slice, in order: masks of tokens are exported so. A single one is left alone: it may be a size.
-bool takes_all_in_order(Lowering& l, Operand x, Operand at) {
-  const Dim size = l.dim(x, l.axis(l.integer("axis", 0), l.rank(x)));
-  if (l.is_known(x) || !l.is_known(at) || !size.is_constant() || size.constant() < 2 || l.elements(at) != size.constant()) return false;
-  const Ints list = l.ints_in(at);
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i] != static_cast<std::int64_t>(i)) return false;
-  return true;
-}
-
-void scatter(Lowering& l, OpKind kind) {
-  const Operand x = l.in(0);
-  std::string reduction = l.text("reduction", "none");
-  if (reduction == "add") reduction = "sum";
-  if (reduction == "mul") reduction = "prod";
-  Attributes attributes{{"reduction", reduction}};
-  if (kind == OpKind::scatter) attributes.set("axis", std::int64_t{l.axis(l.integer("axis", 0), l.rank(x))});
-  l.set(0, l.op(kind, {x, indices(l, 1), l.in(2)}, attributes));
-}
-
-}  // namespace
-
-void lower_gather(Lowering& l) {
-  const Operand x = l.in(0), at = indices(l, 1);
-  if (takes_all_in_order(l, x, at)) {
-    const int axis = l.axis(l.integer("axis", 0), l.rank(x));
-    Dims dims(l.dims(x).begin(), l.dims(x).begin() + axis);
-    dims.insert(dims.end(), l.dims(at).begin(), l.dims(at).end());
-    dims.insert(dims.end(), l.dims(x).begin() + axis + 1, l.dims(x).end());
-    return l.set(0, l.reshape(x, dims));
-  }
-  l.set(0, l.op(OpKind::gather, {x, at}, axis_attribute(l, x)));
-}
-void lower_gather_elements(Lowering& l) { l.set(0, l.op(OpKind::gather_elements, {l.in(0), indices(l, 1)}, axis_attribute(l, l.in(0)))); }
-void lower_gather_nd(Lowering& l) { l.set(0, l.op(OpKind::gather_nd, {l.in(0), indices(l, 1)}, {{"batch_dims", l.integer("batch_dims", 0)}})); }
-void lower_scatter_elements(Lowering& l) { scatter(l, OpKind::scatter); }
-void lower_scatter_nd(Lowering& l) { scatter(l, OpKind::scatter_nd); }
-
 /// [a, b] repeated r, s times is [1, a, 1, b] expanded to [r, a, s, b]; axes that are not repeated stay one.
 void lower_tile(Lowering& l) {
   Operand x = l.in(0);
@@ -144,58 +96,6 @@ void lower_tile(Lowering& l) {
     x = l.reshape(l.expand(l.reshape(x, apart), repeated), dims);
   }
   l.set(0, x);
-}
-
-namespace {
-
-/// Pads up to 2^40 either way, so that no sum of them overflows.
-void check_pads(Lowering& l, const Ints& pads) {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
-  for (const std::int64_t p : pads) l.expect(p >= -most && p <= most, "pads: expected numbers up to {}, found {}", most, p);
-}
-
-}  // namespace
-
-void lower_pad(Lowering& l) {
-  Operand x = l.in(0);
-  const int rank = l.rank(x);
-  const bool old = l.version() < 11;
-  const Ints given = old ? l.integers("pads") : l.ints_in(l.in(1));
-  Ints axes(static_cast<std::size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (!old && l.has(3)) axes = l.ints_in(l.in(3));
-  l.expect(given.size() == 2 * axes.size(), "pads: expected {} entries, two for each axis, found {}", 2 * axes.size(), given.size());
-  Ints pads(2 * static_cast<std::size_t>(rank));
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto a = static_cast<std::size_t>(l.axis(axes[i], rank));
-    pads[a] = given[i];
-    pads[a + static_cast<std::size_t>(rank)] = given[i + axes.size()];
-  }
-  check_pads(l, pads);
-  const std::string mode = l.text("mode", "constant");
-  const double value = old ? l.number("value", 0) : l.has(2) ? l.number_in(l.in(2)) : 0;
-  if (mode == "wrap") {
-    for (int a = 0; a < rank; ++a) {
-      const std::int64_t before = pads[static_cast<std::size_t>(a)], after = pads[static_cast<std::size_t>(a + rank)], size = l.size(x, a);
-      if (before == 0 && after == 0) continue;
-      l.expect(size > 0, "pads: expected elements to repeat along axis {}, found none", a);
-      Ints positions(l.listed(std::max<std::int64_t>(before + size + after, 0)));
-      for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = (((static_cast<std::int64_t>(i) - before) % size) + size) % size;
-      x = l.op(OpKind::gather, {x, l.ints(positions)}, {{"axis", std::int64_t{a}}});
-    }
-    return l.set(0, x);
-  }
-  // A negative pad takes elements away.
-  for (int a = 0; a < rank; ++a) {
-    std::int64_t &before = pads[static_cast<std::size_t>(a)], &after = pads[static_cast<std::size_t>(a + rank)];
-    if (before >= 0 && after >= 0) continue;
-    const std::int64_t start = std::max<std::int64_t>(-before, 0), end = l.size(x, a) - std::max<std::int64_t>(-after, 0);
-    x = l.slice(x, a, start, end);
-    before = std::max<std::int64_t>(before, 0);
-    after = std::max<std::int64_t>(after, 0);
-  }
-  if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return l.set(0, x);
-  l.set(0, l.op(OpKind::pad, {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
 }
 
 }  // namespace cermet::onnx

@@ -1,6 +1,4 @@
-// Reductions, running sums, and the largest elements.
-#include <algorithm>
-
+// Reductions.
 #include "onnx/lowering.hpp"
 
 namespace cermet::onnx {
@@ -64,62 +62,6 @@ void lower_reduce_log_sum_exp(Lowering& l) {
   Operand y = l.cast(l.binary(OpKind::add, l.unary(OpKind::log, sum), largest), l.dtype(l.in(0)));
   if (l.integer("keepdims", 1) == 0) y = l.squeeze(y, axes.axes);
   l.set(0, y);
-}
-
-namespace {
-
-void arg(Lowering& l, bool least) {
-  Operand x = l.in(0);
-  const int rank = l.rank(x), axis = l.axis(l.integer("axis", 0), std::max(rank, 1));
-  if (rank == 0) return l.set(0, l.scalar(DType::i64, 0));
-  x = l.move_axis(x, axis, rank - 1);
-  const Attributes attributes{{"out_dtype", "i64"}, {"smallest", least}, {"select_last_index", l.integer("select_last_index", 0) != 0}};
-  const Operand y = l.op(OpKind::argmax, {x}, attributes);
-  l.set(0, l.integer("keepdims", 1) != 0 ? l.unsqueeze(y, {axis}) : y);
-}
-
-}  // namespace
-
-void lower_arg_max(Lowering& l) { arg(l, false); }
-void lower_arg_min(Lowering& l) { arg(l, true); }
-
-void lower_cum_sum(Lowering& l) {
-  const Operand x = l.in(0);
-  const Ints axis = l.ints_in(l.in(1));
-  l.expect(axis.size() == 1, "axis: expected one, found {}", axis.size());
-  l.set(0,
-        l.op(OpKind::cumsum, {x},
-             {{"axis", std::int64_t{l.axis(axis[0], l.rank(x))}}, {"exclusive", l.integer("exclusive", 0) != 0}, {"reverse", l.integer("reverse", 0) != 0}}));
-}
-
-/// Products of 1, 2, 4, .. elements in turn: each step multiplies with what is so many positions before.
-void lower_cum_prod(Lowering& l) {
-  Operand y = l.in(0);
-  const Ints axis = l.ints_in(l.in(1));
-  l.expect(axis.size() == 1, "axis: expected one, found {}", axis.size());
-  const int a = l.axis(axis[0], l.rank(y));
-  const bool reverse = l.integer("reverse", 0) != 0;
-  const std::int64_t n = l.size(y, a);
-  const auto shifted = [&](Operand x, std::int64_t by) {
-    const Operand kept = reverse ? l.slice(x, a, by, n) : l.slice(x, a, 0, n - by);
-    Ints pads(2 * static_cast<std::size_t>(l.rank(x)));
-    pads[static_cast<std::size_t>(reverse ? a + l.rank(x) : a)] = by;
-    return l.op(OpKind::pad, {kept}, {{"pads", pads}, {"mode", "constant"}, {"value", 1.0}});
-  };
-  if (l.integer("exclusive", 0) != 0 && n > 0) y = shifted(y, 1);
-  for (std::int64_t by = 1; by < n; by *= 2) y = l.binary(OpKind::mul, y, shifted(y, by));
-  l.set(0, y);
-}
-
-void lower_top_k(Lowering& l) {
-  const Operand x = l.in(0);
-  const int rank = l.rank(x), axis = l.axis(l.integer("axis", -1), rank);
-  const Ints k = l.version() < 10 ? Ints{l.integer("k", 1)} : l.ints_in(l.in(1));
-  l.expect(k.size() == 1 && k[0] >= 0 && k[0] <= l.size(x, axis), "k: expected 0 to {}, found {}", l.size(x, axis), k.empty() ? -1 : k[0]);
-  const std::vector<Operand> best =
-      l.ops(OpKind::topk, {l.move_axis(x, axis, rank - 1)}, {{"k", k[0]}, {"largest", l.integer("largest", 1) != 0}, {"index_dtype", "i64"}});
-  l.set(0, l.move_axis(best[0], rank - 1, axis));
-  l.set(1, l.move_axis(best[1], rank - 1, axis));
 }
 
 }  // namespace cermet::onnx

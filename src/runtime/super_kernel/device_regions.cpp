@@ -53,7 +53,7 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
 
 /// All launches, those of a region at once in place of its first.
 void Executable::State::launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions) {
-  const std::span<const Launch> all = std::as_const(plan).launches();
+  const std::span<const Launch> all = wanted_launches();
   for (std::size_t next = 0; next < all.size();) {
     if (!regions.empty() && regions.front()->first() == next) {
       regions.front()->enqueue(*queue.stream);

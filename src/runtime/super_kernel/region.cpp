@@ -6,6 +6,14 @@
 #include "base/log.hpp"
 
 namespace cermet {
+namespace {
+
+std::uint32_t blocks_of(const SuperKernelOptions& options, const SuperLimits& limits) {
+  return options.width > 0 ? std::min(limits.blocks, static_cast<std::uint32_t>(options.width)) : limits.blocks;
+}
+
+}  // namespace
+
 std::vector<SuperKernelOptions> options_of(const std::vector<SuperKernel>& super_kernels) {
   std::vector<SuperKernelOptions> list;
   for (const SuperKernel& each : super_kernels) list.push_back(SuperKernelOptions::parse(each.options));
@@ -32,7 +40,7 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
     return apart(SuperReason::shared_memory, fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
   if (launch.items > limits.most_items) return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));
   if (launch.barriers == 0) return std::nullopt;
-  const std::uint32_t blocks = options.width > 0 ? std::min(limits.blocks, static_cast<std::uint32_t>(options.width)) : limits.blocks;
+  const std::uint32_t blocks = blocks_of(options, limits);
   if (launch.items > blocks) return apart(SuperReason::wide_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
   if (launch.items < blocks && !options.feed_sync_all) return apart(SuperReason::narrow_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
   return std::nullopt;
@@ -64,7 +72,8 @@ void form_regions(SuperFormation& formation, const Plan& plan, const std::vector
       open = Node::unmarked;
       continue;
     }
-    if (open != step.mark) formation.regions.push_back({super_kernels[mark].name, options[mark], launch.step, launch.step, l, l});
+    if (open != step.mark)
+      formation.regions.push_back({super_kernels[mark].name, options[mark], launch.step, launch.step, l, l, blocks_of(options[mark], limits)});
     formation.regions.back().last_step = launch.step;
     formation.regions.back().end_launch = l + 1;
     open = step.mark;

@@ -21,6 +21,7 @@ struct SuperRegion {
   SuperKernelOptions options;
   std::size_t first_step = 0, last_step = 0;  ///< of the executable
   std::size_t first_launch = 0, end_launch = 0;
+  std::uint32_t blocks = 0;  ///< that walk it, at most; 0 on the CPU
   friend bool operator==(const SuperRegion&, const SuperRegion&) = default;
 };
 

@@ -37,7 +37,7 @@ std::string tasks_text(const SuperSchedule& schedule, std::uint32_t t) {
 }
 
 std::string region_text(const Plan& plan, const SuperRegion& region, std::span<const StepInfo> steps) {
-  const SuperSchedule schedule = super_schedule(plan, region.first_launch, region.end_launch, region.options);
+  const SuperSchedule schedule = super_schedule(plan, region.first_launch, region.end_launch, region.options, region.blocks);
   std::vector<TableRow> rows{{"launch", "scope", "kernel", "items", "raises", "counters", "waits for", "conditions"}};
   std::size_t items = 0;
   for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {

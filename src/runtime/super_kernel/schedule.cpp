@@ -36,8 +36,9 @@ std::int64_t count(const Needs& needs) {
 
 class Scheduler {
  public:
-  Scheduler(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options) : plan_(plan), first_(first), options_(options) {
-    schedule_.width = static_cast<std::uint32_t>(options.width);
+  Scheduler(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options, std::uint32_t blocks)
+      : plan_(plan), first_(first), options_(options) {
+    schedule_.width = blocks > 0 ? blocks : static_cast<std::uint32_t>(options.width);
     for (std::size_t l = first; l < end; ++l) {
       const Launch& launch = plan.launches()[l];
       schedule_.tasks.push_back({.launch = static_cast<std::uint32_t>(l), .items = std::max(1u, launch.items), .barriers = launch.barriers});
@@ -228,9 +229,9 @@ std::span<const SuperCondition> SuperSchedule::conditions_of(const SuperTask& ta
   return std::span(conditions).subspan(begin, end - begin);
 }
 
-SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options) {
+SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options, std::uint32_t blocks) {
   CERMET_ASSERT(first <= end && end <= plan.launches().size());
-  return Scheduler(plan, first, end, options).run();
+  return Scheduler(plan, first, end, options, blocks).run();
 }
 
 }  // namespace cermet

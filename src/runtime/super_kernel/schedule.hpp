@@ -44,7 +44,7 @@ struct SuperSchedule {
   std::vector<std::uint32_t> raises;           ///< counters
   std::vector<SuperChunk> order;               ///< who takes items in this order never waits for one that comes later
   std::uint32_t counters = 0;                  ///< zeros before the first run
-  std::uint32_t width = 0;                     ///< SuperKernelOptions::width
+  std::uint32_t width = 0;                     ///< blocks of the region; 0 where nobody said
 
   std::uint32_t counter_of(const SuperTask& task, std::uint32_t item) const;  ///< SuperTask::none where it raises none
   std::span<const SuperCondition> conditions_of(const SuperTask& task) const { return std::span(conditions).subspan(task.first_condition, task.conditions); }
@@ -53,7 +53,8 @@ struct SuperSchedule {
 };
 
 /// The schedule of launches [first, end) of a plan that says what they touch (Plan::wants_ranges). An item waits for the items that write what it reads or
-/// writes, or read what it writes, and for more only where telling them apart would take more than a few counters.
-SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options = {});
+/// writes, or read what it writes, and for more only where telling them apart would take more than a few counters. `blocks`: of the region, which tasks whose
+/// items wait for each other fill with feed-sync-all; 0: SuperKernelOptions::width.
+SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options = {}, std::uint32_t blocks = 0);
 
 }  // namespace cermet

@@ -28,7 +28,11 @@ class UnlikeCandidates {
       return;
     }
     const Kernel& kernel = *choice.kernel;
-    list.push_back({choice, std::move(places), kernel.cost ? kernel.cost(region_, choice.config, limits_) : 0});
+    list.push_back({choice, std::move(places), kernel.cost ? kernel.cost(region_, choice.config, limits_) : 0, false});
+  }
+
+  void mark_listed(const Choice& choice) {
+    if (const std::size_t same = place_of(choice); same < list.size()) list[same].is_listed = true;
   }
 
   std::vector<TuneCandidate> list;
@@ -83,6 +87,7 @@ TuneCandidates tune_candidates(const Region& region, int threads) {
     if (forced(kernel)) continue;
     unlike.add(kernel, {});
     for (const Config& point : space.points()) unlike.add({kernel, point}, places_of(space, point));
+    for (const ConfigCost& listed : candidate.configs) unlike.mark_listed({kernel, listed.config});
   }
   return {std::move(unlike.list), std::move(all_sizes)};
 }

@@ -14,7 +14,8 @@ struct TuneCandidate {
   Choice choice;
   /// Place of each field's value among those of the kernel's space, by field; empty for the kernel's own choice.
   std::vector<int> places;
-  double modelled = 0;  ///< seconds; 0 where there is no model
+  double modelled = 0;     ///< seconds; 0 where there is no model
+  bool is_listed = false;  ///< one of Kernel::configs, which has what fields that models do not see usually are
 };
 
 struct TuneCandidates {

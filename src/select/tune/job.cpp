@@ -56,6 +56,12 @@ std::vector<SymbolValues> sizes_of(const TuneJob& job) {
   return sizes;
 }
 
+std::size_t planned_candidates(const TuneMeans& means) {
+  constexpr double program_seconds = 2, seconds_around = 0.04;  // 16 cores took 1.3 to 1.6 s each; operands, checks and capturing
+  const double each = means.budget / static_cast<double>(means.regions);
+  return static_cast<std::size_t>(std::max(2.0, std::min(each * means.cores / program_seconds, each / (means.seconds + seconds_around))));
+}
+
 std::vector<cuda::Program> first_programs(const TuneJob& job, const TunePlace& place, const TuneOptions& options) {
   const TuneCandidates candidates = tune_candidates(job.region, place.pool.size());
   TuneSearch search(candidates, options.search, options.seed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "base/checked.hpp"
 #include "base/pinned_threads.hpp"
@@ -32,9 +33,17 @@ std::int64_t last_cache_bytes() {
 
 /// Sets of operands that together exceed the last cache, so that none is there when it is used again; on a CPU up to as much as is drawn in a moment.
 std::int64_t sets_in_rotation(const DeviceQueue& queue, std::int64_t set_bytes) {
-  constexpr std::int64_t most_sets = 1024, most_host_bytes = std::int64_t{128} << 20;
+  constexpr std::int64_t most_host_bytes = std::int64_t{128} << 20;
+  const std::int64_t most_sets = queue.device ? 1024 : 4096;  // as many as `bench op --cold` has: fewer of small operands stay in caches and page tables
   const std::int64_t wanted = queue.device ? 4 * queue.device->target()->l2_bytes : std::min(most_host_bytes, 2 * last_cache_bytes());
   return std::clamp<std::int64_t>(div_up(wanted, set_bytes) + 1, 1, most_sets);
+}
+
+/// How far apart in memory sets are that a CPU uses one after the other: neighbours it would have fetched ahead. All of them have their turn.
+std::int64_t step_between(std::int64_t sets) {
+  std::int64_t step = std::max<std::int64_t>(1, sets * 5 / 8);
+  while (std::gcd(step, sets) != 1) ++step;
+  return step;
 }
 
 std::string layouts_of(const Region& region, const Kernel& kernel) {
@@ -61,9 +70,11 @@ struct Meter::Ready {
 struct Meter::Timer {
   Ready& ready;
   std::unique_ptr<ReplayTimer> replay;
-  std::int64_t next = 0;
+  std::int64_t next = 0, step;
 
-  Timer(Ready& what, const DeviceQueue& queue) : ready(what) {
+  /// `first`: where in the rotation a CPU begins.
+  Timer(Ready& what, const DeviceQueue& queue, std::int64_t first = 0) : ready(what), step(step_between(what.sets.count())) {
+    next = first * step % what.sets.count();
     const std::int64_t sets = ready.sets.count();
     constexpr double graph_seconds = 0.001;
     const auto run = [&](std::int64_t set) { ready.run(set); };
@@ -73,8 +84,10 @@ struct Meter::Timer {
   double once() {
     if (replay) return replay->once();
     const auto begin = Clock::now();
-    ready.run(next++ % ready.sets.count());
-    return since(begin);
+    ready.run(next);
+    const double seconds = since(begin);
+    next = (next + step) % ready.sets.count();
+    return seconds;
   }
 };
 
@@ -144,7 +157,7 @@ PairedTiming Meter::compare(const Choice& first, const Choice& second, double se
   const std::unique_ptr<Ready> b = std::move(ready_);
   std::optional<PinnedThreads> pinned;
   if (!queue_.device) pinned.emplace(pool_);
-  Timer of_first(*a, queue_), of_second(*b, queue_);
+  Timer of_first(*a, queue_), of_second(*b, queue_, b->sets.count() / 2);  // not what the first has just fetched
   std::vector<double> times_a, times_b, ratios;
   const auto least_of = [&](Timer& timer) {
     double least = timer.once();

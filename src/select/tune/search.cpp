@@ -19,13 +19,13 @@ constexpr int explored_every = 6;               ///< one proposal of so many is 
 
 bool is_modelled(const TuneCandidate& candidate) { return candidate.modelled > 0; }
 
-/// By modelled time; those without a model last, in their order.
+/// By modelled time, those first that their kernel lists; those without a model last, in their order.
 std::vector<std::size_t> by_cost(const std::vector<TuneCandidate>& list) {
   std::vector<std::size_t> order(list.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     if (is_modelled(list[a]) != is_modelled(list[b])) return is_modelled(list[a]);
-    return list[a].modelled < list[b].modelled;
+    return std::pair(list[a].modelled, !list[a].is_listed) < std::pair(list[b].modelled, !list[b].is_listed);
   });
   return order;
 }

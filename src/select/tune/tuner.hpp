@@ -51,7 +51,7 @@ struct TuneReport {
   std::vector<TriedCandidate> tried;  ///< in the order in which they were measured; the choice without tuning first
   std::size_t candidates = 0;         ///< all that there are
   Choice choice;                      ///< what is fastest
-  Timing timing;                      ///< of it
+  Timing timing;                      ///< of it, in turn with the other where they were compared; its spread is then no less than the noise of that
   /// What the choice without tuning took, measured in turn with the choice, as a multiple of the choice's time; 1 where they are the same.
   double gain = 1;
   End end = End::exhausted;

@@ -1,6 +1,11 @@
 // Super-kernels on GPUs: what a region's launches need of each other, one kernel linked of them, and, where there is a GPU, the bits of launches one by one.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
 #include "device/cuda/plugin.hpp"
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/device_region.hpp"
@@ -145,6 +150,54 @@ TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {
   EXPECT_EQ(region.take_stuck(), "");
   const TensorView y = step.session.host_output("y");
   EXPECT_EQ(std::vector<std::byte>(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)), expected);
+}
+
+/// The patience of a region that says nothing of it, and the engine's way: the run ends, the next one throws, the one after that is right.
+TEST_F(DeviceStep, AWaitThatNobodyEndsTakesTwoSeconds) {
+  Step step("cuda", "decode", "profile=1");
+  step.run();
+  DeviceRegion region(step.session.executable().plan(), 0, step.launches(), step.context.queue(), {});
+  Stream& stream = *step.context.stream();
+  const std::uint32_t poison = 0xffffff00u;
+  stream.upload(region.counter(1), &poison, 4);
+  const auto start = std::chrono::steady_clock::now();
+  region.enqueue(stream);
+  stream.synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_GE(seconds, 1.9);
+  EXPECT_LE(seconds, 3.0);
+  EXPECT_NE(region.take_stuck().find("waited 2.0 s for launch 1"), std::string::npos);
+}
+
+/// Kernels that fill a GPU must not wait for each other's blocks.
+TEST_F(DeviceStep, TwoThreadsRunRegionsOnOneGpu) {
+  const std::vector<std::byte> expected = Step("cuda", "", "").run();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      Step step("cuda", "decode", "profile=1");
+      for (int run = 0; run < 2000; ++run) ASSERT_EQ(step.run(), expected) << "run " << run;
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(DeviceStep, TasksTellWhenTheyRan) {
+  Step step("cuda", "decode", "profile=1");
+  for (int run = 0; run < 3; ++run) step.run();
+  const std::vector<TaskTime> tasks = step.session.executable().task_times();
+  const SuperRegion& region = step.session.executable().super_kernels()->regions.at(0);
+  std::map<int, double> ends;
+  std::set<std::size_t> steps;
+  for (const TaskTime& task : tasks) {
+    EXPECT_LE(task.begin, task.ready);
+    EXPECT_LE(task.ready, task.end);
+    EXPECT_LE(task.end, task.told);
+    EXPECT_LT(task.told, 0.01);
+    EXPECT_GE(task.begin, ends[task.block]) << "tasks of a block follow each other";
+    ends[task.block] = task.told;
+    steps.insert(task.step);
+  }
+  EXPECT_EQ(steps.size(), region.last_step - region.first_step + 1);
 }
 
 }  // namespace

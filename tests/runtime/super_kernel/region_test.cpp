@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "runtime/super_kernel/schedule.hpp"
+#include "runtime/super_kernel/simulate.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
@@ -80,7 +82,7 @@ TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
   EXPECT_EQ(
       error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
       "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): clusters: thread blocks that form clusters, "
-      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet ops NAME --explain` lists them");
+      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet explain op` lists them");
   marked.super_kernels[0].options = "";
   marked.super_kernels[1].options = "strict-scope-check=abort";
   EXPECT_NE(error_text([&] {
@@ -140,6 +142,53 @@ TEST(SuperReasons, OptionsAndDevicesLetMoreJoin) {
   EXPECT_EQ(reason_of(program()), "joins");
   EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), false, "", {.calls = true}), "joins") << "the CPU's own kernels";
   EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), true, "", {.calls = true}), "outside-code");
+}
+
+/// Three tasks, of which the second synchronises its 4 items twice, for a GPU that runs 8 blocks.
+struct Synchronising {
+  std::byte memory[3] = {};
+  Plan plan;
+  std::vector<SuperStep> steps;
+
+  Synchronising() {
+    plan.want_ranges(true);
+    for (std::size_t step = 0; step < 3; ++step) {
+      plan.begin_step(step);
+      Launch launch = program(step == 1 ? 4 : 20);
+      launch.barriers = step == 1 ? 2 : 0;
+      plan.add_program(launch, {});
+      const ByteRange read{memory + (step + 2) % 3, 1}, written{memory + step, 1};
+      plan.declare({&read, 1}, {&written, 1});
+      steps.push_back({0, false});
+    }
+  }
+  SuperFormation formation(const std::string& options) const { return form_regions(plan, steps, {{"all", options}}, gpu); }
+};
+
+TEST(FeedSyncAll, ATaskThatSynchronisesIsRefusedOrFillsTheRegion) {
+  const Synchronising graph;
+  const SuperFormation refused = graph.formation("");
+  ASSERT_EQ(refused.breaks.size(), 1u);
+  EXPECT_EQ(info_text(refused.breaks[0]), "narrow-barrier: 4 items, 8 blocks");
+  EXPECT_EQ(refused.regions.size(), 2u) << "before it and behind it";
+  for (const std::string options : {"feed-sync-all=1", "feed-sync-all=1:width=6", "feed-sync-all=1:width=4", "feed-sync-all=1:width=99"}) {
+    const SuperFormation formation = graph.formation(options);
+    ASSERT_EQ(formation.regions.size(), 1u) << options;
+    const SuperRegion& region = formation.regions[0];
+    const SuperSchedule schedule = super_schedule(graph.plan, region.first_launch, region.end_launch, region.options, region.blocks);
+    EXPECT_EQ(region.blocks, options.ends_with("6") ? 6u : options.ends_with("4") ? 4u : 8u);
+    EXPECT_EQ(schedule.tasks[1].items, region.blocks) << "every block takes part";
+    EXPECT_EQ(schedule.tasks[1].idle, region.blocks - 4);
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      std::vector<int> begun(3);
+      SuperSimulation how{.blocks = region.blocks, .seed = seed, .dealt = seed % 2 == 0};
+      how.begins = [&](std::uint32_t task, std::uint32_t) { ++begun[task]; };
+      EXPECT_EQ(simulate(schedule, how), std::nullopt) << options << ", order " << seed;
+      EXPECT_EQ(begun, (std::vector<int>{20, 4, 20})) << "idle items compute nothing";
+      how.blocks = region.blocks - 1;
+      EXPECT_NE(simulate(schedule, how).value_or("").find("waits for barrier"), std::string::npos) << "with a block less they cannot meet";
+    }
+  }
 }
 
 }  // namespace

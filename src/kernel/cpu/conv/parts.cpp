@@ -1,4 +1,4 @@
-// conv of single pixels by AMX tiles: a matrix product of pixels, which lie in memory as its rows.
+// conv by AMX tiles: a matrix product whose rows are windows.
 #include <algorithm>
 
 #include "kernel/cpu/conv/weights.hpp"
@@ -9,20 +9,34 @@
 namespace cermet::cpu {
 namespace {
 
-/// Narrower ones and few pixels are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros. What few
+/// Narrower ones and few windows are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros. What few
 /// channels are expanded to stays in a cache where a depthwise convolution reads it (expanded.hpp), which has the bits of float32 sums.
-constexpr std::int64_t least_channels = 64, least_pixels = 128, least_elements = 25000;
+constexpr std::int64_t least_channels = 64, least_gated_outputs = 96, least_windows = 128, least_elements = 25000;
+/// Elements of windows of several pixels, of which 1024 are packed at a time, with 6 bytes for each.
+constexpr std::int64_t most_of_windows = 4608;
 
 Decline parts_declines(const Region& region) {
   const Problem& p = region.problem();
   const ConvGeometry g = conv_geometry(p);
   if (!g.channels_last) return "the layout is nchw";
-  const auto all = [](const ConvGeometry::Axes& axes, std::int64_t value) { return std::ranges::all_of(axes, [&](std::int64_t v) { return v == value; }); };
-  if (g.taps() != 1 || g.group != 1 || !all(g.stride, 1) || !all(g.before, 0) || !all(g.after, 0)) return "windows are not single pixels, all of x";
+  if (g.group != 1) return "channels are in groups";
   if (p.input(1).rank() < 4) return "there is one spatial axis";
-  if (Decline reason = linear_parts_decline(p, {.rows = least_pixels, .columns = least_channels, .steps = least_channels})) return reason;
-  if (max_rows(p, 0) * p.size(0, -1) < least_elements) return fmt::format("x has fewer than {} elements", least_elements);
-  return ProductBinding::declines(region);
+  if (Decline reason =
+          linear_parts_decline(p, {.rows = least_windows, .columns = region.anchor == 0 ? least_channels : least_gated_outputs, .steps = least_channels}))
+    return reason;
+  const std::int64_t channels = p.size(1, 1);
+  if (g.taps() > 1 && g.taps() * channels > most_of_windows)
+    return fmt::format("windows have more than {} elements, whose copies take memory", most_of_windows);
+  if (g.taps() > 1 && channels % parts_steps != 0) return fmt::format("windows are of several pixels, whose {} channels are not whole chunks", channels);
+  if (max_rows(p, 0) * channels < least_elements) return fmt::format("x has fewer than {} elements", least_elements);
+  if (Decline reason = WindowPlan::declines(region)) return reason;
+  return ProductBinding::declines_after(region);
+}
+
+Launcher bind_parts(const Region& region) {
+  return [binding = ProductBinding(region, {}, ProductBinding::Before::own), windows = WindowPlan(region)](const LaunchArgs& args) {
+    linear_parts(args, binding, &windows);
+  };
 }
 
 }  // namespace
@@ -30,10 +44,10 @@ Decline parts_declines(const Region& region) {
 extern const Kernel conv_parts{
     .name = "conv.parts",
     .op = OpKind::conv,
-    .summary = "as gemm.linear.parts, for images and windows of single pixels, 64 channels or more",
+    .summary = "as gemm.linear.parts, for images and results of 64 channels or more; the gate before single pixels is multiplied into their rows",
     .fuses = true,
     .declines = parts_declines,
-    .bind = [](const Region& region) -> Launcher { return [binding = ProductBinding(region)](const LaunchArgs& args) { linear_parts(args, binding); }; },
+    .bind = bind_parts,
     .weight_layout = [](const Region& region, std::size_t operand) { return region.operand_of(1) == operand ? &conv_panels : nullptr; },
     .workspace = linear_parts_workspace,
     .cost = linear_parts_cost,

@@ -146,6 +146,11 @@ void Windows::copy_row(const WindowRegion& r, std::int64_t d, std::int64_t h, fl
 /// Pixels whose channels are apart in x.
 void Windows::gather(const float* from, std::int64_t count, float* to) const {
   const std::int64_t step = source_step_[2] * in_.strides[4];
+  if (in_.channels() == 3) {  // images: pixels are written one after the other
+    const float *const second = from + in_.strides[1], *const third = second + in_.strides[1];
+    for (std::int64_t i = 0; i < count; ++i, to += pixel_) to[0] = from[i * step], to[1] = second[i * step], to[2] = third[i * step];
+    return;
+  }
   for (std::int64_t c = 0; c < in_.channels(); ++c)
     for (std::int64_t i = 0; i < count; ++i) to[i * pixel_ + c] = from[c * in_.strides[1] + i * step];
 }

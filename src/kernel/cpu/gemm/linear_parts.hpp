@@ -4,6 +4,7 @@
 #include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/gemm/parts.hpp"
+#include "kernel/cpu/gemm/window_rows.hpp"
 
 namespace cermet::cpu {
 
@@ -24,8 +25,8 @@ constexpr std::int64_t rows_of_parts(std::int64_t blocks) { return (2 * blocks +
 inline constexpr std::int64_t parts_sums_bytes = parts_panels * rows_of_parts(parts_blocks) * panel_columns * 4,
                               parts_slice_bytes = parts_slice / parts_steps * parts_panel_bytes, parts_thread_bytes = parts_sums_bytes + 2 * parts_slice_bytes;
 
-/// y = x w' and what its region computes around it. The weight has float32 panels of its first two dimensions; others are 1.
-void linear_parts(const LaunchArgs& args, const ProductBinding& binding);
+/// y = x w' and what its region computes around it, or with windows in place of rows of x, before which the binding has nothing. The weight has float32 panels.
+void linear_parts(const LaunchArgs& args, const ProductBinding& binding, const WindowPlan* windows = nullptr);
 /// What a product must have at least.
 struct PartsSizes {
   std::int64_t rows, columns = 1, steps = 1;

@@ -17,6 +17,7 @@ struct MatmulPlan {
   bool transpose_a, transpose_b;
   bool folded;  ///< b is one matrix for all of a: the batches of a are so many more rows
   RowForm form;
+  DType left_type;
   ProductBinding binding;
 };
 
@@ -28,10 +29,14 @@ constexpr std::int64_t matmul_row_bytes(RowForm form, std::int64_t length) {
   return form == RowForm::chunks ? packed_row_bytes(form, length, 2) : length * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Workspace bytes of one matrix product at a time.
+/// Workspace bytes of one matrix product at a time, without rows that are made before it: those come last.
 inline std::int64_t matmul_bytes(RowForm form, std::int64_t rows, std::int64_t columns, std::int64_t length) {
   return panels_bytes(matmul_type(form), columns, length) + round_up(std::min(rows, packed_row_limit) * matmul_row_bytes(form, length), 64) +
-         (form == RowForm::chunks ? amx_overread : 0);
+         (form == RowForm::chunks ? round_up(amx_overread, 64) : 0);
+}
+/// The same of those rows.
+inline std::int64_t made_bytes(std::int64_t rows, std::int64_t length, DType dtype) {
+  return round_up(std::min(rows, packed_row_limit) * length * static_cast<std::int64_t>(size_of(dtype)), 64);
 }
 
 }  // namespace cermet::cpu
@@ -101,9 +106,16 @@ struct Matmul {
   std::int64_t columns;
 
   RowForm form;
+  const LaunchArgs& args;
+  const Prologue& prologue;
 
-  void pack_left(std::int64_t first, std::int64_t last, std::byte* packed) const {
-    const auto address = [&](std::int64_t i) { return left.at((first + i) / m, (first + i) % m); };
+  /// `made`: where rows from `begin` on are put that nodes before the product make.
+  void pack_left(std::int64_t first, std::int64_t last, std::byte* packed, std::int64_t begin, std::byte* made) const {
+    const std::int64_t made_row = left.length * static_cast<std::int64_t>(size_of(left_type));
+    if (prologue) prologue.run(args, first, last, prologue.rows(last - begin, left.length, made), begin);
+    const auto address = [&](std::int64_t i) -> const std::byte* {
+      return prologue ? made + (first + i - begin) * made_row : left.at((first + i) / m, (first + i) % m);
+    };
     if (form == RowForm::chunks) return pack_row_chunks(left, last - first, packed, address);
     pack_operand(left, left_type, last - first, last - first, reinterpret_cast<float*>(packed), address);
   }
@@ -131,13 +143,13 @@ struct Matmul {
   template <class Each>
   void run(std::int64_t product, std::byte* workspace, int threads, Each&& each) const {
     const std::int64_t panels = panel_count(columns), panel_step = panel_bytes(matmul_type(form), left.length);
-    std::byte* const packed_panels = workspace;
+    std::byte *const packed_panels = workspace, *const made = workspace + matmul_bytes(form, rows, columns, left.length);
     each(panels, [&](std::int64_t panel) { pack_right(product * rows / m, panel, packed_panels + panel * panel_step); });
     for (std::int64_t done = 0; done < rows; done += packed_row_limit) {
       const std::int64_t begin = product * rows + done;
       const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit), form};
       const PackedProduct packed = packed_product(packed_panels + panels * panel_step, begin);
-      each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed.packed(blocks.begin(b))); });
+      each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed.packed(blocks.begin(b)), begin, made); });
       const Items items = cut(panels, blocks.count(), panel_step, threads, bytes_together({}, form));
       each(items.count(), [&](std::int64_t item) {
         for_item(items, item, blocks, [&](const BlockGroup& group, std::int64_t panel) {
@@ -152,8 +164,14 @@ struct Matmul {
 }  // namespace
 
 void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
-  const TensorView a = plan.binding.operands(args, 0), b = plan.binding.operands(args, 1), &y = args.outputs[0];
+  TensorView a = plan.binding.operands(args, 0);
+  const TensorView b = plan.binding.operands(args, 1), &y = args.outputs[plan.binding.result];
   if (y.elements() == 0) return;
+  if (plan.binding.prologue) {  // rows like those of the result
+    Shape shape = y.shape;
+    shape[shape.rank() - 1] = b.shape[b.shape.rank() - (plan.transpose_b ? 1 : 2)];
+    a = TensorView(nullptr, plan.left_type, shape);
+  }
   const std::int64_t m = y.shape[y.shape.rank() - 2], columns = y.shape.back();
   const Rows results(y);
   const TileRun epilogue(plan.binding.epilogue, args);
@@ -165,14 +183,17 @@ void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
                    m,
                    plan.folded ? results.count() : m,
                    columns,
-                   plan.form};
+                   plan.form,
+                   args,
+                   plan.binding.prologue};
   const std::int64_t products = results.count() / all.rows;
   if (products < args.pool->size()) {
     for (std::int64_t i = 0; i < products; ++i)
       all.run(i, args.workspace, args.pool->size(), [&](std::int64_t count, auto&& body) { args.pool->dynamic_for(count, body); });
     return;
   }
-  const std::int64_t bytes = round_up(matmul_bytes(plan.form, all.rows, columns, all.left.length), 64);
+  const std::int64_t made = plan.binding.prologue ? made_bytes(all.rows, all.left.length, a.dtype) : 0;
+  const std::int64_t bytes = matmul_bytes(plan.form, all.rows, columns, all.left.length) + made;
   std::atomic<std::int64_t> next{0};
   args.pool->run([&](int thread) {
     for (std::int64_t i = next.fetch_add(1); i < products; i = next.fetch_add(1))
@@ -199,16 +220,30 @@ bool is_folded(const Problem& p) {
 
 MatmulPlan plan_of(const Region& region, RowForm form) {
   const Problem& p = region.problem();
-  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), form, ProductBinding(region)};
+  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), form, p.input(0).dtype, ProductBinding(region)};
 }
 
-std::int64_t workspace(const Problem& p, RowForm form, int threads) {
+std::int64_t workspace(const Region& region, RowForm form, int threads) {
+  const Problem& p = region.problem();
   const bool folded = is_folded(p);
   const Dims& y = p.outputs[0].dims;
   std::int64_t rows = 1;
   for (std::size_t axis = folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
-  const std::int64_t bytes = matmul_bytes(form, rows, y.back().value(p.maximum), p.size(0, p.attributes.flag("transpose_a") ? -2 : -1));
-  return round_up(bytes, 64) * (folded ? 1 : threads);
+  const std::int64_t length = p.size(0, p.attributes.flag("transpose_a") ? -2 : -1), made = region.anchor > 0 ? made_bytes(rows, length, p.input(0).dtype) : 0;
+  return (matmul_bytes(form, rows, y.back().value(p.maximum), length) + made) * (folded ? 1 : threads);
+}
+
+/// Rows of a alone are made before the product, by itself, where those of the result are as many.
+Decline declines_before(const Region& region) {
+  const RegionNode& product = region.nodes[static_cast<std::size_t>(region.anchor)];
+  const Problem& p = product.problem;
+  const Dims &a = p.input(0).dims, &y = p.outputs[0].dims;
+  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before matmul: {}", region.nodes[0].problem.op->name, why); };
+  if (product.inputs[1].is_inside()) return fails("it makes the right operand");
+  if (p.attributes.flag("transpose_a")) return fails("the rows of a are columns");
+  if (a.size() != y.size() || !std::equal(a.begin(), a.end() - 1, y.begin())) return fails("matrices of a meet several of b");
+  if (region.nodes[0].problem.op->kind == OpKind::reduce_mean) return fails("its rows are read in batches");
+  return NormAfter::ends(region) ? fails("a norm comes after it, too") : ProductBinding::declines_around(region);
 }
 
 Decline declines(const Region& region, RowForm form) {
@@ -217,7 +252,7 @@ Decline declines(const Region& region, RowForm form) {
   if (!dtypes::real.contains(type)) return fmt::format("a is {}, which is not multiplied as float32", name_of(type));
   for (std::size_t i = 0; form == RowForm::chunks && i < 2; ++i)
     if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
-  if (Decline reason = ProductBinding::declines(region)) return reason;
+  if (Decline reason = region.anchor > 0 ? declines_before(region) : ProductBinding::declines(region)) return reason;
   return form == RowForm::chunks ? amx_decline(DType::bf16) : std::nullopt;
 }
 
@@ -231,7 +266,7 @@ Kernel matmul_kernel(std::string name, RowForm form, std::string summary) {
       .bind = [form](const Region& region) -> Launcher {
         return [plan = plan_of(region, form)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(matmul_repacked)(args, plan); };
       },
-      .workspace = [form](const Problem& p, int threads) { return workspace(p, form, threads); },
+      .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
   };
 }
 

@@ -62,16 +62,27 @@ void dual_linear_packed(const LaunchArgs& args, const ProductBinding& binding, R
 void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding, RowForm form) {
   const TensorView w = binding.operands(args, 1), offsets = binding.operands(args, 2);
   const std::int64_t count = args.outputs[binding.result].shape[0];
-  const Groups groups(offsets, count, args.workspace, form);
+  const Groups groups(offsets, w.shape[0], count, args.workspace, form);
   if (args.outputs[binding.result].elements() == 0) return;
   const PackedProduct product = make_product(w, form, args.workspace + group_workspace_bytes(w.shape[0]), 0);
   const std::int64_t panels = panel_count(w.shape[1]), panel_step = panel_bytes(w.dtype, w.shape[2]), matrix_step = round_up(panels * panel_step, 64);
   const TileRun epilogue(binding.epilogue, args);
   for (std::int64_t i = 0; i < groups.active_count; ++i) pack_blocks(args, binding, groups.rows(groups.active[i]), count, w.shape[2], product);
+  if (binding.gated) {
+    const std::int64_t half = panels / 2;
+    for_groups(groups, half, 2 * panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+      const std::byte* const gates = panel_at(w, panel) + e * matrix_step;
+      multiply_panels(product, std::array{gates, gates + half * panel_step}, group,
+                      [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1] / 2, tile(0), tile(1), e); });
+    });
+    return;
+  }
   for_groups(groups, panels, panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     multiply_panels(product, std::array{panel_at(w, panel) + e * matrix_step}, group,
                     [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e); });
   });
+  for_rest(groups, panels, *args.pool,
+           [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) { finish_block(epilogue, group, i, panel, w.shape[1], sums); });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -121,7 +132,7 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
 /// Modelled by the rate of float32. bf16 is never dearer: where it is slower, it runs because the environment asks for it.
 double cost(const Region& region, RowForm form, const DeviceLimits& limits) {
   const double ratio = form == RowForm::wide ? 1 : std::max(1.0, form == RowForm::chunks ? amx_bf16_ratio() : bf16_ratio());
-  return roofline_seconds(region, ratio * limits.f32_operations_per_second, limits);
+  return roofline_seconds(region, ratio * limits.f32_operations_per_second, limits) + ProductBinding::gate_seconds(region, limits);
 }
 
 Launcher bind_product(const Region& region, const Config& config, RowForm form) {
@@ -154,6 +165,7 @@ Kernel product_kernel(std::string name, OpKind op, RowForm form, std::string sum
       .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
       .space = [form](const Region& region) { return space(region, form); },
       .cost = [form](const Region& region, const DeviceLimits& limits) { return cost(region, form, limits); },
+      .cut = [op](const Region& region) { return op == OpKind::grouped_linear ? ProductBinding::gate_cut(region) : std::size_t{0}; },
   };
 }
 

@@ -120,23 +120,47 @@ void multiply_parts(const std::byte* rows, std::int64_t row_count, const std::by
   }
   next = parts;
   for_sums<row_tiles>(sums, []<int tile>(float* at) { store_tile<tile>(at, sums_step); });
+  // GCC 12 leaves it out where the file has no AVX by itself, and SSE instructions of the callers then wait for each other. Its intrinsic, where it is there
+  // already, costs a twentieth of the whole product: other registers are spilled.
+  asm volatile("vzeroupper");
+}
+
+/// Packs a chunk of `steps` elements, times factors unless they are null, as [part][row][32], of which it is row `row`.
+[[gnu::always_inline]] inline void pack_chunk(const float* from, const float* factors, std::int64_t steps, std::int64_t row, std::int64_t rows,
+                                              std::byte* packed) {
+  const std::uint32_t given = steps >= parts_steps ? 0xffffffffu : (1u << steps) - 1;
+  const auto first_half = static_cast<__mmask16>(given), second_half = static_cast<__mmask16>(given >> 16);
+  __m512 x = _mm512_maskz_loadu_ps(first_half, from), y = _mm512_maskz_loadu_ps(second_half, from + 16);
+  if (factors) {
+    x = _mm512_mul_ps(x, _mm512_maskz_loadu_ps(first_half, factors));
+    y = _mm512_mul_ps(y, _mm512_maskz_loadu_ps(second_half, factors + 16));
+  }
+  const Parts left = parts_of(x), right = parts_of(y);
+  for (int part = 0; part < part_count; ++part) {
+    std::byte* const to = packed + (part * rows + row) * amx_row_bytes;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(_mm512_srli_epi32(left.part[part], 16)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(right.part[part], 16)));
+  }
 }
 
 }  // namespace
 
 void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed) {
   const std::int64_t count = last - first, length = rows.length();
-  for (std::int64_t k = 0; k < length; k += parts_steps, packed += count * parts_row_bytes) {
-    const std::uint32_t given = length - k >= parts_steps ? 0xffffffffu : (1u << (length - k)) - 1;
-    for (std::int64_t r = 0; r < count; ++r) {
-      const float* const from = reinterpret_cast<const float*>(rows.row(first + r)) + k;
-      const Parts left = parts_of(_mm512_maskz_loadu_ps(static_cast<__mmask16>(given), from));
-      const Parts right = parts_of(_mm512_maskz_loadu_ps(static_cast<__mmask16>(given >> 16), from + 16));
-      for (int part = 0; part < part_count; ++part) {
-        std::byte* const to = packed + (part * count + r) * amx_row_bytes;
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(_mm512_srli_epi32(left.part[part], 16)));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(right.part[part], 16)));
-      }
+  for (std::int64_t k = 0; k < length; k += parts_steps, packed += count * parts_row_bytes)
+    for (std::int64_t r = 0; r < count; ++r) pack_chunk(reinterpret_cast<const float*>(rows.row(first + r)) + k, nullptr, length - k, r, count, packed);
+}
+
+void pack_parts(const WindowRows& windows, std::int64_t first, std::int64_t last, std::byte* packed) {
+  const std::int64_t count = last - first, channels = windows.channels(), tap_bytes = div_up(channels, parts_steps) * count * parts_row_bytes;
+  for (std::int64_t r = 0; r < count; ++r) {
+    const WindowRows::Window window = windows.window(first + r);
+    const float* const factors = windows.factors(window);
+    for (std::int64_t tap = 0; tap < windows.taps(); ++tap) {
+      const float* const from = windows.at(window, tap);
+      std::byte* to = packed + tap * tap_bytes;
+      for (std::int64_t c = 0; c < channels; c += parts_steps, to += count * parts_row_bytes)
+        pack_chunk(from ? from + c : nullptr, factors ? factors + c : nullptr, from ? channels - c : 0, r, count, to);
     }
   }
 }
@@ -156,6 +180,7 @@ PartsProduct parts_product(std::int64_t row_tiles) { return row_tiles == 2 ? mul
 namespace cermet::cpu {
 
 void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+void pack_parts(const WindowRows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 void split_rest(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 PartsProduct parts_product(std::int64_t) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/tensor.hpp"
+#include "kernel/cpu/gemm/window_rows.hpp"
 
 namespace cermet::cpu {
 
@@ -21,6 +22,8 @@ inline constexpr std::int64_t parts_row_bytes = part_count * 64, parts_panel_byt
 
 /// Packs float32 rows [first, last) as [chunk][part][row][32], padded with zeros.
 void pack_parts(const Rows& rows, std::int64_t first, std::int64_t last, std::byte* packed);
+/// The same of windows; those of several pixels have whole chunks of channels.
+void pack_parts(const WindowRows& windows, std::int64_t first, std::int64_t last, std::byte* packed);
 
 /// A slice of a float32 panel (panels.hpp) that is being split into parts, a pair of steps at a time: between products, because the processor splits while its
 /// tiles multiply.

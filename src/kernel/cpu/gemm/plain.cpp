@@ -97,6 +97,20 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
   });
 }
 
+/// Rows [first, last) that have no weight, whose sums are 0.
+void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue, ThreadPool& pool) {
+  if (first == last) return;
+  pool.parallel_for(columns, 1, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) static constexpr float nothing[tile_rows * tile_columns]{};
+    const TileOperand inputs[] = {{nothing, tile_columns, 1}, {}};
+    for (std::int64_t r = first; r < last; r += tile_rows)
+      for (std::int64_t n = begin; n < end; n += tile_columns) epilogue(inputs, {r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), 0});
+  });
+}
+
+/// Leaves the first half of a weight's rows in `w`, and returns the second.
+TensorView second_half(TensorView& w) { return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype))); }
+
 }  // namespace
 
 /// linear, of one weight or two halves, and dual_linear with its two weights.
@@ -105,8 +119,7 @@ void linear_plain(const LaunchArgs& args, const ProductBinding& binding, std::si
   if (rows == 0) return;
   TensorView matrices[] = {binding.operands(args, 1), binding.operands(args, 2)};
   if (binding.gated) {
-    const std::int64_t second = matrices[0].shape[0] / 2 * matrices[0].strides[0] * static_cast<std::int64_t>(size_of(matrices[0].dtype));
-    matrices[1] = ProductBinding::split_weight(matrices[0], second);
+    matrices[1] = second_half(matrices[0]);
     weights = 2;
   }
   const float* const wide = make_wide_rows(args, binding, rows, matrices[0].shape.back());
@@ -124,12 +137,15 @@ void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding)
   for (std::int64_t e = 0; e < w.shape[0]; ++e) {
     const std::int64_t first = load_index(offsets, e), last = load_index(offsets, e + 1);
     if (first == last) continue;
-    TensorView matrix = w;
-    matrix.data = w.as<std::byte>() + e * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype));
-    matrix.shape = {w.shape[1], w.shape[2]};
-    matrix.strides = {w.strides[1], w.strides[2]};
-    multiply_rows(wide, first, last, {&matrix, 1}, epilogue, e, *args.pool);
+    TensorView matrices[2];
+    matrices[0] = w;
+    matrices[0].data = w.as<std::byte>() + e * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype));
+    matrices[0].shape = {w.shape[1], w.shape[2]};
+    matrices[0].strides = {w.strides[1], w.strides[2]};
+    if (binding.gated) matrices[1] = second_half(matrices[0]);
+    multiply_rows(wide, first, last, {matrices, binding.gated ? 2u : 1u}, epilogue, e, *args.pool);
   }
+  finish_rest(load_index(offsets, w.shape[0]), rows, w.shape[1], epilogue, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -154,7 +170,9 @@ Launcher bind_linear(const Region& region) {
 }
 
 /// Assumed: dot products of rows with four rows at a time reach a quarter of the peak.
-double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second / 4, limits); }
+double cost(const Region& region, const DeviceLimits& limits) {
+  return roofline_seconds(region, limits.f32_operations_per_second / 4, limits) + ProductBinding::gate_seconds(region, limits);
+}
 
 }  // namespace
 
@@ -195,6 +213,7 @@ extern const Kernel gemm_grouped_linear_plain{
     },
     .workspace = workspace,
     .cost = cost,
+    .cut = ProductBinding::gate_cut,
 };
 
 }  // namespace cermet::cpu

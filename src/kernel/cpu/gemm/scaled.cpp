@@ -12,24 +12,44 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Runs what follows the sums of block i of a group.
+/// Runs what follows the sums of block i of a group; `more`: those of the second half of the columns, where a gate takes both; with `same_scales` in place of
+/// those that were made for its rows.
 void finish_codes(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t i,
-                  std::int64_t panel, std::int64_t of_group, const float* sums) {
+                  std::int64_t panel, std::int64_t of_group, const float* sums, const float* more = nullptr, const float* same_scales = nullptr) {
   const std::int64_t column = panel * panel_columns;
   const std::byte* const column_sums = w.panels + panel * p.panel_step + panel_element_bytes(p.type, p.length);  // only int8 has zero points, which read them
   for (std::int64_t r = 0; r < group.rows(i); r += epilogue_rows) {
     const std::int64_t row = group.first(i) + r;
     TileOperand inputs[] = {{sums + r * panel_columns, panel_columns, 1}, {reinterpret_cast<const float*>(column_sums), 0, 1}, {}};
+    if (more) inputs[1] = {more + r * panel_columns, panel_columns, 1};
     if (p.row_scales) {
       constexpr std::size_t repeated = TileOperand::repeated;
-      inputs[plan.scale_input] = {p.row_scales + static_cast<std::size_t>(row - p.first_row) * repeated, repeated, 0};
+      inputs[plan.scale_input] = {same_scales ? same_scales : p.row_scales + static_cast<std::size_t>(row - p.first_row) * repeated, repeated, 0};
     }
     epilogue(inputs, {row, std::min(epilogue_rows, group.rows(i) - r), column, std::min(panel_columns, p.columns - column), of_group});
   }
 }
 
+/// Of stacked weights.
+void compute_gate(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t panel,
+                  std::int64_t of_group) {
+  const std::int64_t other = panel + plan.panels(p.columns);
+  if (p.form == RowForm::chunks && !p.blocked)
+    return multiply_panels(p.of_tiles(), std::array{w.panels + panel * p.panel_step, w.panels + other * p.panel_step}, group,
+                           [&](std::int64_t i, auto&& tile) { finish_codes(plan, p, w, epilogue, group, i, panel, of_group, tile(0), tile(1)); });
+  std::optional<AmxTiles> registers;
+  if (p.form == RowForm::chunks) registers.emplace();
+  for (std::int64_t i = 0; i < group.count; ++i) {
+    alignas(64) Tile gates, ups;
+    multiply_tile(p, w, group.first(i), group.rows(i), panel, gates);
+    multiply_tile(p, w, group.first(i), group.rows(i), other, ups);
+    finish_codes(plan, p, w, epilogue, group, i, panel, of_group, gates, ups);
+  }
+}
+
 void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue, const BlockGroup& group, std::int64_t panel,
                    std::int64_t of_group) {
+  if (plan.binding.gated) return compute_gate(plan, p, w, epilogue, group, panel, of_group);
   if (p.form == RowForm::chunks && !p.blocked)
     return multiply_panels(p.of_tiles(), std::array{w.panels + panel * p.panel_step}, group,
                            [&](std::int64_t i, auto&& tile) { finish_codes(plan, p, w, epilogue, group, i, panel, of_group, tile(0)); });
@@ -42,6 +62,15 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
   }
 }
 
+/// Rows that have no weight: their scales were not made either.
+void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w, const TileRun& epilogue, const Groups& groups, ThreadPool& pool) {
+  static constexpr std::size_t values = static_cast<std::size_t>(epilogue_rows) * TileOperand::repeated;
+  alignas(64) static constexpr float no_scales[values]{};
+  for_rest(groups, panel_count(product.columns), pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, nullptr, product.row_scales ? no_scales : nullptr);
+  });
+}
+
 }  // namespace
 
 void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
@@ -49,7 +78,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
   if (y.elements() == 0) return;
   const std::int64_t rows = Rows(y).count();
   const TileRun epilogue(plan.binding.epilogue, args);
-  const bool deep = !plan.blocked() && is_deep(plan.form, rows, padded_codes(plan.form, b.shape[1]));
+  const bool deep = !plan.blocked() && !plan.binding.gated && is_deep(plan.form, rows, padded_codes(plan.form, b.shape[1]));
   ScaledProduct p(plan, args, b, args.workspace + (deep ? deep_product_bytes(args.pool->size()) : 0));
   ScaledWeight w{b.as<const std::byte>(), ColumnScales(plan.binding.operands(args, plan.right_scale), plan.right)};
   if (plan.repack) {
@@ -65,7 +94,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
       for_deep_product(p.of_tiles(), w.panels, panel_count(p.columns), blocks, *args.pool, args.workspace,
                        [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_codes(plan, p, w, epilogue, block, 0, panel, 0, sums); });
     else
-      for_tiles(blocks, panel_count(p.columns), p.panel_step, *args.pool, plan.binding.cut,
+      for_tiles(blocks, plan.panels(p.columns), p.panel_step, *args.pool, plan.binding.cut,
                 [&](const BlockGroup& group, std::int64_t panel) { compute_tiles(plan, p, w, epilogue, group, panel, 0); });
   }
 }
@@ -73,7 +102,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
 void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
   const TensorView x = plan.binding.operands(args, 0), w = plan.binding.operands(args, 1), offsets = plan.binding.operands(args, 2);
   const std::int64_t count = args.outputs[plan.binding.result].shape[0];
-  const Groups groups(offsets, count, args.workspace, plan.form);
+  const Groups groups(offsets, w.shape[0], count, args.workspace, plan.form);
   if (args.outputs[plan.binding.result].elements() == 0) return;
   const TileRun epilogue(plan.binding.epilogue, args);
   ScaledProduct p(plan, args, w, args.workspace + group_workspace_bytes(w.shape[0]));
@@ -93,10 +122,11 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
     else pack_rows(x, blocks, p, *args.pool);
   }
   const TensorView scales = plan.binding.operands(args, plan.right_scale);
-  for_groups(groups, panel_count(p.columns), p.panel_step, *args.pool, plan.binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
+  for_groups(groups, plan.panels(p.columns), p.panel_step, *args.pool, plan.binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {
     const ScaledWeight weight{matrices + e * matrix_step, ColumnScales(slice_of(scales, e), plan.right)};
     compute_tiles(plan, p, weight, epilogue, group, panel, e);
   });
+  finish_rest(plan, p, {matrices, ColumnScales(TensorView(), plan.right)}, epilogue, groups, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -179,6 +209,7 @@ Kernel scaled_mm_kernel(std::string name, bool tiles, std::string summary) {
             return workspace_of(region, rows, form(region)) + (deep ? deep_product_bytes(threads) : 0);
           },
       .space = [tiles](const Region& region) { return tiles ? ConfigSpace() : ProductCut::space(region, false); },
+      .cut = ProductBinding::gate_cut,
   };
 }
 
@@ -204,6 +235,7 @@ Kernel grouped_linear_kernel(std::string name, bool tiles, std::string summary) 
             return group_workspace_bytes(p.size(1, 0)) + workspace_of(region, max_rows(p, 0), form(region));
           },
       .space = [tiles](const Region& region) { return tiles ? ConfigSpace() : ProductCut::space(region, false); },
+      .cut = ProductBinding::gate_cut,
   };
 }
 

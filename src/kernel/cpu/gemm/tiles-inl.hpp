@@ -243,22 +243,38 @@ inline TensorView slice_of(const TensorView& all, std::int64_t index) {
   return slice;
 }
 
-/// Rows sorted by group, of which some have none.
+/// Rows sorted by group, of which some have none; a last one may have no weight.
 struct Groups {
   const TensorView& offsets;
-  std::int64_t* active;  ///< groups that have rows
+  std::int64_t count;    ///< of groups with a weight
+  std::int64_t* active;  ///< those that have rows
   std::int64_t active_count = 0;
   RowForm form;
 
   /// Checks the offsets; `workspace` has group_workspace_bytes.
-  Groups(const TensorView& group_offsets, std::int64_t row_count, std::byte* workspace, RowForm row_form = RowForm::wide)
-      : offsets(group_offsets), active(reinterpret_cast<std::int64_t*>(workspace)), form(row_form) {
+  Groups(const TensorView& group_offsets, std::int64_t groups, std::int64_t row_count, std::byte* workspace, RowForm row_form = RowForm::wide)
+      : offsets(group_offsets), count(groups), active(reinterpret_cast<std::int64_t*>(workspace)), form(row_form) {
     check_group_offsets("grouped_linear", offsets, row_count);
-    for (std::int64_t e = 0; e + 1 < offsets.elements(); ++e)
+    for (std::int64_t e = 0; e < count; ++e)
       if (load_index(offsets, e) < load_index(offsets, e + 1)) active[active_count++] = e;
   }
   RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1), form}; }
+  /// Rows of the group without a weight.
+  RowBlocks rest() const { return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form}; }
 };
+
+/// Calls finish(block_group, i, panel, sums) for each block of rows that have no weight, whose sums are 0.
+template <class Finish>
+void for_rest(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finish&& finish) {
+  const RowBlocks rest = groups.rest();
+  if (rest.first == rest.last) return;
+  pool.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) static constexpr Tile nothing{};
+    for_block_groups(rest, 0, rest.count(), begin, end, [&](const BlockGroup& group, std::int64_t panel) {
+      for (std::int64_t i = 0; i < group.count; ++i) finish(group, i, panel, nothing);
+    });
+  });
+}
 
 /// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.
 template <class GroupBody>

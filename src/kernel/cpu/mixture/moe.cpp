@@ -7,8 +7,8 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
+#include "kernel/cpu/mixture/parts.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
-#include "kernel/mixture_parts.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -30,26 +30,54 @@ namespace cermet::cpu {
 
 HWY_EXPORT(gate_row);
 
-namespace {
-
-/// One operator inside the mixture with the kernel that takes it; null where every one declines.
-struct Part {
-  Region region;
-  PartChoice choice = {};
-};
-
-using Parts = std::array<Part, mixture_part_count>;
-
-Parts parts_of(const Problem& p) {
-  Parts parts;
+MixtureKernels mixture_kernels(const Problem& p) {
+  MixtureKernels parts;
   std::size_t i = 0;
   for (Problem& problem : mixture_parts(p)) {
-    Part& part = parts[i++];
+    MixturePartKernel& part = parts[i++];
     part.region = Region(std::move(problem));
     part.choice = choose_part(kernels_of(part.region.problem().op->kind), part.region);
   }
   return parts;
 }
+
+Decline mixture_declines(const Problem& p) {
+  for (const MixturePartKernel& part : mixture_kernels(p))
+    if (!part.choice.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
+  return std::nullopt;
+}
+
+MixtureLaunchers bind_mixture_parts(const Problem& p) {
+  MixtureLaunchers launchers;
+  const MixtureKernels parts = mixture_kernels(p);
+  for (std::size_t i = 0; i < mixture_part_count; ++i) launchers[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
+  return launchers;
+}
+
+const WeightLayout* mixture_weight_layout(const Problem& p, std::size_t operand) {
+  const std::size_t part = operand == mixture_router    ? part_router
+                           : operand == mixture_gate_up ? part_gate_up
+                           : operand == mixture_down    ? part_down
+                                                        : mixture_part_count;
+  if (part == mixture_part_count) return nullptr;
+  const MixtureKernels parts = mixture_kernels(p);
+  return parts[part].choice.kernel->weight_layout(parts[part].region, 1);
+}
+
+std::int64_t mixture_part_workspace(const Problem& p, int threads) {
+  std::int64_t largest = 0;
+  for (const MixturePartKernel& part : mixture_kernels(p)) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
+  return largest;
+}
+
+void gate_rows(const TensorView& rows, Activation activation, ThreadPool& pool) {
+  const std::int64_t features = rows.shape[1] / 2;
+  pool.parallel_for(rows.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(gate_row)(rows.as<float>() + r * 2 * features, features, activation);
+  });
+}
+
+namespace {
 
 /// Sizes of a call and the values between its parts, one after the other in a workspace.
 struct Layout {
@@ -79,7 +107,7 @@ struct Layout {
 };
 
 struct Mixture {
-  std::array<Launcher, mixture_part_count> launch;
+  MixtureLaunchers launch;
   Activation activation;
   std::int64_t k;
 };
@@ -95,9 +123,7 @@ Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
   run(part_gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
   run(part_permute, {x, l.ids}, {l.sorted, l.offsets, l.row_of});
   run(part_gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
-  args.pool->parallel_for(l.tokens * l.k, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(gate_row)(l.gated.as<float>() + r * 2 * l.features, l.features, m.activation);
-  });
+  gate_rows(l.gated, m.activation, *args.pool);
   run(part_down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
   run(part_unpermute, {l.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
   const auto* offsets = l.offsets.as<const std::int32_t>();
@@ -115,36 +141,18 @@ void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispa
 }
 
 Decline declines(const Problem& p) {
-  for (const Part& part : parts_of(p))
-    if (!part.choice.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
-  return std::nullopt;
+  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1) return "has one rank's tokens, so it needs a communicator";
+  return mixture_declines(p);
 }
 
-Mixture bind_mixture(const Problem& p) {
-  Mixture m{{}, activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
-  const Parts parts = parts_of(p);
-  for (std::size_t i = 0; i < mixture_part_count; ++i) m.launch[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
-  return m;
-}
-
-const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t part = operand == mixture_router    ? part_router
-                           : operand == mixture_gate_up ? part_gate_up
-                           : operand == mixture_down    ? part_down
-                                                        : mixture_part_count;
-  if (part == mixture_part_count) return nullptr;
-  const Parts parts = parts_of(p);
-  return parts[part].choice.kernel->weight_layout(parts[part].region, 1);
-}
+Mixture bind_mixture(const Problem& p) { return {bind_mixture_parts(p), activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")}; }
 
 std::int64_t workspace(const Problem& p, int threads) {
-  std::int64_t largest = 0;
-  for (const Part& part : parts_of(p)) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
   std::int64_t tokens = 1;
   for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
   const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), p.input(mixture_x).dtype,
                       nullptr);
-  return layout.bytes + largest;
+  return layout.bytes + mixture_part_workspace(p, threads);
 }
 
 }  // namespace
@@ -155,7 +163,7 @@ extern const Kernel moe_mixture{
     .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
     .declines = declines,
     .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m); }; },
-    .weight_layout = weight_layout,
+    .weight_layout = mixture_weight_layout,
     .workspace = workspace,
 };
 
@@ -169,7 +177,7 @@ extern const Kernel moe_mixture_of_ranks{
         count_dispatch(run_mixture(args, m), ranks, args.outputs[2]);
       };
     },
-    .weight_layout = weight_layout,
+    .weight_layout = mixture_weight_layout,
     .workspace = workspace,
 };
 

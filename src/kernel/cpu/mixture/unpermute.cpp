@@ -39,7 +39,7 @@ namespace {
 
 constexpr std::int64_t column_tile = 1024;  ///< columns summed together: 4 KB, which fits L1
 
-void launch(const LaunchArgs& args) {
+void sum_experts(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const IndexList row_of(args.inputs[1]);
   const Rows from(x), weights(args.inputs[2]), to(y), residual(args.has(3) ? args.inputs[3] : y);
@@ -68,7 +68,7 @@ extern const Kernel moe_unpermute_rows{
     .name = "moe.unpermute",
     .op = OpKind::moe_unpermute,
     .summary = "sums each token's rows in float32; tokens spread over threads",
-    .bind = [](const Problem&) -> Launcher { return launch; },
+    .bind = [](const Problem&) -> Launcher { return sum_experts; },
 };
 
 }  // namespace cermet::cpu

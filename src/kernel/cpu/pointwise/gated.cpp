@@ -91,13 +91,13 @@ Launcher bind_gated(const Problem& p) {
   return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(gated)(args, parameters); };
 }
 
-constexpr const char* const summary = "tiles of all rows spread over threads";
+constexpr const char* const gated_summary = "tiles of all rows spread over threads";
 
 }  // namespace
 
-extern const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = summary, .bind = bind_gated};
-extern const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = summary, .bind = bind_gated};
-extern const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = summary, .bind = bind_gated};
+extern const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = gated_summary, .bind = bind_gated};
+extern const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = gated_summary, .bind = bind_gated};
+extern const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = gated_summary, .bind = bind_gated};
 
 }  // namespace cermet::cpu
 #endif

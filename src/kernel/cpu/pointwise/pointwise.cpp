@@ -46,6 +46,12 @@ using namespace pointwise_types;
 #include "op/pointwise.inc"
 #undef FUNCTIONS
 
+/// The same number as the row's x * sigmoid(x), by three operations fewer.
+template <>
+HWY_INLINE Real silu_row::apply<Real>(Real x, Real, Real, Real) {
+  return silu(x);
+}
+
 template <class Row>
 void real_tile(const TileOperand* operands, const TileTarget& y, const float* parameters) {
   const TileOperand a = operands[0], b = operands[Row::arity - 1];

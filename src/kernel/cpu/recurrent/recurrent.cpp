@@ -93,27 +93,39 @@ Launcher bind_recurrent(const Problem& p) {
   return [binding = RecurrentBinding(p)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(run_recurrent)(args, binding); };
 }
 
-const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
+const WeightLayout* recurrent_layout(const Problem& p, std::size_t operand) {
   const bool weight = operand == recurrent::w || operand == recurrent::r;
   return weight && p.is_constant(operand) ? panel_layout(p.input(operand).dtype) : nullptr;
 }
 
-std::int64_t workspace(const Problem& p, int threads) {
+std::int64_t recurrent_workspace(const Problem& p, int threads) {
   const RecurrentSizes sizes{p.size(0, 0), p.size(0, 1), p.size(0, 2), p.size(2, 2), static_cast<int>(p.size(2, 0))};
   return RecurrentPlan(RecurrentBinding(p), sizes, threads).bytes;
 }
 
-constexpr const char* const summary =
+constexpr const char* const recurrent_summary =
     "the inputs of all steps as one product over packed panels, then step by step; directions and sequences spread over threads";
 
 }  // namespace
 
-extern const Kernel recurrent_lstm{
-    .name = "recurrent.lstm", .op = OpKind::lstm, .summary = summary, .bind = bind_recurrent, .weight_layout = weight_layout, .workspace = workspace};
-extern const Kernel recurrent_gru{
-    .name = "recurrent.gru", .op = OpKind::gru, .summary = summary, .bind = bind_recurrent, .weight_layout = weight_layout, .workspace = workspace};
-extern const Kernel recurrent_rnn{
-    .name = "recurrent.rnn", .op = OpKind::rnn, .summary = summary, .bind = bind_recurrent, .weight_layout = weight_layout, .workspace = workspace};
+extern const Kernel recurrent_lstm{.name = "recurrent.lstm",
+                                   .op = OpKind::lstm,
+                                   .summary = recurrent_summary,
+                                   .bind = bind_recurrent,
+                                   .weight_layout = recurrent_layout,
+                                   .workspace = recurrent_workspace};
+extern const Kernel recurrent_gru{.name = "recurrent.gru",
+                                  .op = OpKind::gru,
+                                  .summary = recurrent_summary,
+                                  .bind = bind_recurrent,
+                                  .weight_layout = recurrent_layout,
+                                  .workspace = recurrent_workspace};
+extern const Kernel recurrent_rnn{.name = "recurrent.rnn",
+                                  .op = OpKind::rnn,
+                                  .summary = recurrent_summary,
+                                  .bind = bind_recurrent,
+                                  .weight_layout = recurrent_layout,
+                                  .workspace = recurrent_workspace};
 
 }  // namespace cermet::cpu
 #endif

@@ -11,6 +11,7 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/reduce/lanes-inl.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/shared_items.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/axes.hpp"
@@ -56,14 +57,19 @@ float reduce_to_one(const ReducePlan& plan, std::int64_t x_offset) {
   return combine_all<Op>(total);
 }
 
+/// Terms [first, end) of every column.
+struct Terms {
+  std::int64_t first, end;
+};
+
 /// Totals of neighbouring columns of float32, V vectors of them, the last of which is `last` wide.
 template <class Op, int V>
-HWY_INLINE void reduce_vectors(const ReducePlan& plan, const float* x, std::size_t last, float* total) {
+HWY_INLINE void reduce_vectors(const ReducePlan& plan, const Terms& terms, const float* x, std::size_t last, float* total) {
   Floats sums[V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) sums[v] = Real(Op::identity).v;
-  Walk<1> walk(plan.reduced);
-  for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
+  Walk<1> walk(plan.reduced, terms.first);
+  for (std::int64_t r = terms.first; r < terms.end; ++r, walk.next()) {
     const float* const row = x + walk.offset[0];
 #pragma GCC unroll 8
     for (int v = 0; v + 1 < V; ++v) sums[v] = Op::combine(sums[v], load(row + static_cast<std::size_t>(v) * lanes())).v;
@@ -74,12 +80,12 @@ HWY_INLINE void reduce_vectors(const ReducePlan& plan, const float* x, std::size
 }
 
 template <class Op>
-void reduce_in_registers(const ReducePlan& plan, const float* x, std::size_t count, float* total) {
+void reduce_in_registers(const ReducePlan& plan, const Terms& terms, const float* x, std::size_t count, float* total) {
   constexpr int most = 8;
   std::size_t i = 0;
-  for (; i + most * lanes() <= count; i += most * lanes()) reduce_vectors<Op, most>(plan, x + i, lanes(), total + i);
-  for (; i + 2 * lanes() <= count; i += 2 * lanes()) reduce_vectors<Op, 2>(plan, x + i, lanes(), total + i);
-  for (; i < count; i += lanes()) reduce_vectors<Op, 1>(plan, x + i, HWY_MIN(lanes(), count - i), total + i);
+  for (; i + most * lanes() <= count; i += most * lanes()) reduce_vectors<Op, most>(plan, terms, x + i, lanes(), total + i);
+  for (; i + 2 * lanes() <= count; i += 2 * lanes()) reduce_vectors<Op, 2>(plan, terms, x + i, lanes(), total + i);
+  for (; i < count; i += lanes()) reduce_vectors<Op, 1>(plan, terms, x + i, HWY_MIN(lanes(), count - i), total + i);
 }
 
 /// The last axis is kept: a tile of results at a time, terms in index order.
@@ -91,7 +97,7 @@ void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t 
   float* total = y.tile(first, out);
   const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(plan.terms()) : 1.0);
   if (plan.x.dtype == DType::f32) {
-    reduce_in_registers<Op>(plan, plan.x.as<const float>() + x_offset + first, count, total);
+    reduce_in_registers<Op>(plan, {0, plan.reduced.shape.elements()}, plan.x.as<const float>() + x_offset + first, count, total);
   } else {
     for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Real(Op::identity).v, total + i, n); });
     Walk<1> walk(plan.reduced);
@@ -111,8 +117,37 @@ std::int64_t columns_of(std::int64_t length, int threads) {
   return std::max(line, round_up(div_up(length, std::max<std::int64_t>(1, round_up(div_up(length, most), threads))), line));
 }
 
+/// Slices of the terms of an image, whatever the number of threads: a thread reads the rows that it wrote in the launch before.
+constexpr std::int64_t slices = 8, sliced_terms = 512, sliced_columns = tile_size;
+
+bool is_sliced(const ReducePlan& plan) {
+  return !plan.last_is_reduced && plan.x.dtype == DType::f32 && plan.kept.shape.elements() == 1 && plan.reduced.shape.elements() >= sliced_terms &&
+         plan.length <= sliced_columns;
+}
+
+template <class Op>
+void reduce_slices(const ReducePlan& plan, ThreadPool& pool) {
+  TileBuffer totals[slices], out;
+  const std::int64_t terms = plan.reduced.shape.elements();
+  const auto columns = static_cast<std::size_t>(plan.length);
+  SharedItems shared(slices, pool.size());
+  pool.run([&](int thread) {
+    for (std::int64_t s = shared.take(thread); s >= 0; s = shared.take(thread))
+      reduce_in_registers<Op>(plan, {terms * s / slices, terms * (s + 1) / slices}, plan.x.as<const float>(), columns, totals[s].data);
+  });
+  const RowOut y{plan.y.as<std::byte>(), plan.y.dtype};
+  const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(terms) : 1.0);
+  for_vectors(columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    Real total = load_n(totals[0].data + i, n);
+    for (std::int64_t s = 1; s < slices; ++s) total = Op::combine(total, load_n(totals[s].data + i, n));
+    store_n(plan.kind == Reduction::mean ? (total / divisor).v : total.v, y.tile(0, out) + i, n);
+  });
+  y.commit(0, columns, out);
+}
+
 template <class Op>
 void reduce_with(const ReducePlan& plan, ThreadPool& pool) {
+  if (is_sliced(plan)) return reduce_slices<Op>(plan, pool);
   const std::int64_t columns = columns_of(plan.length, plan.kept.shape.elements() == 1 ? pool.size() : 1);
   const std::int64_t tiles = plan.last_is_reduced ? 1 : div_up(plan.length, columns);
   const std::int64_t work = plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : std::min(plan.length, columns));
@@ -203,7 +238,8 @@ Launcher bind(const Problem& p) {
   };
 }
 
-constexpr const char* const summary = "vectors along the last axis, or tiles of columns in index order where it is kept; results spread over threads";
+constexpr const char* const summary =
+    "vectors along the last axis, or tiles of columns in index order where it is kept, of one large image in slices; results spread over threads";
 
 }  // namespace
 

@@ -50,6 +50,7 @@ Parts parts_of(const Problem& p) {
 }
 
 Decline declines(const Problem& p) {
+  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1) return "has one rank's tokens, so it needs a communicator";
   const Parts parts = parts_of(p);
   if (parts.missing == mixture_part_count) return std::nullopt;
   return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());

@@ -9,7 +9,7 @@
 namespace cermet::cuda::rowwise_rms_norm_plain_file {
 namespace {
 
-/// Why the kernel declines a problem, as shown by `cermet ops rms_norm --device cuda --explain`.
+/// Why the kernel declines a problem, as shown by `cermet explain op rms_norm --device cuda`.
 Decline declines(const Problem& p) {
   if (p.has(1)) return "a weight is given; this kernel takes rows without one";
   if (p.input(0).dtype != DType::f32 || p.outputs[0].dtype != DType::f32) return "x or y is not f32";

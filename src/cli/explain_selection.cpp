@@ -1,4 +1,4 @@
-#include "cli/ops_explain.hpp"
+#include "cli/explain_selection.hpp"
 
 #include <algorithm>
 
@@ -15,11 +15,6 @@
 
 namespace cermet::cli {
 namespace {
-
-std::string verdict(const Selection& selection, const Candidate& candidate) {
-  if (candidate.decline) return fmt::format("declines: {}", *candidate.decline);
-  return candidate.kernel == selection.choice.kernel ? "chosen" : "would fit too";
-}
 
 Json configs_json(const Selection& selection, const Candidate& candidate) {
   Json list = Json::array();
@@ -104,12 +99,6 @@ Json selection_json(const Region& region, const Selection& selection, int thread
   return json;
 }
 
-/// "; measured 12.3 us +- 0.2 us": of a configuration that was.
-std::string beside_model(const Selection& selection, const Candidate& candidate, const Config& config) {
-  const auto measured = measured_time(selection, candidate.kernel->name, config.to_string());
-  return measured ? fmt::format("; measured {} +- {}", seconds_text(measured->seconds), seconds_text(measured->spread)) : "";
-}
-
 /// "data sheet of H200: 8.1 us at least, 76 % of what was measured". Limits of a CPU are assumed, so that nothing is said of it.
 std::string limits_text(const Selection& selection, const Json& json) {
   std::string text = json["limits"].get<std::string>();
@@ -123,31 +112,45 @@ std::string limits_text(const Selection& selection, const Json& json) {
   return cost == chosen->configs.end() || cost->seconds <= 0 ? text : text + fmt::format(", {:.0f} % of what is modelled", 100 * least / cost->seconds);
 }
 
-/// A row for the kernel, and one for each configuration but its own choice.
-void add_candidate(Table& table, std::size_t i, const Region& region, const Selection& selection) {
+/// Cells of a configuration's times: as modelled, as measured, and how much of that, or of the former, is the least that the limits allow.
+std::vector<std::string> time_cells(const Selection& selection, const Candidate& candidate, const ConfigCost& cost, const Json& limit) {
+  const auto measured = measured_time(selection, candidate.kernel->name, cost.config.to_string());
+  const double seconds = measured ? measured->seconds : cost.seconds;
+  return {cost.seconds > 0 ? seconds_text(cost.seconds) : "-",
+          measured ? fmt::format("{} +- {}", seconds_text(measured->seconds), seconds_text(measured->spread)) : "-",
+          seconds > 0 && !limit.is_null() ? fmt::format("{:.0f} %", 100 * limit.get<double>() / seconds) : "-"};
+}
+
+void add_row(Table& table, std::string number, std::string name, std::vector<std::string> times, std::string verdict) {
+  std::vector<std::string> row{std::move(number), std::move(name)};
+  std::ranges::move(times, std::back_inserter(row));
+  if (!verdict.empty()) row.push_back(std::move(verdict));
+  table.row(std::move(row));
+}
+
+/// A row for the kernel in its own configuration, and one for each other.
+void add_candidate(Table& table, std::size_t i, const Region& region, const Selection& selection, const Json& limit) {
   const Candidate& candidate = selection.candidates[i];
-  const bool chosen = candidate.kernel == selection.choice.kernel;
-  std::string text = verdict(selection, candidate);
-  if (!candidate.decline && candidate.configs[0].seconds > 0) text += fmt::format("; modelled to take {}", seconds_text(candidate.configs[0].seconds));
-  if (!candidate.decline) text += beside_model(selection, candidate, candidate.configs[0].config);
+  if (candidate.decline) return add_row(table, std::to_string(i + 1), candidate.kernel->name, {"-", "-", "-"}, "declines: " + *candidate.decline);
+  const bool is_chosen = candidate.kernel == selection.choice.kernel;
+  const auto mark = [&](const Config& config) { return is_chosen && config == selection.choice.config ? "chosen" : ""; };
+  const ConfigCost& own = candidate.configs[0];
+  std::string verdict = !is_chosen ? "would fit too" : own.config == selection.choice.config ? "chosen" : "chosen, in a configuration below";
   if (const Json fallbacks = fallbacks_of(region, candidate); !fallbacks.empty())
-    text += fmt::format("; unaligned launches fall back on {}", fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
-  table.row({std::to_string(i + 1), candidate.kernel->name, text});
-  for (std::size_t c = 1; c < candidate.configs.size(); ++c) {
-    const ConfigCost& cost = candidate.configs[c];
-    const char* const mark = chosen && cost.config == selection.choice.config ? ", chosen" : "";
-    table.row({"", fmt::format("  {}", cost.config.to_string()),
-               fmt::format("{}{}{}", cost.seconds > 0 ? seconds_text(cost.seconds) : "-", beside_model(selection, candidate, cost.config), mark)});
-  }
+    verdict += fmt::format("{}unaligned launches fall back on {}", verdict.empty() ? "" : "; ", fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
+  add_row(table, std::to_string(i + 1), candidate.kernel->name, time_cells(selection, candidate, own, limit), verdict);
+  const auto add_config = [&](const ConfigCost& cost) {
+    add_row(table, "", "  " + cost.config.to_string(), time_cells(selection, candidate, cost, limit), mark(cost.config));
+  };
+  for (std::size_t c = 1; c < candidate.configs.size(); ++c) add_config(candidate.configs[c]);
   const bool listed = std::ranges::find(candidate.configs, selection.choice.config, &ConfigCost::config) != candidate.configs.end();
-  if (chosen && selection.tuned && !listed)  // of its space, which has more than models choose from
-    table.row({"", fmt::format("  {}", selection.choice.config.to_string()),
-               fmt::format("-{}, chosen", beside_model(selection, candidate, selection.choice.config))});
+  if (is_chosen && !listed) add_config({selection.choice.config, 0});  // of its space, which has more than models choose from
 }
 
 void selection_text(Console& console, const Region& region, const Selection& selection, const Json& json) {
   const double operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
   Table facts, candidates;
+  candidates.row({"", "kernel", "modelled", "measured", "of the limit"});
   for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type.get<std::string>()});
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations), bytes_text(bytes),
                                  operations / std::max(bytes, 1.0))});
@@ -174,8 +177,8 @@ void selection_text(Console& console, const Region& region, const Selection& sel
     facts.row({"programs", names("programs")});
     if (!json["fallbacks"].empty()) facts.row({"fallbacks", names("fallbacks") + ", for addresses or strides that do not suit the kernel's own programs"});
   }
-  for (std::size_t i = 0; i < selection.candidates.size(); ++i) add_candidate(candidates, i, region, selection);
-  console.print("{}\n{}candidates with their configurations and modelled times; the first where models cannot tell\n{}", region.to_string(), facts.to_string(),
+  for (std::size_t i = 0; i < selection.candidates.size(); ++i) add_candidate(candidates, i, region, selection, json["limit_seconds"]);
+  console.print("{}\n{}candidates with their configurations; the first where models cannot tell\n{}", region.to_string(), facts.to_string(),
                 candidates.to_string());
   if (!selection.choice.kernel) console.write("no kernel takes this call\n");
 }

@@ -1,0 +1,59 @@
+#include "model/parallel/rank_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+#include "base/env.hpp"
+#include "base/thread_pool.hpp"
+#include "model/engine_choices.hpp"
+#include "model/parallel/ranks.hpp"
+
+namespace cermet {
+namespace {
+
+/// "cuda" and "cuda:1" as the rank's own: the one after it, and so on. Other devices are shared.
+std::string device_of(const std::string& device, int rank) {
+  if (device != "cuda" && !device.starts_with("cuda:")) return device;
+  int first = 0;
+  if (device != "cuda") std::from_chars(device.data() + 5, device.data() + device.size(), first);
+  return fmt::format("cuda:{}", first + rank);
+}
+
+}  // namespace
+
+void check_ranks(const EngineOptions& options, int processes) {
+  for (const auto& [name, ranks] :
+       {std::pair("tensor_parallel", options.tensor_parallel), {"expert_parallel", options.expert_parallel}, {"data_parallel", options.data_parallel}})
+    require(ranks >= 1 && ranks <= 1024, "{}: expected 1 to 1024 ranks, found {}", name, ranks);
+  const std::string_view name = options.data_parallel > 1 ? "data_parallel" : options.expert_parallel > 1 ? "expert_parallel" : "tensor_parallel";
+  const int ranks = ranks_of(options), all = ranks * options.data_parallel;
+  require(processes == 1 || processes == all, "{}: expected {}, the processes that were started together, found {}", name, processes, all);
+  if (all == 1) return;
+  ModelShard::of(0, options.tensor_parallel, options.expert_parallel);
+  if (options.device.starts_with("cuda"))
+    fail(Status::unsupported, "{}: expected 1 on GPUs, where models of several ranks were not seen to work yet, found {}", name, all);
+  require(ranks == 1 || options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}",
+          Ranks::max_sequences, options.max_sequences);
+}
+
+void check_model_can_be_shared(const std::filesystem::path& folder, const EngineOptions& options) {
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  check_shard(checkpoint.config(), engine::quantization_for(options, checkpoint), ModelShard::of(0, options.tensor_parallel, options.expert_parallel));
+}
+
+EngineOptions options_of_rank(EngineOptions options, int rank, int ranks) {
+  options.device = device_of(options.device, rank);
+  const int threads = options.threads > 0 ? options.threads : ThreadPool(0).size();
+  options.threads = std::max(1, threads / ranks);
+  if (rank > 0) options.on_load = {};
+  return options;
+}
+
+EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place) {
+  const bool shared_out = env::value(env::Name::CERMET_THREADS) != "0";
+  return options_of_rank(options, place.local_rank, shared_out ? 1 : place.local_size);
+}
+
+}  // namespace cermet

@@ -1,0 +1,25 @@
+// What of EngineOptions concerns ranks: how many there are, whether that can be, and what each gets of the host.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+
+#include "comm/world.hpp"
+#include "model/engine.hpp"
+
+namespace cermet {
+
+/// Ranks of one engine.
+inline int ranks_of(const EngineOptions& options) { return std::max(options.tensor_parallel, options.expert_parallel); }
+
+/// Throws Error naming the option where so many ranks cannot be; `processes`: those that were started together.
+void check_ranks(const EngineOptions& options, int processes);
+/// Throws Error naming what of the model cannot be shared out so.
+void check_model_can_be_shared(const std::filesystem::path& folder, const EngineOptions& options);
+
+/// Options of one of several ranks that are threads of this process: a share of its threads, a GPU of its own.
+EngineOptions options_of_rank(EngineOptions options, int rank, int ranks);
+/// The same of a process that was started with others, by what may have shared the cores out.
+EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place);
+
+}  // namespace cermet

@@ -1,0 +1,62 @@
+#include "model/parallel/replicas.hpp"
+
+#include <exception>
+#include <thread>
+
+#include "base/error.hpp"
+#include "comm/local.hpp"
+#include "comm/world.hpp"
+#include "model/engine_choices.hpp"
+#include "model/parallel/rank_options.hpp"
+
+namespace cermet {
+namespace {
+
+using Body = std::function<void(Engine&, Communicator&)>;
+
+/// One rank of all engines' ranks; those of an engine are neighbours.
+void run_rank(Communicator& world, const std::filesystem::path& folder, const EngineOptions& options, const Body& body) {
+  try {
+    world.require_same("model", engine::fingerprint(Checkpoint::open(folder), options));
+    const int ranks = ranks_of(options), engine_index = world.rank() / ranks, place = world.rank() % ranks;
+    std::unique_ptr<Communicator> of_engine = ranks > 1 ? world.split(engine_index, place) : nullptr;
+    const std::unique_ptr<Communicator> peers = world.split(place, engine_index);
+    try {
+      Engine engine = Engine::load_as_rank(folder, options, std::move(of_engine));
+      engine.leads() ? body(engine, *peers) : engine.serve();
+    } catch (const std::exception& error) {
+      peers->abort(error.what());
+      throw;
+    }
+  } catch (const std::exception& error) {
+    world.abort(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+bool run_replicas(const std::filesystem::path& folder, const EngineOptions& options, const Body& body) {
+  const comm::WorldPlace place = comm::world_place();
+  check_ranks(options, place.size);
+  check_model_can_be_shared(folder, options);
+  const int all = options.data_parallel * ranks_of(options);
+  if (place.size > 1) {
+    const std::unique_ptr<Communicator> world = comm::join_world();
+    run_rank(*world, folder, options_of_process(options, place), body);
+    return place.rank == 0;
+  }
+  std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(all);
+  std::vector<std::jthread> threads;
+  for (int r = 1; r < all; ++r)
+    threads.emplace_back([&, r] {
+      try {
+        run_rank(*group[static_cast<std::size_t>(r)], folder, options_of_rank(options, r, all), body);
+      } catch (const std::exception&) {  // rank 0 has been told
+      }
+    });
+  run_rank(*group[0], folder, options_of_rank(options, 0, all), body);
+  return true;
+}
+
+}  // namespace cermet

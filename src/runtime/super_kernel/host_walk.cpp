@@ -1,0 +1,73 @@
+// Regions of a plan on the CPU: one session of the pool each.
+#include <utility>
+
+#include "runtime/executable_state.hpp"
+
+namespace cermet {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+/// Lets launches run on some of the threads while it lives.
+class Executable::State::Threads {
+ public:
+  Threads(State& state, ThreadPool& few) : state_(state), all_(std::exchange(state.pool, &few)) {}
+  ~Threads() { state_.pool = all_; }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  State& state_;
+  ThreadPool* all_;
+};
+
+/// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads. With a barrier behind every launch there
+/// is no session.
+void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> launch) {
+  const std::span<const Launch> all = std::as_const(plan).launches();
+  ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
+  const Threads own(*this, few);
+  const auto is_apart = [&](std::size_t l) { return steps[all[l].step].communicator != nullptr; };
+  const auto walk = [&](std::size_t first, std::size_t end) {
+    if (region.options.profile) return walk_noted(region, first, end, launch);
+    const bool swaps = selection.too_early > first && selection.too_early < end;
+    for (std::size_t l = first; l < end; ++l) {
+      const bool is_early = swaps && l + 1 == selection.too_early, is_late = swaps && l == selection.too_early;
+      launch(all[is_early ? l + 1 : is_late ? l - 1 : l]);
+    }
+  };
+  for (std::size_t next = region.first_launch, end = next; next < region.end_launch; next = end) {
+    end = next + 1;
+    if (region.options.debug_sync_all || is_apart(next)) {
+      walk(next, end);
+      continue;
+    }
+    while (end < region.end_launch && !is_apart(end)) ++end;
+    super->session->hold(few, [&] { walk(next, end); });
+  }
+}
+
+/// The caller's task is the launch; the other threads' are their parts of its loops.
+void Executable::State::walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch) {
+  using Clock = std::chrono::steady_clock;
+  const std::span<const Launch> all = std::as_const(plan).launches();
+  const auto add = [&](std::size_t step, int thread, Clock::time_point from, Clock::time_point to) {
+    const double begin = seconds_between(started, from), stop = seconds_between(started, to);
+    tasks.push_back({region.name, step, thread, begin, begin, stop, stop});
+  };
+  super->session->start_notes();
+  for (std::size_t l = first; l < end; ++l) {
+    super->session->set_tag(static_cast<std::int64_t>(all[l].step));
+    const auto begin = Clock::now();
+    launch(all[l]);
+    add(all[l].step, 0, begin, Clock::now());
+  }
+  for (const PartTime& part : super->session->take_notes())
+    if (part.thread > 0) add(static_cast<std::size_t>(part.tag), part.thread, part.begin, part.end);
+}
+
+}  // namespace cermet

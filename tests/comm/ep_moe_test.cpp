@@ -1,0 +1,119 @@
+// ep_moe whose ranks have tokens of their own, rank by rank against the stacked operator that defines it.
+#include <random>
+
+#include "graph/graph.hpp"
+#include "op/case_data.hpp"
+#include "op/mixture.hpp"
+#include "op/reference.hpp"
+#include "runtime/compile.hpp"
+#include "tests/comm/threads.hpp"
+
+namespace cermet::test {
+namespace {
+
+/// Part `rank` of `ranks` of a tensor's first dimension; without that dimension where it has one part each.
+TensorView part_of(const TensorView& whole, int rank, std::int64_t ranks, bool drop) {
+  TensorView part = whole;
+  const std::int64_t count = whole.shape[0] / ranks;
+  part.data = whole.as<std::byte>() + rank * count * whole.strides[0] * static_cast<std::int64_t>(size_of(whole.dtype));
+  part.shape[0] = count;
+  if (!drop) return part;
+  TensorView row(part.data, part.dtype, {}, {});
+  for (int axis = 1; axis < part.shape.rank(); ++axis) row.shape.push_back(part.shape[axis]), row.strides.push_back(part.strides[axis]);
+  return row;
+}
+
+void copy_to(const TensorView& from, const TensorView& to) {
+  for (std::int64_t i = 0; i < from.elements(); ++i) copy_element(from, i, to, i);
+}
+
+constexpr const char* names[] = {"x", "router", "gate_up", "down", "bias", "residual"};
+
+/// What rank `rank` has of operand `i` of a stacked case.
+TensorView own_operand(const CaseData& data, std::size_t i, int rank, std::int64_t ranks) {
+  const TensorView& whole = data.inputs[i];
+  if (i == mixture_x || i == mixture_residual) return part_of(whole, rank, ranks, true);
+  return i == mixture_gate_up || i == mixture_down ? part_of(whole, rank, ranks, false) : whole;
+}
+
+/// One rank computes its part of a case twice; "" or what is wrong.
+std::string run_own(Communicator& group, const CaseData& data, const Expected& expected, const Attributes& given) {
+  const std::int64_t ranks = group.size();
+  Attributes attributes = given;
+  attributes.set("group", std::string("model"));
+  Graph graph;
+  std::vector<ValueId> operands;
+  std::vector<std::optional<TensorType>> types;
+  for (std::size_t i = 0; i < data.problem.inputs.size(); ++i) {
+    types.emplace_back();
+    operands.emplace_back();
+    if (!data.problem.has(i)) continue;
+    types.back() = own_operand(data, i, group.rank(), ranks).type();
+    const bool constant = data.problem.is_constant(i);
+    operands.back() = constant ? graph.add_constant(names[i], *types.back()) : graph.add_input(names[i], *types.back());
+  }
+  const std::vector<ValueId> results = graph.apply_all(OpKind::ep_moe, operands, attributes);
+  for (std::size_t i = 0; i < results.size(); ++i) graph.add_output(fmt::format("y{}", i), results[i]);
+  ThreadPool pool(2);
+  const std::unique_ptr<Device> device = make_cpu_device();
+  WeightStore weights(
+      [&](const std::string& name, std::int64_t slice, const TensorView& to) {
+        const auto i = static_cast<std::size_t>(std::ranges::find(names, name) - names);
+        const TensorView own = own_operand(data, i, group.rank(), ranks);
+        copy_to(slice < 0 ? own : part_of(own, static_cast<int>(slice), own.shape[0], true), to);
+      },
+      pool);
+  CompileOptions options;
+  options.groups = {{"model", &group}};
+  Executable executable = compile(std::move(graph), *device, weights, pool, options);
+  EXPECT_EQ(executable.steps().back().kernel, "ranks.ep_moe");
+  for (std::size_t i = 0; i < data.problem.inputs.size(); ++i)
+    if (data.problem.has(i) && !data.problem.is_constant(i)) executable.bind(names[i], own_operand(data, i, group.rank(), ranks));
+  Expected own;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const TensorView whole = expected.outputs[i].view, part = i == 0 ? part_of(whole, group.rank(), ranks, true) : whole;
+    own.outputs.emplace_back(part.dtype, part.shape);
+    copy_to(part, own.outputs.back().view);
+    const auto first = static_cast<std::ptrdiff_t>(i == 0 ? group.rank() * part.elements() : 0);
+    const auto from = expected.magnitude[i].begin() + (expected.magnitude[i].empty() ? 0 : first);
+    own.magnitude.emplace_back(from, expected.magnitude[i].empty() ? from : from + static_cast<std::ptrdiff_t>(part.elements()));
+  }
+  const Problem problem = make_problem(definition(OpKind::ep_moe), types, attributes);
+  std::string wrong;
+  for (int turn = 0; turn < 2 && wrong.empty(); ++turn) {
+    executable.run({});
+    wrong = compare(problem, own, {executable.output("y0"), executable.output("y1"), executable.output("y2")});
+  }
+  return wrong;
+}
+
+TEST(EpMoe, RanksWithTheirOwnTokensComputeWhatTheStackedOperatorDefines) {
+  const OpDefinition& op = definition(OpKind::ep_moe);
+  int compared = 0;
+  for (const Case& stacked : op.cases()) {
+    const auto ranks = static_cast<int>(std::get<std::int64_t>(*stacked.attributes.find("ranks")));
+    if (ranks == 1) continue;
+    const CaseData data = make_case_data(op, stacked);
+    const Expected expected = run_reference(data);
+    const std::vector<std::string> errors = run_ranks(
+        ranks, [&](Communicator& group) { EXPECT_EQ(run_own(group, data, expected, stacked.attributes), "") << stacked.name << " rank " << group.rank(); });
+    EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks))) << stacked.name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 5);
+}
+
+TEST(EpMoe, OneRanksTokensNeedACommunicator) {
+  const OpDefinition& op = definition(OpKind::ep_moe);
+  const Problem problem =
+      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {2, 6, 8}}, TensorType{DType::f32, {2, 8, 3}}},
+                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}});
+  EXPECT_EQ(problem.outputs[0].to_string(), "f32[3, 8]");
+  EXPECT_THROW(
+      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {4, 6, 8}}, TensorType{DType::f32, {4, 8, 3}}},
+                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}}),
+      Error);
+}
+
+}  // namespace
+}  // namespace cermet::test
