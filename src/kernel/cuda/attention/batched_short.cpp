@@ -135,7 +135,7 @@ std::optional<Matrix> matrix_of(std::int64_t batches, std::int64_t heads, std::i
   return Matrix{rows, last + tokens, beside ? (heads - 1) * head + size : size};
 }
 
-std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, const Call& call, const attention::BatchedParams& b, std::int64_t keys) {
+std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, const Call& call, const attention::BatchedParams& b) {
   const auto pairs = [&](std::size_t operand, const attention::ScoreOperand& list) { return !args.has(operand) || list.pairs; };
   if (!b.a.aligned || !b.a.aligned_out || !pairs(Call::bias, b.bias) || !pairs(Call::mask, b.mask)) return std::nullopt;
   attention::BatchedShortParams p{};
@@ -151,8 +151,8 @@ std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, c
         {view.data, view.dtype, m->count, m->columns, step, static_cast<std::uint32_t>(box), attention::batched_short_head, 128}));
     return true;
   };
-  const bool fits = set(Call::q_operand, call.q, rows, p.q, p.q_rows) && set(Call::k_operand, call.k, keys, p.k, p.k_rows) &&
-                    set(Call::v_operand, call.v, keys, p.v, p.v_rows);
+  const bool fits = set(Call::q_operand, call.q, rows, p.q, p.q_rows) && set(Call::k_operand, call.k, b.a.key_tokens, p.k, p.k_rows) &&
+                    set(Call::v_operand, call.v, b.a.key_tokens, p.v, p.v_rows);
   return fits ? std::optional(p) : std::nullopt;
 }
 
@@ -160,11 +160,10 @@ std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, c
 Launcher bind(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const Tile tile = tile_of(p, config);
-  return [launch = BatchedLaunch(p), call = a.call, item_rows = rows * tile.row_tiles, keys = key_tiles(a, tile) * tile.keys,
-          run_general = bind_batched_general(p, 1)](const LaunchArgs& args) {
+  return [launch = BatchedLaunch(p), call = a.call, item_rows = rows * tile.row_tiles, run_general = bind_batched_general(p, 1)](const LaunchArgs& args) {
     const attention::BatchedParams b = launch.params(args, item_rows);
     if (BatchedLaunch::items(args, b) == 0) return;
-    const std::optional<attention::BatchedShortParams> params = params_of(args, call, b, keys);
+    const std::optional<attention::BatchedShortParams> params = params_of(args, call, b);
     if (!params) return run_general(args);
     args.queue->run(0, BatchedLaunch::items(args, b), *params);
     launch.declare(args, b, item_rows);

@@ -31,7 +31,8 @@ struct BatchedShortTask {
   using Out = T;
   static constexpr int head_size = batched_short_head, rows = batched_short_rows, row_bytes = 2 * head_size, item_rows = C.row_tiles * rows, q_box = rows;
   static constexpr int tile_keys = C.tile_keys, tiles = static_cast<int>(div_up(C.keys, C.tile_keys)), steps = tile_keys / 16;
-  static constexpr int q_bytes = rows * row_bytes, query_slots = min_of(2, C.row_tiles), k_bytes = tiles * tile_keys * row_bytes;
+  static constexpr int q_bytes = rows * row_bytes, query_slots = min_of(2, C.row_tiles), k_bytes = tiles * tile_keys * row_bytes,
+                       own_bytes = C.keys * row_bytes;
   static constexpr int halves = C.rows_differ ? 2 : 1, pairs = tile_keys / 8;
   static_assert(tile_keys % 16 == 0 && tiles <= 2 && tiles * tile_keys <= 256);
   using Terms = typename Operands::Pair[halves][pairs];
@@ -54,7 +55,7 @@ struct BatchedShortTask {
 #endif
   };
 
-  /// The barriers, set up once; how many items and tiles of queries the block has had.
+  /// The barriers and zeros in place of values past a sequence, set up once; how many items and tiles of queries the block has had.
   struct Ring {
     uint32_t items = 0, tiles = 0;
     template <class Team>
@@ -69,6 +70,10 @@ struct BatchedShortTask {
         ptx::prefetch_tensor_map(&p.k);
         ptx::prefetch_tensor_map(&p.v);
       }
+      // Where no values arrive: a weight of 0 does not silence a NaN. Scores of those keys are replaced, whatever they are.
+      if constexpr (own_bytes < k_bytes)
+        for (int at = own_bytes + 16 * static_cast<int>(team.rank()); at < k_bytes; at += 16 * Team::size)
+          *reinterpret_cast<Vector<uint32_t, 4>*>(Shared(smem).v + at) = Vector<uint32_t, 4>{};
 #endif
     }
     template <class Team>
@@ -232,14 +237,14 @@ struct BatchedShortTask {
     const int batch = static_cast<int>(item / C.heads / static_cast<uint32_t>(params.b.tiles));
     const int queries = params.b.a.tokens, item_first = tile * item_rows;
     ptx::fence_async_shared();
-    team.sync();  // barriers are set up, and nobody uses an earlier item's memory
+    team.sync();  // barriers and zeros are set up, and nobody uses an earlier item's memory
     if (team.rank() == 0) {
 #pragma unroll
       for (int i = 0; i < query_slots; ++i)
         if (i == 0 || item_first + i * rows < queries)
           shared.load_queries(params, static_cast<int>((ring.tiles + i) % query_slots), head, batch, item_first + i * rows);
-      shared.load(shared.k, k_bytes, &params.k, params.k_rows, head, batch, 0, shared.keys);
-      shared.load(shared.v, k_bytes, &params.v, params.v_rows, head, batch, 0, shared.values);
+      shared.load(shared.k, own_bytes, &params.k, params.k_rows, head, batch, 0, shared.keys);
+      shared.load(shared.v, own_bytes, &params.v, params.v_rows, head, batch, 0, shared.values);
     }
     const Operands operands{params.b, batch};
     const int warp_row = item_first + 16 * static_cast<int>(team.warp());

@@ -11,7 +11,7 @@ struct ShortRows {
   int32_t head_column, head_row, batch_row;
 };
 
-/// Maps have tiles of 64 columns, 128-byte swizzle. What they read past a sequence is never used.
+/// Maps have tiles of 64 columns, 128-byte swizzle: of 64 queries, which past a sequence give rows that are not stored, and of just the keys that it has.
 struct BatchedShortParams {
   TensorMapBytes q, k, v;
   ShortRows q_rows, k_rows, v_rows;
