@@ -150,6 +150,7 @@ TEST(DeclaredItems, ReadsAreAllThatTheDefinitionNeeds) {
                              "gemm.scaled_mm.general", "conv.implicit", "conv.hopper", "conv.few_channels", "conv.general", "pool.max", "pool.average",
                              "reduce.sum", "rowwise.group_norm", "movement.transpose", "scan.cumsum", "movement.where", "rowwise.rms_norm"})
     EXPECT_GT(compared[kernel], 0) << kernel;
+  EXPECT_GT(compared["attention.batched_short"], 0);
 }
 
 /// A product of several tiles in both directions, which the operator's own cases are too small for.
