@@ -13,7 +13,7 @@ bool declines_loss(const SuperRegion& region, const Plan& plan, const Target& ta
   if (links_at_a_loss(region.options)) return false;
   const auto needs = region_needs(plan, region.first_launch, region.end_launch - region.first_launch);
   const WalkCost cost = walk_cost(needs, jit::walk_in_flight, limits_of(&target), target);
-  if (cost.loss() <= 0) return false;
+  if (cost.loss() < 0) return false;
   const std::string text =
       fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run; its boundaries take {:.0f} us, those of launches {:.0f}); {}", region.name,
                   region.first_launch, region.end_launch - 1, info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, cost.loss() * 1e6,
