@@ -37,7 +37,7 @@ LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& ta
   using Form = cuda::CompileRequest::Form;
   std::vector<Unit> units;
   std::vector<std::string> names;
-  std::string keys, label;
+  std::string label;
   for (const cuda::Program& program : programs) {
     LinkedBody body = linked_body(program, linked.threads);
     const auto found = std::find(names.begin(), names.end(), body.name);
@@ -49,15 +49,7 @@ LinkedImage link_tasks(std::span<const cuda::Program> programs, const Target& ta
   }
   units.push_back(source_unit(tools, "dispatcher", dispatcher_source(names, linked.threads, linked.shared_bytes), architecture, Form::lto_ir));
   linked.shared_bytes = shared_bytes;
-  for (const Unit& unit : units) keys += unit.key + "\n";
-
-  Report unused;
-  Report& into = report ? *report : unused;
-  into.programs += static_cast<std::int64_t>(names.size());
-  std::vector<std::vector<std::byte>> pieces;
-  for (Image& piece : build_units(units, into, options)) pieces.push_back(std::move(piece.bytes));
-  const Unit link = link_unit(tools, label, std::move(pieces), keys, architecture);
-  linked.image = std::move(build_units(std::span(&link, 1), into, options).front());
+  linked.image = build_linked(tools, label, units, architecture, report, options);
   return linked;
 }
 

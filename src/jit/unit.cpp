@@ -69,6 +69,14 @@ Image compile(const Unit& unit, DiskCache& cache) {
   return {std::move(stored.bytes), false, stored.seconds, std::move(stored.log)};
 }
 
+/// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` combines their keys.
+Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
+               const std::string& architecture) {
+  std::vector<std::string> options{"-arch=" + architecture, "-lto", "-O3", "-Xptxas=-v"};
+  std::string key = fmt::format("// linked by nvJitLink of {}, options: {}\n{}", toolchain.version(), fmt::join(options, " "), pieces_key);
+  return {std::move(name), std::move(key), [&toolchain, pieces = std::move(pieces), options = std::move(options)] { return toolchain.link(pieces, options); }};
+}
+
 }  // namespace
 
 std::vector<std::string> included_headers(const std::string& source) {
@@ -114,13 +122,6 @@ Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string
           }};
 }
 
-Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
-               const std::string& architecture) {
-  std::vector<std::string> options{"-arch=" + architecture, "-lto", "-O3", "-Xptxas=-v"};
-  std::string key = fmt::format("// linked by nvJitLink of {}, options: {}\n{}", toolchain.version(), fmt::join(options, " "), pieces_key);
-  return {std::move(name), std::move(key), [&toolchain, pieces = std::move(pieces), options = std::move(options)] { return toolchain.link(pieces, options); }};
-}
-
 std::vector<Image> build_units(std::span<const Unit> units, Report& report, const Options& options) {
   const Clock::time_point start = Clock::now();
   DiskCache& cache = options.cache ? *options.cache : DiskCache::process();
@@ -158,6 +159,19 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
   for (const std::size_t i : missing) report.compile_seconds += images[i].seconds;
   report.seconds += seconds_since(start);
   return images;
+}
+
+Image build_linked(const cuda::Toolchain& toolchain, std::string name, std::span<const Unit> units, const std::string& architecture, Report* report,
+                   const Options& options) {
+  Report unused;
+  Report& into = report ? *report : unused;
+  into.programs += static_cast<std::int64_t>(units.size()) - 1;
+  std::string keys;
+  for (const Unit& unit : units) keys += unit.key + "\n";
+  std::vector<std::vector<std::byte>> pieces;
+  for (Image& piece : build_units(units, into, options)) pieces.push_back(std::move(piece.bytes));
+  const Unit link = link_unit(toolchain, std::move(name), std::move(pieces), keys, architecture);
+  return std::move(build_units(std::span(&link, 1), into, options).front());
 }
 
 }  // namespace cermet::jit

@@ -24,17 +24,20 @@ WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
                   program.header, program.prelude, program.task, team);
   WalkBody body;
   body.name = "cermet_task_" + digest(task).substr(0, 16);
-  body.source = task + fmt::format(R"(extern "C" __device__ void {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
+  body.source =
+      task +
+      fmt::format(R"(extern "C" __device__ __attribute__((always_inline)) void {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
   cermet::walk::compute<Task, Team>(call, state, smem);
 }}
 )",
-                                   body.name);
+                  body.name);
   if (program.stage_bytes > 0)
-    body.source += fmt::format(R"(extern "C" __device__ void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
+    body.source += fmt::format(
+        R"(extern "C" __device__ __attribute__((always_inline)) void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
   cermet::walk::feed<Task, Team>(call, state, smem);
 }}
 )",
-                               body.name);
+        body.name);
   return body;
 }
 
@@ -62,11 +65,11 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
   using cermet::walk::Call;
   cermet::walk::walk<cermet::walk::Shape<{}, {}, {}, {}>>(
       params, smem,
-      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) {{
+      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) __attribute__((always_inline)) {{
       switch (body) {{
 {}      }}
       }},
-      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) {{
+      [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) __attribute__((always_inline)) {{
       switch (body) {{
 {}      }}
       }});
@@ -74,9 +77,6 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
 )",
                      declarations, shape.threads, entry_name, shape.threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
 }
-
-/// Bytes on their way into an SM beyond which those of other accesses wait longer and the stream is no faster (docs/notes/super-kernels-cuda.md).
-constexpr std::int64_t most_in_flight = 48 << 10;
 
 /// What a task needs beside the shared ring.
 std::int64_t own_bytes(const cuda::Program& program) { return program.shared_bytes - program.ring_bytes; }
@@ -108,7 +108,7 @@ WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& targ
     shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
   }
   if (shape.pitch == 0) shape.pitch = 1024;
-  shape.in_flight = static_cast<int>(std::max<std::int64_t>(1, most_in_flight / shape.pitch));
+  shape.in_flight = static_cast<int>(std::max<std::int64_t>(1, walk_in_flight / shape.pitch));
   const std::int64_t room = target.shared_bytes - shape.shared_bytes(instances, needs);
   shape.stages = std::min<std::int64_t>(room / shape.pitch, stream::most_stages);
   if (shape.stages < 2)
@@ -136,17 +136,7 @@ WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& sh
     bodies.push_back({std::move(body.name), program.stage_bytes > 0});
   }
   units.push_back(source_unit(tools, "walk", walk_source(bodies, shape), architecture, Form::lto_ir));
-  std::string keys;
-  for (const Unit& unit : units) keys += unit.key + "\n";
-
-  Report unused;
-  Report& into = report ? *report : unused;
-  into.programs += static_cast<std::int64_t>(bodies.size());
-  // A link that is cached needs none of its pieces.
-  std::vector<std::vector<std::byte>> pieces;
-  for (Image& piece : build_units(units, into, options)) pieces.push_back(std::move(piece.bytes));
-  const Unit link = link_unit(tools, fmt::format("super-kernel of {} tasks", bodies.size()), std::move(pieces), keys, architecture);
-  linked.image = std::move(build_units(std::span(&link, 1), into, options).front());
+  linked.image = build_linked(tools, fmt::format("super-kernel of {} tasks", bodies.size()), units, architecture, report, options);
   return linked;
 }
 

@@ -12,6 +12,9 @@ namespace cermet::jit {
 /// Threads of a block that compute, beside the warp that feeds them: those of every task that streams weights in its usual configuration.
 inline constexpr int walk_threads = 256;
 
+/// Bytes of weights on their way into an SM beyond which other accesses wait longer and the stream is no faster (docs/notes/super-kernels-cuda.md).
+inline constexpr std::int64_t walk_in_flight = 48 << 10;
+
 /// Whether walks are made for a device.
 inline bool can_walk(const Target& target) { return target.compute_capability == 90; }
 

@@ -67,7 +67,7 @@ TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
   const Region region(product(1, 4096, 4096, device->target()));
   const auto error = [&](const char* kernel, const char* config) { return error_text([&] { choose_by_name(region, kernel, config); }); };
   EXPECT_EQ(error("gemv.linear", "stream=2"), "--config: gemv.linear: stream: expected one of 0, 1, found 2");
-  EXPECT_EQ(error("gemv.linear", "streams=1"), "--config: gemv.linear: expected a field of stream, found \"streams\"");
+  EXPECT_EQ(error("gemv.linear", "streams=1"), "--config: gemv.linear: expected a field of ring_kib, stream, found \"streams\"");
   EXPECT_EQ(error("cublaslt.linear", "tile=64"), "--config: cublaslt.linear: expected default, because it runs in one way here, found \"tile\"");
   EXPECT_NE(error("gemm.linear.hopper", "tile_m=64,stages=4,tile_n=192").find("--config: gemm.linear.hopper: expected one of default; "), std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);

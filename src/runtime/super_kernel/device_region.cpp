@@ -64,12 +64,6 @@ struct Table {
 
 bool links_at_a_loss(const SuperKernelOptions& options) { return options.debug_sync_all || options.profile || options.width > 0; }
 
-/// A boundary between tasks by counters, and one between launches of a graph that overlap, measured on an H200 (docs/notes/super-kernels-cuda.md).
-double predicted_loss(std::size_t launches) {
-  constexpr double counters = 3.4e-6, launch = 1.7e-6;
-  return static_cast<double>(launches) * (counters - launch);
-}
-
 std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before) {
   std::vector<std::vector<std::uint32_t>> needs(count);
   if (all_before) {

@@ -23,9 +23,6 @@ struct DeviceRegionOptions {
 /// Whether somebody wants a region linked whatever it is predicted to cost: to debug it, to see its times, or to give it fewer blocks.
 bool links_at_a_loss(const SuperKernelOptions& options);
 
-/// Seconds that a run of a region of so many launches is predicted to take longer than the launches in a captured graph; negative: shorter.
-double predicted_loss(std::size_t launches);
-
 /// A launch that a region takes.
 struct RegionLaunch {
   const cuda::Program* program = nullptr;

@@ -3,17 +3,21 @@
 
 #include "base/log.hpp"
 #include "runtime/executable_state.hpp"
+#include "runtime/super_kernel/walk_cost.hpp"
 
 namespace cermet {
 namespace {
 
 /// Whether a region's launches are left as they are, because they are faster so; says so once.
-bool declines_loss(const SuperRegion& region, std::size_t count, bool& reported) {
-  const double loss = predicted_loss(count);
-  if (loss <= 0 || links_at_a_loss(region.options)) return false;
+bool declines_loss(const SuperRegion& region, const Plan& plan, const Target& target, bool& reported) {
+  if (links_at_a_loss(region.options)) return false;
+  const auto needs = region_needs(plan, region.first_launch, region.end_launch - region.first_launch);
+  const WalkCost cost = walk_cost(needs, jit::walk_in_flight, limits_of(&target), target);
+  if (cost.loss() < 0) return false;
   const std::string text =
-      fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run); {}", region.name, region.first_launch, region.end_launch - 1,
-                  info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, loss * 1e6, info_of(SuperReason::loss).advice);
+      fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run; its boundaries take {:.0f} us, those of launches {:.0f}); {}", region.name,
+                  region.first_launch, region.end_launch - 1, info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, cost.loss() * 1e6,
+                  cost.walk * 1e6, cost.graph * 1e6, info_of(SuperReason::loss).advice);
   if (region.options.strict_scope_check == StrictScopeCheck::abort) fail(Status::unsupported, "{}", text);
   if (!std::exchange(reported, true)) log().warn("{}", text);
   return true;
@@ -30,7 +34,7 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
   std::vector<std::unique_ptr<DeviceRegion>> made;
   for (const SuperRegion& region : super->formation.regions) {
     const std::size_t count = region.end_launch - region.first_launch;
-    if (count < 2 || declines_loss(region, count, super->loss_reported)) continue;
+    if (count < 2 || declines_loss(region, plan, *queue.device->target(), super->loss_reported)) continue;
     std::vector<RegionLaunch> launches;
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
       const Launch& launch = plan.launches()[l];

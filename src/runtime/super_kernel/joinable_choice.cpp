@@ -1,6 +1,7 @@
 #include "runtime/super_kernel/joinable_choice.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "jit/walk.hpp"
 
@@ -16,16 +17,24 @@ bool can_join(const Kernel& kernel, const Region& region, const Config& config) 
 
 void choose_joinable(const Region& region, Choice& choice) {
   const Kernel& kernel = *choice.kernel;
-  if (!kernel.programs || can_join(kernel, region, choice.config)) return;
-  const Config* best = nullptr;
-  double least = 0;
+  if (!kernel.programs) return;
   const std::vector<Config> configs = kernel.configs(region);
+  const bool joins = can_join(kernel, region, choice.config), streams = kernel.programs(region, choice.config).front().stage_bytes > 0;
+  if (joins && !(streams && std::ranges::count(configs, choice.config) > 0)) return;
+  // Of equal cost: one block on an SM, which is all that there is, so that none computes two shares one after the other; then most room for weights, whose
+  // stages are small, so that the number of bytes on their way can be chosen.
+  using Rank = std::tuple<double, int, std::int64_t, std::int64_t>;
+  const Config* best = nullptr;
+  Rank least;
   for (const Config& config : configs) {
     if (!can_join(kernel, region, config)) continue;
+    const cuda::Program program = kernel.programs(region, config).front();
+    if (joins && program.stage_bytes == 0) continue;
     const double seconds = kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
-    if (best && seconds > least) continue;
+    const Rank rank{seconds, program.min_blocks, program.shared_bytes - program.ring_bytes, program.stage_bytes};
+    if (best && rank >= least) continue;
     best = &config;
-    least = seconds;
+    least = rank;
   }
   if (best) choice.config = *best;
 }

@@ -7,7 +7,8 @@
 namespace cermet {
 
 /// Gives a chosen kernel another configuration where its own forms clusters, or cannot share a launch for another reason: the cheapest of those that can, of
-/// equals the last in the list. The choice stays where there is none, or where the kernel has no programs.
+/// equals that for one block on an SM which leaves most shared memory to the weights of others. One that can, and streams weights, gets the smallest stages,
+/// unless it was measured or asked for. The choice stays where there is none, or where the kernel has no programs.
 void choose_joinable(const Region& region, Choice& choice);
 
 }  // namespace cermet

@@ -131,9 +131,11 @@ std::vector<Config> configs(const Problem& p) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
         if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
       }
-  // For a kernel with other tasks, where few blocks that need not meet are faster than many: last, so that nobody else takes it.
-  const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", 8}};
-  if (DecodeShape(p, config).fits()) list.push_back(config);
+  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
+  for (const int least : {1, 8}) {
+    const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", least}};
+    if (DecodeShape(p, config).fits()) list.push_back(config);
+  }
   return list;
 }
 
@@ -142,7 +144,7 @@ ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
-  space.add(ConfigField::set("least", {0, 4, 8}).with_usual(0));
+  space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
