@@ -31,10 +31,10 @@ struct ExecutableStep {
 /// The launches of a run, captured, with the symbols they hold for. Bound memory must not have changed since.
 struct CapturedRun {
   SymbolValues symbols;
-  std::unique_ptr<CapturedGraph> graph;  ///< null until the second run
-  bool warm = false;                     ///< the first run launched one by one, so that libraries could initialize themselves
+  std::vector<std::unique_ptr<DeviceRegion>> regions;  ///< what it launches as one; the captured graph goes before them
+  std::unique_ptr<CapturedGraph> graph;                ///< null until the second run
+  bool warm = false;                                   ///< the first run launched one by one, so that libraries could initialize themselves
   std::int64_t last_used = 0;
-  std::vector<std::unique_ptr<DeviceRegion>> regions = {};  ///< what it launches as one
 };
 
 /// Memory that the caller bound to an input of the graph.

@@ -111,7 +111,7 @@ CapturedRun& Executable::State::captured_run() {
   if (found == captured.end()) {
     if (captured.size() == most)
       captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
-    captured.push_back({symbols, nullptr, false, 0});
+    captured.push_back({symbols, {}, nullptr, false, 0});
     found = captured.end() - 1;
   }
   found->last_used = ++runs;

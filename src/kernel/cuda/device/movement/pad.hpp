@@ -14,10 +14,10 @@ struct Params {
   void* y;
   uint32_t word_bytes;
   Mode mode;
-  uint64_t constant[2];      ///< one word, repeated
-  int64_t before[max_axes];  ///< words in front of each axis
-  int64_t source[max_axes];  ///< sizes of x; those of `axes` are of y
-  Axes<2> axes;              ///< strides of x and y
+  alignas(16) uint64_t constant[2];  ///< one word of up to 16 bytes, repeated
+  int64_t before[max_axes];          ///< words in front of each axis
+  int64_t source[max_axes];          ///< sizes of x; those of `axes` are of y
+  Axes<2> axes;                      ///< strides of x and y
 };
 
 }  // namespace cermet::pad
