@@ -71,7 +71,7 @@ TEST(TensorParallel, OptionsThatDoNotFitAreRefused) {
 
 /// A random checkpoint whose sizes 8 ranks divide, large beside what every rank has: norms and routers.
 std::filesystem::path write_model(const test::ScratchFolder& folder, bool mixture) {
-  std::string text = test::content_of(references / (mixture ? "qwen3moe-bf16" : "qwen3-qknorm-bf16") / "config.json");
+  std::string text = test::content_of(references / (mixture ? "qwen3moe-bf16" : "llama-rope-scaled-bf16") / "config.json");
   const auto set = [&](const std::string& field, int value) {
     const std::size_t at = text.find("\"" + field + "\":");
     ASSERT_NE(at, text.npos) << field;
