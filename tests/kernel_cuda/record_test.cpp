@@ -15,36 +15,36 @@ namespace {
 constexpr std::string_view library = "cublaslt.linear";
 
 struct Row {
-  std::string name, kernel;
+  std::string name;
   Region region;
   std::map<std::string, double, std::less<>> seconds;  ///< by kernel
 };
 
-/// Adds what was recorded of products of few rows after the suite.
-void add_few_rows(std::vector<Row>& rows) {
-  const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare/few-rows.json");
+/// Adds what was recorded of the same products beside the suite, by kernels that it did not run: in the kernels' own choices of configurations.
+void add_others(std::vector<Row>& rows, std::string_view file) {
+  const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare" / file);
   for (const Json json : document.root().at("operators").as_array()) {
-    const std::string kernel(json.at("kernel").as_string());
     const auto row = std::ranges::find(rows, json.at("name").as_string(), &Row::name);
-    if (row != rows.end() && kernel.ends_with(".stream") && !json.find("config")) row->seconds[kernel] = json.at("seconds").as_number();
+    if (row != rows.end() && !json.find("config")) row->seconds.try_emplace(std::string(json.at("kernel").as_string()), json.at("seconds").as_number());
   }
 }
 
-/// Products of one type with more than the record's own kernel where it has a rival's time for the library.
+/// Products of one type by the kernel that the suite ran, by the library where it is a rival of the same type, and by others that were recorded.
 std::vector<Row> recorded_products(const Target* target) {
   const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/h200.json");
   std::vector<Row> rows;
   for (const Json json : document.root().at("operators").as_array()) {
     if (!json.at("group").as_string().starts_with("products ")) continue;
-    Row row{std::string(json.at("name").as_string()), std::string(json.at("kernel").as_string()), parse_region(json.at("problem").as_string()), {}};
+    Row row{std::string(json.at("name").as_string()), parse_region(json.at("problem").as_string()), {}};
     row.region.set_target(target);
     row.region.nodes[0].problem.constant_inputs = 2;
-    row.seconds[row.kernel] = json.at("seconds").as_number();
+    row.seconds[std::string(json.at("kernel").as_string())] = json.at("seconds").as_number();
     const auto rival = json.at("rivals").find("cuBLASLt");
-    if (rival && json.at("group").as_string() == "products bf16") row.seconds[std::string(library)] = rival->at("seconds").as_number();
+    if (rival && json.at("group").as_string() == "products bf16") row.seconds.try_emplace(std::string(library), rival->at("seconds").as_number());
     rows.push_back(std::move(row));
   }
-  add_few_rows(rows);
+  add_others(rows, "first-by-order.json");
+  add_others(rows, "few-rows.json");
   return rows;
 }
 
@@ -63,35 +63,34 @@ TEST(Record, ModelsAreAsCloseAsTheirMarginsSay) {
       EXPECT_LE(ratio, 1 / (1 - margin)) << row.name << ", " << candidate.kernel->name;
       ++compared;
     }
-  EXPECT_EQ(compared, 180) << "108 products, 36 of bf16 by the library, and 36 of few rows";
+  EXPECT_GE(compared, 180) << "108 products, 36 of bf16 by the library, and 36 of few rows by tiles";
 }
 
 /// Seconds of products in tiles of 128 x 128, which models prefer to the kernel's own choice: measured in turn with that (docs/notes/tuning.md).
 const std::map<std::string, double> tiles{{"bf16 M512 N4096 K4096", 28.47e-6}, {"bf16 M512 N4096 K14336", 87.81e-6}};
 
+/// Kernels of one row were recorded in runs of their own, which differ by up to this: what is slower by less, the order decides.
+constexpr double other_runs = 0.1;
+
 TEST(Record, NothingIsChosenThatWasRecordedSlower) {
   const auto device = make_null_device(90);
-  int changed = 0;
-  const std::vector<Row> rows = recorded_products(device->target());
-  // Of fp8 few rows were recorded with few tokens: they took what int8 of the same size did, give or take 2 %, which stands for the others.
-  const auto in_i8 = [&](const Row& row) -> const Row& {
-    const auto found = std::ranges::find(rows, "i8" + row.name.substr(std::min<std::size_t>(2, row.name.size())), &Row::name);
-    return row.name.starts_with("f8") && found != rows.end() ? *found : row;
-  };
-  for (const Row& row : rows) {
+  int beside_others = 0;
+  for (const Row& row : recorded_products(device->target())) {
     const Choice choice = select_kernel(row.region);
     if (!choice.config.empty()) {
       ASSERT_TRUE(tiles.contains(row.name)) << row.name << ": the record has the kernels' own choices only";
       EXPECT_LT(tiles.at(row.name), row.seconds.at(choice.kernel->name)) << row.name;
       continue;
     }
-    const Row& measured = row.seconds.contains(choice.kernel->name) ? row : in_i8(row);
-    const auto recorded = measured.seconds.find(choice.kernel->name);
-    ASSERT_NE(recorded, measured.seconds.end()) << row.name << ": " << choice.kernel->name << " was not recorded";
-    EXPECT_LE(recorded->second, row.seconds.at(row.kernel)) << row.name << ": " << choice.kernel->name;
-    changed += choice.kernel->name != row.kernel;
+    const auto chosen = row.seconds.find(choice.kernel->name);
+    ASSERT_NE(chosen, row.seconds.end()) << row.name << ": " << choice.kernel->name << " was not recorded";
+    for (const auto& [kernel, seconds] : row.seconds) {
+      if (kernel == library || kernel == choice.kernel->name) continue;
+      EXPECT_LE(chosen->second, seconds / (1 - other_runs)) << row.name << ": " << choice.kernel->name << " in place of " << kernel;
+      ++beside_others;
+    }
   }
-  EXPECT_EQ(changed, 42) << "docs/notes/selection.md names them";
+  EXPECT_GE(beside_others, 42) << "docs/notes/selection.md names them";
 }
 
 }  // namespace
