@@ -11,9 +11,6 @@
 
 namespace cermet {
 
-/// "4096", "T", "8*T-3", "B*T+1", "ceil(H/2)", "floor((H+1)/(W*2))", "min(T,8)", "max(T-1,B)". A symbol is a letter or underscore, then letters, digits
-/// and underscores.
-Dim parse_dim(std::string_view text);
 /// "bf16[T, 4096]", "f32[]".
 TensorType parse_tensor_type(std::string_view text);
 /// What to_string of an attribute value spells: true, 8, 1e-05, "silu", [1, 2].

@@ -4,7 +4,7 @@
 #include <bit>
 #include <functional>
 
-#include "op/type_text.hpp"
+#include "op/dim_text.hpp"
 
 namespace cermet {
 namespace {

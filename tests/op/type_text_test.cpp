@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "op/dim_text.hpp"
 
 namespace cermet {
 namespace {
