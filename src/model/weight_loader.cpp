@@ -1,4 +1,5 @@
 #include "model/weight_loader.hpp"
+#include "model/convert_elements.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/weight_values.hpp"
+#include "model/row_quantization.hpp"
 
 namespace cermet {
 namespace {

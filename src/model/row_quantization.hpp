@@ -1,4 +1,4 @@
-// Elements of weights on their way from a file into a model: conversion, and quantization and dequantization of rows.
+// Quantization and dequantization of rows of weights, on their way from a file into a model.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,6 @@
 #include "base/dtype.hpp"
 
 namespace cermet {
-
-/// `count` elements of `from` as `to`; both f32, bf16 or f16. Rounds to nearest even. From i64 to f32: scales packed as an NPU reads them.
-void convert_elements(DType from, const std::byte* source, DType to, std::byte* destination, std::int64_t count);
 
 /// Quantizes a row with one scale, to i8 (absmax / 127) or f8_e4m3 (absmax / 448), rounded to nearest even. Returns the
 /// scale, 0 for zeros; NaN where a value is not finite, and then writes nothing.

@@ -1,4 +1,4 @@
-#include "model/weight_values.hpp"
+#include "model/row_quantization.hpp"
 
 #include <gtest/gtest.h>
 
