@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "kernel/forced.hpp"
 #include "op/problem.hpp"
 
 namespace cermet {

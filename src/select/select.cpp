@@ -6,11 +6,11 @@
 
 #include "base/text.hpp"
 #include "foreign/registry.hpp"
+#include "kernel/config_match.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
-#include "kernel/forced.hpp"
 #include "select/apart.hpp"
 #include "select/cost_factors.hpp"
 #include "select/device_identity.hpp"

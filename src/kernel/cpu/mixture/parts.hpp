@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernel/mixture_parts.hpp"
+#include "kernel/part_choice.hpp"
 #include "op/activation.hpp"
 
 namespace cermet::cpu {

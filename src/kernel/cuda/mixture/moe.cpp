@@ -6,6 +6,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/mixture_parts.hpp"
+#include "kernel/part_choice.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
