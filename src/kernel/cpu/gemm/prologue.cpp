@@ -6,6 +6,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/gemm/prologue_part.hpp"
+#include "kernel/cpu/gemm/row_operands.hpp"
 #include "kernel/cpu/gemm/row_slices.hpp"
 #include "kernel/step_builder.hpp"
 
