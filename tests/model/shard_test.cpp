@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model/linear_modules.hpp"
+#include "model/parallel/module_parts.hpp"
 #include "model/parallel/shard_reader.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/models.hpp"

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "model/checkpoint/quantization.hpp"
 
@@ -46,21 +43,5 @@ ModelConfig config_of(const ModelConfig& whole, ModelShard shard);
 
 /// Rows of embedding and head that each rank holds; those beyond the vocabulary are zeros.
 std::int64_t vocabulary_part(const ModelConfig& whole, ModelShard shard);
-
-/// The part of a tensor that a rank holds along an axis: one segment after another.
-struct TensorPart {
-  struct Segment {
-    std::int64_t begin = 0;  ///< in the stored tensor; nothing is stored where negative: zeros
-    std::int64_t count = 0;
-  };
-  int axis = 0;
-  std::vector<Segment> segments;
-
-  std::int64_t count() const;
-};
-
-/// Parts of linear modules' weights, of every expert as if it were the rank's own, by the module's name ("model.layers.0.mlp.down_proj", "model.embed_tokens");
-/// modules that are whole everywhere are not in it. Along axis 0 everything that is stored for each row is cut with it; along axis 1 the weight alone.
-std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard);
 
 }  // namespace cermet

@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
+#include "model/parallel/module_parts.hpp"
 
 namespace cermet {
 namespace {
