@@ -25,6 +25,9 @@ struct StridedCopy {
   std::int64_t element_bytes = 0;
 };
 
+/// Its axes with the strides of both.
+CopyAxes axes_of_copy(const StridedCopy& block);
+
 /// `copy` is the index of copy_program() in the kernel's programs.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
 /// The same from axes that are prepared already, which may be more than a shape has.
