@@ -30,6 +30,7 @@ std::span<const AlgebraRow> movement_rules();
 std::span<const AlgebraRow> product_rules();
 std::span<const AlgebraRow> activation_rules();
 std::span<const AlgebraRow> norm_rules();
+std::span<const AlgebraRow> group_norm_rules();
 
 /// x * cos + rotated(x) * sin, with tables that are constants: rope.
 bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor);

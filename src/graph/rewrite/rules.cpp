@@ -263,6 +263,7 @@ std::vector<Rule> make_rules() {
   add(product_rules(), products);
   add(activation_rules(), raising);
   add(norm_rules(), raising);
+  add(group_norm_rules(), raising);
   return rules;
 }
 

@@ -1,6 +1,4 @@
-// Normalizations and softmax that exporters write out, put together again; weights and biases join one by one.
-#include <algorithm>
-
+// Normalizations of rows and softmax that exporters write out, put together again; weights and biases join one by one.
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {
@@ -18,26 +16,8 @@ Attributes no_eps(const Match&) { return {{"eps", 0.0}}; }
 /// A row's length, where it is a number: sums become means of so many.
 bool has_length(const Match& m) { return m.type("x").rank() > 0 && m.type("x").dims.back().is_constant() && m.type("x").dims.back().constant() > 0; }
 
-/// reshape to [B, groups, ..], a normalization of each of these "channels", and back.
-bool normalizes_groups(const Match& m) {
-  const Dims &x = m.type("x").dims, &a = m.type("a").dims, &y = m.type("y").dims;
-  return x.size() >= 3 && x == y && a.size() >= 3 && a[0] == x[0] && a[1].is_constant() && x[1].is_constant() && a[1].constant() > 0 &&
-         x[1].constant() % a[1].constant() == 0;
-}
-Attributes with_groups(const Match& m) { return {{"groups", m.type("a").dims[1].constant()}, {"eps", m.attributes(1).number("eps")}}; }
-
-/// w has a number for each channel: [C, 1, 1] for [B, C, H, W].
-bool is_per_channel(const Match& m) {
-  const Dims &w = m.type("w").dims, &y = m.type("y").dims;
-  const std::size_t places = y.size() - 2;
-  if (w.size() < places + 1 || w.size() > y.size()) return false;
-  for (std::size_t a = 0; a < w.size(); ++a)
-    if (w[a] != (a + places + 1 == w.size() ? y[1] : Dim(1))) return false;
-  return true;
-}
-
 constexpr std::string_view row_weight = "(a number for each element of a row)", small_eps_row_weight = "(0 <= e < 1; w has a number for each element of a row)";
-constexpr std::string_view small_eps = "(0 <= e < 1)", channels_only = "(w has a number for each channel)";
+constexpr std::string_view small_eps = "(0 <= e < 1)";
 
 constexpr AlgebraRow norm_rows[] = {
     // Softmax. With the maximum, which exporters that write it out subtract, or without.
@@ -99,14 +79,6 @@ constexpr AlgebraRow norm_rows[] = {
     {"rms-norm-weight", strict, "mul(rms_norm(x, -) {weight_offset = 0.0}, w@) -> rms_norm(x, w)", row_weight, covers_rows},
     // Length of rows.
     {"l2-norm", fast, "div(x, sqrt(reduce_sum(square(x)) {axes = \"last\", keepdims = true})) -> mul(rms_norm(x, -), [1 / sqrt(x)])", "", has_length, no_eps},
-    // Group normalization.
-    {"group-norm", strict, "a = reshape(x); y = reshape(instance_norm(a, 1, 0)) -> y = group_norm(x, -, -)", "(groups of channels)", normalizes_groups,
-     with_groups},
-    {"group-norm-weight", strict, "y = mul(group_norm(x, -, -), w@) -> y = group_norm(x, reshape(w) {shape = [-1]}, -)", channels_only, is_per_channel},
-    {"group-norm-bias", strict, "y = add(group_norm(x, v, -), w@) -> y = group_norm(x, v, reshape(w) {shape = [-1]})", channels_only, is_per_channel},
-    {"instance-norm-weight", strict, "y = mul(instance_norm(x, -, -), w@) -> y = instance_norm(x, reshape(w) {shape = [-1]}, -)", channels_only,
-     is_per_channel},
-    {"instance-norm-bias", strict, "y = add(instance_norm(x, v, -), w@) -> y = instance_norm(x, v, reshape(w) {shape = [-1]})", channels_only, is_per_channel},
 };
 
 }  // namespace
