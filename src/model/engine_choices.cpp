@@ -16,35 +16,6 @@ constexpr std::int64_t default_context = 4096;  // tokens, where the caller does
 
 }  // namespace
 
-DType asked_type(const EngineOptions& options, DType stored) {
-  const DType dtype = options.dtype.value_or(stored);
-  require(dtypes::real.contains(dtype), "dtype: expected {}, found {}", dtypes::real.to_string(), name_of(dtype));
-  return dtype;
-}
-
-/// A single token's stay float32: while weights stream, that costs nothing. On the CPU there are instructions for bf16 beside weights of bf16 and for no other
-/// pair of 16 bits. Beside float32 weights the tensor cores have no product, so that rounding buys something only where there are many tokens.
-DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights) {
-  if (tokens == 1) return DType::f32;
-  if (!device.target()) return asked == DType::bf16 && weights == DType::bf16 ? DType::bf16 : DType::f32;
-  return weights == DType::f32 && tokens <= few_tokens ? DType::f32 : asked;
-}
-
-/// On a GPU the cache's, so that they are multiplied directly and not as two parts. A
-/// single token's stay float32 with a bf16 cache, where the second part is free; with f16 no fast kernel takes them.
-DType query_type(const Device& device, DType operands, DType cached) {
-  return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
-}
-
-/// They are never rounded unless the caller asks: 16-bit ones are widened exactly
-/// where GEMMs are float32.
-DType weight_type(const EngineOptions& options, DType stored) {
-  const DType dtype = options.weights.value_or(stored);
-  const DTypeSet allowed = dtypes::real | load_quantized_types;
-  require(allowed.contains(dtype), "weights: expected {}, found {}", allowed.to_string(), name_of(dtype));
-  return load_quantized_types.contains(dtype) ? stored : dtype;
-}
-
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint) {
   const auto on_load = [](DType dtype) {
     return LinearScheme{dtype == DType::i8 ? LinearScheme::Weight::int8 : LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
@@ -65,12 +36,6 @@ Quantization quantization_for(const EngineOptions& options, const Checkpoint& ch
   expect_real("head", *options.head);
   quantization.modules.emplace(checkpoint.config().tie_word_embeddings ? "model.embed_tokens" : "lm_head", on_load(*options.head));
   return quantization;
-}
-
-DType cache_type(const EngineOptions& options, DType operands) {
-  const DType dtype = options.kv_cache.value_or(operands);
-  require(!options.kv_cache || load_quantized_types.contains(dtype), "kv_cache: expected {}, found {}", load_quantized_types.to_string(), name_of(dtype));
-  return dtype;
 }
 
 std::int64_t context_for(const EngineOptions& options, const ModelConfig& config) {
