@@ -2,6 +2,7 @@
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
+#include "op/scale_operand.hpp"
 
 namespace cermet::dequant_swiglu_quant_op {
 namespace {

@@ -2,6 +2,7 @@
 #include "op/operator.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
+#include "op/scale_operand.hpp"
 
 namespace cermet::dequantize_op {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/operator.hpp"
+#include "op/scale_operand.hpp"
 
 namespace cermet {
 

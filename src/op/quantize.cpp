@@ -1,6 +1,7 @@
 #include "op/operator.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
+#include "op/scale_operand.hpp"
 
 namespace cermet::quantize_op {
 namespace {

@@ -3,6 +3,7 @@
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/reference.hpp"
+#include "op/scale_operand.hpp"
 
 namespace cermet::silu_and_mul_quant_op {
 namespace {
