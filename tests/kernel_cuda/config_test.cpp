@@ -8,6 +8,7 @@
 #include "op/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
+#include "tests/support/case_problem.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
@@ -25,10 +26,7 @@ TEST(Configs, EveryOneOfEveryKernelLaunches) {
   std::set<std::string> with_several;
   for (const Kernel* kernel : cuda::all_kernels())
     for (const Case& recipe : definition(kernel->op).cases()) {
-      std::vector<std::optional<TensorType>> types;
-      for (const auto& input : recipe.inputs) types.push_back(input ? std::optional(input->type) : std::nullopt);
-      Problem problem = make_problem(definition(kernel->op), std::move(types), recipe.attributes);
-      problem.target = device->target();
+      const Problem problem = case_problem(kernel->op, recipe, device->target());
       if (kernel->declines(problem)) continue;
       const std::vector<Config> configs = kernel->configs(problem);
       ASSERT_FALSE(configs.empty()) << kernel->name;
@@ -103,10 +101,7 @@ TEST(Configs, OwnChoicesStayWhereNobodyMeasured) {
     for (const OpKind op : {OpKind::flash_attention, OpKind::incre_flash_attention, OpKind::argmax, OpKind::sample, OpKind::topk, OpKind::topk_gating,
                             OpKind::reduce_sum, OpKind::scatter})
       for (const Case& recipe : definition(op).cases()) {
-        std::vector<std::optional<TensorType>> types;
-        for (const auto& input : recipe.inputs) types.push_back(input ? std::optional(input->type) : std::nullopt);
-        Problem problem = make_problem(definition(op), std::move(types), recipe.attributes);
-        problem.target = device->target();
+        const Problem problem = case_problem(op, recipe, device->target());
         const Selection selection = explain_selection(problem);
         const auto first = std::ranges::find_if(selection.candidates, [](const Candidate& candidate) { return !candidate.decline; });
         if (first == selection.candidates.end()) continue;

@@ -6,6 +6,7 @@
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
+#include "tests/support/case_problem.hpp"
 
 namespace cermet {
 
@@ -23,14 +24,9 @@ struct EpilogueCase {
 };
 
 inline Problem problem_of(OpKind op, const Case& recipe) {
-  std::vector<std::optional<TensorType>> types;
-  std::uint64_t constants = 0;
-  for (std::size_t i = 0; i < recipe.inputs.size(); ++i) {
-    types.push_back(recipe.inputs[i] ? std::optional(recipe.inputs[i]->type) : std::nullopt);
-    if (recipe.inputs[i] && recipe.inputs[i]->constant) constants |= std::uint64_t{1} << i;
-  }
-  Problem problem = make_problem(definition(op), std::move(types), recipe.attributes);
-  problem.constant_inputs = constants;
+  Problem problem = case_problem(op, recipe);
+  for (std::size_t i = 0; i < recipe.inputs.size(); ++i)
+    if (recipe.inputs[i] && recipe.inputs[i]->constant) problem.constant_inputs |= std::uint64_t{1} << i;
   return problem;
 }
 
@@ -128,15 +124,7 @@ inline void expect_agrees(const EpilogueCase& c) {
 inline void expect_taken(const EpilogueCase& c) {
   const auto device = make_null_device(90);
   const Region region = region_of(c, device->target());
-  for (const std::string_view name : c.kernels) {
-    const auto kernels = cuda::kernels_of(c.op);
-    const auto kernel = std::ranges::find(kernels, name, &Kernel::name);
-    ASSERT_NE(kernel, kernels.end()) << name;
-    EXPECT_EQ(decline_of(**kernel, region).value_or("takes it"), "takes it") << name;
-    NullLaunches null(region, **kernel);
-    EXPECT_FALSE(null.launch(null.inputs(), null.outputs()).empty()) << name;
-    EXPECT_EQ(null.fallbacks, 0) << name;
-  }
+  expect_taken(region, c.kernels);
   EXPECT_EQ(select_kernel(region).kernel->name, c.kernels.front());
 }
 

@@ -10,16 +10,7 @@ class ProductRegions : public testing::TestWithParam<ProductRegion> {};
 
 TEST_P(ProductRegions, AreTakenByEveryFamily) {
   const auto device = make_null_device(90);
-  const Region region = GetParam().region(device->target());
-  const auto kernels = cuda::kernels_of(region.problem().op->kind);
-  for (const std::string_view name : GetParam().kernels) {
-    const auto kernel = std::ranges::find(kernels, name, &Kernel::name);
-    ASSERT_NE(kernel, kernels.end()) << name;
-    EXPECT_EQ(decline_of(**kernel, region).value_or("takes it"), "takes it") << name;
-    NullLaunches null(region, **kernel);
-    EXPECT_FALSE(null.launch(null.inputs(), null.outputs()).empty()) << name;
-    EXPECT_EQ(null.fallbacks, 0) << name;
-  }
+  expect_taken(GetParam().region(device->target()), GetParam().kernels);
 }
 
 TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {

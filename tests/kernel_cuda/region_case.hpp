@@ -6,6 +6,19 @@
 
 namespace cermet {
 
+/// Each of these kernels takes the region and launches its own programs, which needs no GPU.
+inline void expect_taken(const Region& region, const std::vector<std::string_view>& names) {
+  const auto kernels = cuda::kernels_of(region.problem().op->kind);
+  for (const std::string_view name : names) {
+    const auto kernel = std::ranges::find(kernels, name, &Kernel::name);
+    ASSERT_NE(kernel, kernels.end()) << name;
+    EXPECT_EQ(decline_of(**kernel, region).value_or("takes it"), "takes it") << name;
+    NullLaunches null(region, **kernel);
+    EXPECT_FALSE(null.launch(null.inputs(), null.outputs()).empty()) << name;
+    EXPECT_EQ(null.fallbacks, 0) << name;
+  }
+}
+
 /// Runs a kernel on a region with these operands, by operand of the region, in host memory. Results are by result of the region, their rows `padding`
 /// elements apart.
 inline std::vector<DeviceResult> run_region(const Region& region, const std::vector<TensorView>& operands, const Kernel& kernel, std::int64_t padding,

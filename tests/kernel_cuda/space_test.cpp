@@ -8,6 +8,7 @@
 #include "op/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
+#include "tests/support/case_problem.hpp"
 
 namespace cermet {
 namespace {
@@ -17,10 +18,7 @@ TEST(KernelSpaces, HoldTheKernelsOwnCandidatesForEveryCase) {
     const auto device = make_null_device(compute_capability);
     for (const Kernel* kernel : cuda::all_kernels())
       for (const Case& recipe : definition(kernel->op).cases()) {
-        std::vector<std::optional<TensorType>> types;
-        for (const auto& input : recipe.inputs) types.push_back(input ? std::optional(input->type) : std::nullopt);
-        Problem problem = make_problem(definition(kernel->op), std::move(types), recipe.attributes);
-        problem.target = device->target();
+        const Problem problem = case_problem(kernel->op, recipe, device->target());
         if (kernel->declines(problem)) continue;
         const ConfigSpace space = space_of(*kernel, problem);
         for (const Config& config : kernel->configs(problem))
