@@ -1,6 +1,7 @@
 // Operands of a region of several operators, and what the operators make of them one after another.
 #pragma once
 
+#include <functional>
 #include <random>
 #include <span>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "tests/support/pointwise_regions.hpp"
+#include "tests/support/region_operands.hpp"
 
 namespace cermet {
 
@@ -29,17 +31,7 @@ struct RegionData {
   std::vector<std::vector<OwnedTensor>> made;  ///< by node and result
 
   explicit RegionData(const NamedRegion& named) : region(named.region) {
-    std::mt19937_64 random(std::hash<std::string>()(named.name));
-    for (std::size_t i = 0; i < region.operands.size(); ++i) {
-      if (!region.has(i)) {
-        operands.emplace_back();
-        continue;
-      }
-      const TensorType& type = region.operand_type(i);
-      operands.emplace_back(type.dtype, bind(type.dims, {}));
-      const Fill fill = fill_of(i);
-      for (std::int64_t e = 0; e < operands.back().view.elements(); ++e) store(operands.back().view, e, draw(fill, e, random));
-    }
+    operands = filled_operands(region, std::mt19937_64(std::hash<std::string>()(named.name)), [&](std::size_t i) { return fill_of(i); });
   }
   /// The results of the region as the references compute them.
   std::vector<TensorView> reference() {

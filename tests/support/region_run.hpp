@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "kernel/cpu/isa.hpp"
@@ -14,23 +13,13 @@
 #include "op/operator.hpp"
 #include "op/reference.hpp"
 #include "select/bound_op.hpp"
+#include "tests/support/region_operands.hpp"
 
 namespace cermet {
 
 /// Operands of a region filled by a recipe, from a fixed seed.
 inline std::vector<OwnedTensor> make_operands(const Region& region, const std::vector<Fill>& fills) {
-  std::mt19937_64 random(17);
-  std::vector<OwnedTensor> operands;
-  for (std::size_t i = 0; i < region.operands.size(); ++i) {
-    if (!region.has(i)) {
-      operands.emplace_back();
-      continue;
-    }
-    const TensorType& type = region.operand_type(i);
-    operands.emplace_back(type.dtype, bind(type.dims, {}));
-    for (std::int64_t e = 0; e < operands.back().view.elements(); ++e) store(operands.back().view, e, draw(fills.at(i), e, random));
-  }
-  return operands;
+  return filled_operands(region, std::mt19937_64(17), [&](std::size_t i) { return fills.at(i); });
 }
 
 inline std::vector<TensorView> views_of(const std::vector<OwnedTensor>& tensors) {
