@@ -122,6 +122,25 @@ void quantize(PlainDecoder& decoder, const Mix& mix) {
   }
 }
 
+/// A checkpoint with the schemes of a mix, and logits of the plain decoder before and after it was quantized.
+struct QuantizedCheckpoint {
+  PlainDecoder decoder;
+  ScratchFolder scratch;
+  std::vector<std::int32_t> ids;
+  std::vector<double> real, expected;
+  double quantization;  ///< the difference between the two
+
+  explicit QuantizedCheckpoint(const Mix& mix) : decoder(references / mix.model), ids(some_ids(decoder.config(), 20)), real(decoder.logits(ids)) {
+    quantize(decoder, mix);
+    if (mix.format == Format::modelslim) decoder.round_biases();
+    decoder.write(folder(), mix.format);
+    expected = decoder.logits(ids);
+    quantization = difference_of(real, expected);
+  }
+  std::filesystem::path folder() const { return scratch / "model"; }
+  std::int64_t equal_rows_of(std::span<const double> found) const { return equal_rows(expected, found, decoder.config().vocab_size); }
+};
+
 class Quantized : public testing::TestWithParam<std::tuple<Mix, std::string>> {
  protected:
   void SetUp() override {
@@ -131,25 +150,17 @@ class Quantized : public testing::TestWithParam<std::tuple<Mix, std::string>> {
 
 TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
   const auto& [mix, device] = GetParam();
-  PlainDecoder decoder(references / mix.model);
-  const std::vector<std::int32_t> ids = some_ids(decoder.config(), 20);
-  const std::vector<double> real = decoder.logits(ids);
-  quantize(decoder, mix);
-  if (mix.format == Format::modelslim) decoder.round_biases();
-  const ScratchFolder scratch;
-  decoder.write(scratch / "model", mix.format);
-  const std::vector<double> expected = decoder.logits(ids);
-  const double quantization = difference_of(real, expected);
-  EXPECT_GT(quantization, 1e-3);
+  const QuantizedCheckpoint checkpoint(mix);
+  EXPECT_GT(checkpoint.quantization, 1e-3);
   for (const bool one_by_one : {false, true}) {
-    const std::vector<double> found = engine_logits(scratch / "model", device, ids, one_by_one);
+    const std::vector<double> found = engine_logits(checkpoint.folder(), device, checkpoint.ids, one_by_one);
     // Sums in float32 and float64 differ by 1e-6 and give the same quantized values, so that logits agree as closely,
     // unless a value lies that near to the middle between two of them. Then one differs, and in this token and those
     // that attend to it more and more do, up to the error of quantization itself. Where this was written 16 of the 360
     // tokens of these mixes are such, at the earliest the tenth of a sequence. Weight-only quantization rounds no input.
-    const std::int64_t equal = equal_rows(expected, found, decoder.config().vocab_size), tokens = std::ssize(ids);
+    const std::int64_t equal = checkpoint.equal_rows_of(found), tokens = std::ssize(checkpoint.ids);
     EXPECT_GE(equal, rounds_inputs(mix) ? tokens / 4 : tokens) << one_by_one;
-    EXPECT_LT(difference_of(expected, found), quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
+    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
   }
 }
 
@@ -180,21 +191,13 @@ INSTANTIATE_TEST_SUITE_P(Mixes, Quantized, testing::Combine(testing::ValuesIn(mi
 /// Ranks that share a quantized checkpoint. Where a row's scale is made at run time, each rank scales its own part of what o_proj and down_proj read, so that
 /// logits differ by about what quantization costs; otherwise they are those of one rank, but for values in the middle between two codes.
 void expect_ranks_compute(const Mix& mix, std::initializer_list<std::pair<int, int>> splits) {
-  PlainDecoder decoder(references / mix.model);
-  const std::vector<std::int32_t> ids = some_ids(decoder.config(), 20);
-  const std::vector<double> real = decoder.logits(ids);
-  quantize(decoder, mix);
-  if (mix.format == Format::modelslim) decoder.round_biases();
-  const ScratchFolder scratch;
-  decoder.write(scratch / "model", mix.format);
-  const std::vector<double> expected = decoder.logits(ids);
-  const double quantization = difference_of(real, expected);
+  const QuantizedCheckpoint checkpoint(mix);
   for (const auto& [tensor, experts] : splits) {
-    const std::vector<double> found = engine_logits(scratch / "model", "cpu", ids, false, DType::f32, {}, tensor, experts);
+    const std::vector<double> found = engine_logits(checkpoint.folder(), "cpu", checkpoint.ids, false, DType::f32, {}, tensor, experts);
     const std::string where = fmt::format("{} by {} x {}", mix.name, tensor, experts);
-    EXPECT_GE(equal_rows(expected, found, decoder.config().vocab_size), rounds_inputs(mix) ? 0 : std::ssize(ids)) << where;
-    EXPECT_LT(difference_of(expected, found), quantization * (rounds_inputs(mix) ? 0.9 : 1e-3)) << where;
-    EXPECT_LT(difference_of(real, found), quantization * 1.3) << where;
+    EXPECT_GE(checkpoint.equal_rows_of(found), rounds_inputs(mix) ? 0 : std::ssize(checkpoint.ids)) << where;
+    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (rounds_inputs(mix) ? 0.9 : 1e-3)) << where;
+    EXPECT_LT(difference_of(checkpoint.real, found), checkpoint.quantization * 1.3) << where;
   }
 }
 
