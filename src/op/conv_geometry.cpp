@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t all_axes = 3;
 
-bool is_channels_last(const Attributes& attributes) {
+bool is_nhwc(const Attributes& attributes) {
   const AttributeValue* const layout = attributes.find("layout");
   return layout && std::get<std::string>(*layout) == "nhwc";
 }
@@ -29,7 +29,7 @@ ConvGeometry geometry_of(const Attributes& attributes, const ConvGeometry::Axes&
   g.after = spread(attributes.integers("pads"), n, n, 0, 0);
   if (attributes.find("output_padding")) g.output_padding = spread(attributes.integers("output_padding"), 0, n, 0, 0);
   g.group = attributes.integer("group");
-  g.channels_last = is_channels_last(attributes);
+  g.channels_last = is_nhwc(attributes);
   return g;
 }
 
