@@ -64,8 +64,7 @@ OpSpec define() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
   attributes.push_back({"group", std::string(), "where x is a rank's own: the communicator, by the name under which the graph's user gives it"});
-  return {
-      .category = "Mixture of experts",
+  return mixture_spec({
       .summary = "A mixture whose experts are spread over ranks: dispatch, experts, combine",
       .semantics =
           "A collective, written as a function of every rank's operands stacked along the first axis: x[r] are the tokens of rank r, and rank r owns the "
@@ -84,11 +83,8 @@ OpSpec define() {
       .attributes = std::move(attributes),
       .infer = infer,
       .reference = reference,
-      .operations = mixture_operations,
-      .bytes = mixture_bytes,
-      .rounding_depth = mixture_rounding_depth,
       .cases = cases,
-  };
+  });
 }
 
 }  // namespace cermet::ep_moe_op

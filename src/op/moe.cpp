@@ -57,8 +57,7 @@ std::vector<Case> cases() {
 }  // namespace
 
 OpSpec define() {
-  return {
-      .category = "Mixture of experts",
+  return mixture_spec({
       .summary = "A whole mixture of experts: router, choice, experts, weighted sum",
       .semantics =
           "logits = x router^T in float32; weights and ids = topk_gating(logits, bias); every token's row goes through each of its k experts, "
@@ -70,11 +69,8 @@ OpSpec define() {
       .attributes = mixture_attributes(),
       .infer = infer,
       .reference = reference,
-      .operations = mixture_operations,
-      .bytes = mixture_bytes,
-      .rounding_depth = mixture_rounding_depth,
       .cases = cases,
-  };
+  });
 }
 
 }  // namespace cermet::moe_op
