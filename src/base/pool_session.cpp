@@ -10,11 +10,10 @@ namespace {
 
 /// What has become of a thread's part of a loop, in the low bits of its state.
 constexpr std::uint64_t offered = 1, begun = 2, ended = 3, part_bits = 3;
-constexpr int number_shift = 2;
+constexpr int part_shift = 2;
 /// In place of a number: the session is over.
 constexpr std::uint64_t closed = ~std::uint64_t{0};
 
-constexpr int spins_before_claim = 400;  // as in thread_pool.cpp: what a thread has not begun by then the caller does, because it has no core
 constexpr int spins_before_yield = 20000;
 
 thread_local PoolSession* held = nullptr;     // by this thread
@@ -39,7 +38,7 @@ PoolSession* PoolSession::of(const ThreadPool& whole) {
 
 void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
   if (held || pool.size() == 1 || pool.size() > threads_) return body();
-  for (int thread = 1; thread < pool.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << number_shift | ended);
+  for (int thread = 1; thread < pool.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
   opening = this;
   pool.run([&](int thread) {
     if (thread > 0) return follow(thread);
@@ -119,7 +118,7 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
     Slot& slot = slots_[static_cast<std::size_t>(thread)];
     slot.body = &body;
     pool_point();
-    slot.state.store(number << number_shift | offered, std::memory_order_release);
+    slot.state.store(number << part_shift | offered, std::memory_order_release);
   }
   call(0, 0, body);
   for (int thread = 1; thread < threads; ++thread) finish(thread, number);
@@ -133,14 +132,14 @@ void PoolSession::finish(int thread, std::uint64_t number) {
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
     pool_point();
-    if (state == (number << number_shift | ended)) {
+    if (state == (number << part_shift | ended)) {
       slot.is_absent = false;
       return;
     }
-    if (spins >= patience && state == (number << number_shift | offered) && slot.state.compare_exchange_strong(state, number << number_shift | begun)) {
+    if (spins >= patience && state == (number << part_shift | offered) && slot.state.compare_exchange_strong(state, number << part_shift | begun)) {
       call(0, thread, *slot.body);
       pool_point();
-      slot.state.store(number << number_shift | ended, std::memory_order_relaxed);
+      slot.state.store(number << part_shift | ended, std::memory_order_relaxed);
       slot.is_absent = true;
       return;
     }

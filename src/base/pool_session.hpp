@@ -14,6 +14,9 @@
 
 namespace cermet {
 
+/// What a thread has not begun by then the caller does: 1 to 20 us, long after one that spins has begun; one that must be woken or waits for a core has not.
+inline constexpr int spins_before_claim = 400;
+
 /// When a thread did a part of a loop; parts of others that the caller stood in for are the caller's, thread 0.
 struct PartTime {
   std::int64_t tag = 0;

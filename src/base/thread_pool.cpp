@@ -15,7 +15,6 @@ namespace cermet {
 namespace {
 
 constexpr int spins_before_sleep = 20000;  // 0.03 to 1 ms, by processor: longer than the gap between two steps of a model
-constexpr int spins_before_claim = 400;    // 1 to 20 us: a worker that spins has begun long before, one that must be woken or waits for a core has not
 
 /// `generation_` is the number of the region, above a bit for each worker whose call nobody has begun. Where cores are shared with other processes a worker
 /// may get none for milliseconds, and what it has not begun the caller does. Workers past the last bit are always waited for.
