@@ -1,7 +1,8 @@
-// Lists of kernels by the operator that they compute.
+// The kernels of a backend, and those of each operator.
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernel/kernel.hpp"
@@ -9,11 +10,19 @@
 
 namespace cermet {
 
-/// Kernels of each operator, in their order; the index is the OpKind.
-inline std::vector<std::vector<const Kernel*>> kernels_by_operator(std::span<const Kernel* const> kernels) {
-  std::vector<std::vector<const Kernel*>> lists(all_operators().size());
-  for (const Kernel* kernel : kernels) lists[static_cast<std::size_t>(kernel->op)].push_back(kernel);
-  return lists;
-}
+class KernelTable {
+ public:
+  explicit KernelTable(std::vector<const Kernel*> kernels) : all_(std::move(kernels)), by_operator_(all_operators().size()) {
+    for (const Kernel* kernel : all_) by_operator_[static_cast<std::size_t>(kernel->op)].push_back(kernel);
+  }
+
+  std::span<const Kernel* const> all() const { return all_; }
+  /// In their order.
+  std::span<const Kernel* const> of(OpKind op) const { return by_operator_[static_cast<std::size_t>(op)]; }
+
+ private:
+  std::vector<const Kernel*> all_;
+  std::vector<std::vector<const Kernel*>> by_operator_;  ///< the index is the OpKind
+};
 
 }  // namespace cermet

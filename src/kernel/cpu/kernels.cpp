@@ -1,7 +1,5 @@
 #include "kernel/cpu/kernels.hpp"
 
-#include <vector>
-
 #include "kernel/kernel_table.hpp"
 
 namespace cermet::cpu {
@@ -10,18 +8,20 @@ namespace cermet::cpu {
 #include "kernel/cpu/kernels.inc"
 #undef X
 
-std::span<const Kernel* const> all_kernels() {
-  static const std::vector<const Kernel*> kernels{
+namespace {
+
+const KernelTable& cpu_kernels() {
+  static const KernelTable table({
 #define X(variable) &variable,
 #include "kernel/cpu/kernels.inc"
 #undef X
-  };
-  return kernels;
+  });
+  return table;
 }
 
-std::span<const Kernel* const> kernels_of(OpKind op) {
-  static const std::vector<std::vector<const Kernel*>> by_op = kernels_by_operator(all_kernels());
-  return by_op[static_cast<std::size_t>(op)];
-}
+}  // namespace
+
+std::span<const Kernel* const> all_kernels() { return cpu_kernels().all(); }
+std::span<const Kernel* const> kernels_of(OpKind op) { return cpu_kernels().of(op); }
 
 }  // namespace cermet::cpu

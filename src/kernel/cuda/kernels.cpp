@@ -1,7 +1,5 @@
 #include "kernel/cuda/kernels.hpp"
 
-#include <vector>
-
 #include "kernel/kernel_table.hpp"
 
 namespace cermet::cuda {
@@ -13,18 +11,20 @@ namespace cermet::cuda {
 #include "kernel/cuda/kernels.inc"
 #undef X
 
-std::span<const Kernel* const> all_kernels() {
-  static const std::vector<const Kernel*> kernels{
+namespace {
+
+const KernelTable& cuda_kernels() {
+  static const KernelTable table({
 #define X(file, variable) &file::variable,
 #include "kernel/cuda/kernels.inc"
 #undef X
-  };
-  return kernels;
+  });
+  return table;
 }
 
-std::span<const Kernel* const> kernels_of(OpKind op) {
-  static const std::vector<std::vector<const Kernel*>> by_op = kernels_by_operator(all_kernels());
-  return by_op[static_cast<std::size_t>(op)];
-}
+}  // namespace
+
+std::span<const Kernel* const> all_kernels() { return cuda_kernels().all(); }
+std::span<const Kernel* const> kernels_of(OpKind op) { return cuda_kernels().of(op); }
 
 }  // namespace cermet::cuda
