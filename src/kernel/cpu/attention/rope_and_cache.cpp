@@ -2,12 +2,11 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/attention/rope_and_cache.cpp"
 #include <hwy/foreach_target.h>
 
-#include <cmath>
-
 #include "base/checked.hpp"
 #include "kernel/cpu/attention/cache_stream.hpp"
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/index_list.hpp"
+#include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/reference.hpp"
@@ -17,12 +16,7 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 /// x[i] *= (weight[i] + offset) / sqrt(mean(x^2) + eps)
 void normalize_head(float* x, const float* weight, std::size_t length, float eps, float offset) {
-  auto squares = hn::Zero(FloatTag());
-  for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    const auto v = load_n(x + i, n);
-    squares = hn::MulAdd(v, v, squares);
-  });
-  const auto scale = hn::Set(FloatTag(), 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + eps));
+  const auto scale = hn::Set(FloatTag(), inverse_rms(x, length, eps));
   for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR {
     store_n(hn::Mul(hn::Mul(load_n(x + i, n), scale), hn::Add(load_n(weight + i, n), hn::Set(FloatTag(), offset))), x + i, n);
   });

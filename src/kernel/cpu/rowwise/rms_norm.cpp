@@ -2,9 +2,8 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/rowwise/rms_norm.cpp"
 #include <hwy/foreach_target.h>
 
-#include <cmath>
-
 #include "kernel/cpu/by_dtype.hpp"
+#include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
 #include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/vec-inl.hpp"
@@ -16,12 +15,7 @@ namespace cermet::cpu::HWY_NAMESPACE {
 /// One row: y[i] = x[i] * scale * (weight[i] + offset), 0 <= i < length. `weight` may be null.
 template <class X, class W, class Y>
 void rms_norm_row(const X* x, const W* weight, Y* y, std::size_t length, float eps, float offset) {
-  auto squares = hn::Zero(FloatTag());
-  for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    const auto v = load_n(x + i, n);
-    squares = hn::MulAdd(v, v, squares);
-  });
-  const auto scale = hn::Set(FloatTag(), 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + eps));
+  const auto scale = hn::Set(FloatTag(), inverse_rms(x, length, eps));
   for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR {
     auto v = hn::Mul(load_n(x + i, n), scale);
     if (weight) v = hn::Mul(v, hn::Add(load_n(weight + i, n), hn::Set(FloatTag(), offset)));
