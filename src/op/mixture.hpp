@@ -7,6 +7,8 @@
 
 namespace cermet {
 
+struct OpSpec;
+
 /// Attributes k, score, renormalize, groups, topk_groups, group_score and scale.
 std::vector<AttributeSpec> gating_attributes();
 /// Those of a problem that has them, for another operator that takes them.
@@ -14,13 +16,13 @@ Attributes gating_attributes_of(const Problem& problem);
 /// Throws naming the attribute unless gating of `experts` experts is possible with them.
 void check_gating(const Problem& problem, std::int64_t experts);
 
-struct OpSpec;
-
 /// Operands of moe and ep_moe.
 enum MixtureOperand : std::size_t { mixture_x, mixture_router, mixture_gate_up, mixture_down, mixture_bias, mixture_residual };
 std::vector<OperandSpec> mixture_operands(std::string_view x_shape);
 /// The gating attributes, activation and out_dtype.
 std::vector<AttributeSpec> mixture_attributes();
+/// `own` with the category, the costs and the rounding depth of a mixture.
+OpSpec mixture_spec(OpSpec own);
 /// Checks everything but the rank of x; returns the type of y.
 /// `parts`: of the router's experts the operands have one in so many.
 TensorType infer_mixture(const Problem& problem, std::int64_t parts = 1);
@@ -31,7 +33,9 @@ inline bool takes_own_tokens(const Problem& problem) { return problem.input(mixt
 /// Computes y [.., H] of all tokens and gives the chosen experts to visit(token, expert).
 void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit);
 
-/// `own` with the category of a mixture, its costs and its longest chain of float32 roundings, for which reference_mixture notes magnitudes.
-OpSpec mixture_spec(OpSpec own);
+double mixture_operations(const Problem& problem);
+double mixture_bytes(const Problem& problem);
+/// Longest chain of float32 roundings; reference_mixture notes magnitudes for it.
+double mixture_rounding_depth(const Problem& problem);
 
 }  // namespace cermet
