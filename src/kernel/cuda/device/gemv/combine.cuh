@@ -229,7 +229,10 @@ struct Combine {
     __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       using Body = CombineBody<C, E, Team>;
-      if (team.warp() == Body::S.warps()) init_ring<Body>(smem, at);
+      if (team.warp() != Body::S.warps()) return;
+      const typename Body::Place place(smem);
+      if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
+      __syncwarp();
 #endif
     }
     template <class Team>
