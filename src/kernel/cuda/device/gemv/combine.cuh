@@ -229,10 +229,7 @@ struct Combine {
     __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       using Body = CombineBody<C, E, Team>;
-      if (team.warp() != Body::S.warps()) return;
-      const typename Body::Place place(smem);
-      if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
-      __syncwarp();
+      if (team.warp() == Body::S.warps()) init_ring<Body>(smem, at);
 #endif
     }
     template <class Team>

@@ -161,6 +161,14 @@ struct Pipeline {
   }
 };
 
+/// Sets up the barriers of a body's ring: by the warp that fills it, before a barrier of all.
+template <class Body>
+__device__ __forceinline__ void init_ring(char* smem, const PipelineState& at) {
+  const typename Body::Place place(smem);
+  if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
+  __syncwarp();
+}
+
 #endif
 
 }  // namespace cermet::gemv

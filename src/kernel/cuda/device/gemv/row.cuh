@@ -206,10 +206,7 @@ struct Row {
 #if CERMET_ARCH >= 900
       using Body = RowBody<C, E, Team>;
       if constexpr (C.stream) {
-        if (team.warp() != Body::S.warps) return;
-        const typename Body::Place place(smem);
-        if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
-        __syncwarp();
+        if (team.warp() == Body::S.warps) init_ring<Body>(smem, at);
       }
 #endif
     }

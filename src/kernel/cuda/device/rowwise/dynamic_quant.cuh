@@ -50,8 +50,7 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
     using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
-    const RowPlace<Map> place(item, p.dims, p.rows);
-    const Map map(p.length);
+    const RowPart<Map> place(item, p);
     const Smooth* smooth = smooth_of(p, place);
     const bool legal = C.indexed == Index::none || smooth != nullptr;
     const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
@@ -59,8 +58,8 @@ struct Task {
       if constexpr (!C.smooths) return PlainSource<Element<C.x>, C.shape.width>{x};
       else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
-    RawRow raw(map, source, place.active);
-    auto row = make_row(map, source, raw);
+    RawRow raw(place.map, source, place.active);
+    auto row = make_row(place.map, source, raw);
     if constexpr (C.indexed == Index::none) {
       quantize(p, row, place, reduce);
     } else {

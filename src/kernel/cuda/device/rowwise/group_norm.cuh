@@ -37,14 +37,13 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
     using Map = RowMap<C.shape, Team>;
     RowReducer<Map> reduce(smem);
-    const RowPlace<Map> place(item, p.dims, p.rows);
-    const Map map(p.length);
+    const RowPart<Map> place(item, p);
     const PlainSource<Element<C.x>, width> source{place.template of<const Element<C.x>>(p.x)};
-    RawRow raw(map, source, place.active);
-    auto row = make_row(map, source, raw);
-    const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(map.length);
+    RawRow raw(place.map, source, place.active);
+    auto row = make_row(place.map, source, raw);
+    const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(place.map.length);
     row.forget_values();
-    const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), map.length, p.eps);
+    const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), place.map.length, p.eps);
     row.forget_values();
     const int64_t first = static_cast<int64_t>(place.number % p.groups) * p.group_channels;  // channel
     auto* const y = place.template of<Element<C.y>>(p.y);

@@ -77,6 +77,15 @@ struct RowPlace {
   }
 };
 
+/// What this thread holds of the row of a work item.
+template <class Map>
+struct RowPart : RowPlace<Map> {
+  Map map;
+
+  template <class Params>
+  __device__ __forceinline__ RowPart(uint32_t item, const Params& p) : RowPlace<Map>(item, p.dims, p.rows), map(p.length) {}
+};
+
 /// A row as float32 in registers.
 template <class Map_>
 struct HeldRow {
