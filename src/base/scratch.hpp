@@ -18,8 +18,7 @@ class Scratch {
   /// A dense tensor in such memory, which goes back when it is destroyed; the scratch must outlive it.
   class Tensor {
    public:
-    Tensor(Scratch& from, DType dtype, const Shape& shape)
-        : from_(&from), memory_(from.take(dense_bytes(dtype, shape))), view(memory_.data(), dtype, shape) {}
+    Tensor(Scratch& from, DType dtype, const Shape& shape) : from_(&from), memory_(from.take(dense_bytes(dtype, shape))), view(memory_.data(), dtype, shape) {}
     Tensor(Tensor&& other) noexcept : from_(std::exchange(other.from_, nullptr)), memory_(std::move(other.memory_)), view(other.view) {}
     Tensor& operator=(Tensor&&) = delete;
     ~Tensor() {

@@ -7,8 +7,8 @@ namespace cermet {
 namespace {
 
 /// Packs matrix after matrix, so that no more than one unpacked matrix is held.
-void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout, std::byte* destination,
-                 Scratch& scratch, ThreadPool& pool) {
+void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout, std::byte* destination, Scratch& scratch,
+                 ThreadPool& pool) {
   const Shape shape = bind(type.dims, {});
   const bool stacked = shape.rank() == 3;
   const Shape matrix = stacked ? Shape{shape[1], shape[2]} : shape;
