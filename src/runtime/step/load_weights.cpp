@@ -14,7 +14,6 @@ std::string step::load_weights(Compilation& c) {
       views[i] = c.device.computes() ? c.weights.get(c.graph(), inputs[i], layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
-  c.weights.clear_scratch();
   return size_text(c.weights.bytes() - before);
 }
 
