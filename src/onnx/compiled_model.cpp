@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 
@@ -14,15 +14,17 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-LoadWeight loader(const WeightTable& table) {
-  return [&table](const std::string& name, std::int64_t slice, const TensorView& destination) {
+constexpr std::int64_t piece_bytes = 1 << 20;  // what a thread reads at a time
+
+LoadWeight loader(const WeightTable& table, ThreadPool& pool) {
+  return [&table, &pool](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const Tensor* tensor = table.find(name);
     CERMET_ASSERT(tensor);
-    const auto bytes = static_cast<std::size_t>(dense_bytes(destination.dtype, destination.shape));
-    if (slice < 0) return tensor->read({destination.as<std::byte>(), bytes});
-    std::vector<std::byte> whole(static_cast<std::size_t>(tensor->bytes()));
-    tensor->read(whole);
-    std::memcpy(destination.data, whole.data() + static_cast<std::size_t>(slice) * bytes, bytes);
+    const std::int64_t bytes = dense_bytes(destination.dtype, destination.shape), from = std::max<std::int64_t>(slice, 0) * bytes;
+    pool.dynamic_for(div_up(bytes, piece_bytes), [&](std::int64_t piece) {
+      const std::int64_t at = piece * piece_bytes;
+      tensor->read({destination.as<std::byte>() + at, static_cast<std::size_t>(std::min(piece_bytes, bytes - at))}, from + at);
+    });
   };
 }
 
@@ -54,7 +56,7 @@ CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context,
 }
 
 CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options)
-    : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_), context.pool(), context.queue()) {
+    : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_, context.pool()), context.pool(), context.queue()) {
   if (const std::vector<std::string> missing = unsupported_parts(*model_); !missing.empty())
     fail(Status::unsupported, "{}: {} kinds of nodes are not supported:\n  {}", model_->path.string(), missing.size(), fmt::join(missing, "\n  "));
   for (const ValueInfo& input : model_->graph->inputs)

@@ -16,13 +16,13 @@ Tensor::Tensor(std::string name, TensorType type, std::shared_ptr<const PosixFil
 
 std::int64_t Tensor::bytes() const { return type_.bytes().constant(); }
 
-void Tensor::read(std::span<std::byte> destination) const {
-  CERMET_ASSERT(static_cast<std::int64_t>(destination.size()) == bytes());
+void Tensor::read(std::span<std::byte> destination, std::int64_t from) const {
+  CERMET_ASSERT(from >= 0 && from + static_cast<std::int64_t>(destination.size()) <= bytes());
   if (destination.empty()) return;
   if (!file_) {
-    std::memcpy(destination.data(), held_->data(), destination.size());
-  } else if (const std::size_t found = file_->read(offset_, destination); found != destination.size()) {
-    fail(Status::invalid_file, "tensor '{}': {}: expected {} bytes at {}, found {}", name_, file_->path().string(), destination.size(), offset_, found);
+    std::memcpy(destination.data(), held_->data() + from, destination.size());
+  } else if (const std::size_t found = file_->read(offset_ + from, destination); found != destination.size()) {
+    fail(Status::invalid_file, "tensor '{}': {}: expected {} bytes at {}, found {}", name_, file_->path().string(), destination.size(), offset_ + from, found);
   }
 }
 

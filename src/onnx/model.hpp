@@ -29,8 +29,9 @@ class Tensor {
   const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
   std::int64_t bytes() const;
-  /// Copies all elements; `destination` has bytes() bytes. Throws Error naming tensor and file where they cannot be read.
-  void read(std::span<std::byte> destination) const;
+  /// Copies elements, those from byte `from` on; all where `destination` has bytes() bytes. Throws Error naming tensor and file where they cannot be read.
+  /// Several threads may share one object.
+  void read(std::span<std::byte> destination, std::int64_t from = 0) const;
   TensorData data() const;
 
  private:

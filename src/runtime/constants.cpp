@@ -24,7 +24,7 @@ void compute(Problem problem, const std::vector<TensorView>& inputs, const std::
 
 class Loader {
  public:
-  Loader(const Graph& graph, const LoadWeight& load, ThreadPool& pool) : graph_(graph), load_(load), pool_(pool) {}
+  Loader(const Graph& graph, const LoadWeight& load, Scratch& scratch, ThreadPool& pool) : graph_(graph), load_(load), scratch_(scratch), pool_(pool) {}
 
   void fill(ValueId id, const TensorView& destination) const {
     const Value& value = graph_.value(id);
@@ -37,10 +37,10 @@ class Loader {
   void evaluate(const Value& value, const ConstantExpression& expression, const TensorView& destination) const {
     const std::int64_t* axis = axis_of(expression);
     if (expression.op == OpKind::concat && (!axis || *axis == 0)) return stack(value, expression, destination);
-    std::vector<OwnedTensor> memory;
+    std::vector<Scratch::Tensor> memory;
     std::vector<TensorView> inputs, outputs;
     Problem problem = problem_of(expression);
-    const auto allocate = [&](const TensorType& type) { return memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view; };
+    const auto allocate = [&](const TensorType& type) { return memory.emplace_back(scratch_, type.dtype, cermet::bind(type.dims, {})).view; };
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       const bool given = i < expression.inputs.size() && expression.inputs[i];
       inputs.push_back(given ? allocate(graph_.type(expression.inputs[i])) : TensorView());
@@ -79,6 +79,7 @@ class Loader {
 
   const Graph& graph_;
   const LoadWeight& load_;
+  Scratch& scratch_;
   ThreadPool& pool_;
 };
 
@@ -100,12 +101,12 @@ std::string constant_key(const Graph& graph, ValueId id) {
   return key + ")";
 }
 
-LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, ThreadPool& pool) {
+LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, Scratch& scratch, ThreadPool& pool) {
   const Value& value = graph.value(id);
   if (!value.data() && !value.expression()) return load;
   const auto whole = std::make_shared<OwnedTensor>();  // of a stack that is asked for matrix by matrix
-  return [&graph, id, &load, &pool, whole](const std::string&, std::int64_t slice, const TensorView& destination) {
-    const Loader loader(graph, load, pool);
+  return [&graph, id, &load, &scratch, &pool, whole](const std::string&, std::int64_t slice, const TensorView& destination) {
+    const Loader loader(graph, load, scratch, pool);
     if (slice < 0) return loader.fill(id, destination);
     const TensorType& type = graph.type(id);
     if (!whole->view.present) {

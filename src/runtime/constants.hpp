@@ -14,7 +14,7 @@ std::string constant_key(const Graph& graph, ValueId id);
 
 /// A loader for one constant of a graph, whatever name it is asked for. Matrices that follow each other (concat along axis 0) are loaded in place;
 /// operands of other expressions are held while they are computed. Throws Error naming the constant and the operand that cannot be loaded.
-/// Graph, loader and pool must outlive it.
-LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, ThreadPool& pool);
+/// Graph, loader, scratch (which operands are in) and pool must outlive it.
+LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, Scratch& scratch, ThreadPool& pool);
 
 }  // namespace cermet

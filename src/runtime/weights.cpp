@@ -7,12 +7,12 @@ namespace cermet {
 namespace {
 
 /// Packs matrix after matrix, so that no more than one unpacked matrix is held.
-void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout, std::byte* destination,
+void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout, std::byte* destination, Scratch& scratch,
                  ThreadPool& pool) {
   const Shape shape = bind(type.dims, {});
   const bool stacked = shape.rank() == 3;
   const Shape matrix = stacked ? Shape{shape[1], shape[2]} : shape;
-  const OwnedTensor staging(type.dtype, matrix);
+  const Scratch::Tensor staging(scratch, type.dtype, matrix);
   const std::int64_t step = round_up(layout.bytes({type.dtype, to_dims(matrix)}), AlignedBuffer::alignment);
   for (std::int64_t slice = 0; slice < (stacked ? shape[0] : 1); ++slice) {
     load(name, stacked ? slice : -1, staging.view);
@@ -33,7 +33,7 @@ WeightStore::~WeightStore() {
 WeightStore::Held WeightStore::load_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout) {
   Held held;
   held.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
-  if (layout) load_packed(load, name, type, *layout, held.host.data(), *pool_);
+  if (layout) load_packed(load, name, type, *layout, held.host.data(), scratch_, *pool_);
   else load(name, -1, TensorView(held.host.data(), type.dtype, bind(type.dims, {})));
   return held;
 }
@@ -60,7 +60,7 @@ WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::st
     Staging& staging = next_staging(step);
     const Shape matrix = shape.rank() == 3 ? Shape{shape[1], shape[2]} : shape;
     if (layout) {
-      const OwnedTensor plain(type.dtype, matrix);
+      const Scratch::Tensor plain(scratch_, type.dtype, matrix);
       load(name, shape.rank() == 3 ? slice : -1, plain.view);
       pack_weight(*layout, plain.view, staging.memory.data(), *pool_);
     } else {
@@ -77,7 +77,7 @@ TensorView WeightStore::get(const std::string& name, const TensorType& type, con
 
 TensorView WeightStore::get(const Graph& graph, ValueId constant, const WeightLayout* layout) {
   const Value& value = graph.value(constant);
-  return get(constant_key(graph, constant), value.name, value.type, layout, constant_loader(graph, constant, load_, *pool_));
+  return get(constant_key(graph, constant), value.name, value.type, layout, constant_loader(graph, constant, load_, scratch_, *pool_));
 }
 
 TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout, const LoadWeight& load) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/buffer.hpp"
+#include "base/scratch.hpp"
 #include "base/thread_pool.hpp"
 #include "graph/graph.hpp"
 #include "jit/program_store.hpp"
@@ -34,6 +35,8 @@ class WeightStore {
   /// The same of a constant of a graph, which may hold its elements or an expression on other constants; equal ones of several graphs are one.
   TensorView get(const Graph& graph, ValueId constant, const WeightLayout* layout);
   std::int64_t bytes() const { return bytes_; }  ///< memory held
+  /// Frees memory that is kept between weights, once those of a graph are loaded.
+  void clear_scratch() { scratch_.clear(); }
 
  private:
   LoadWeight load_;
@@ -54,6 +57,7 @@ class WeightStore {
   Staging& next_staging(std::int64_t bytes);
 
   DeviceQueue queue_;
+  Scratch scratch_;
   std::array<Staging, 2> staging_;
   std::size_t turn_ = 0;
   std::map<std::pair<std::string, std::string>, Held> held_;

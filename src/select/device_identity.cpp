@@ -10,7 +10,7 @@
 namespace cermet {
 namespace {
 
-/// "NVRTC 13.0"; asked once, because where there is none every question looks for it again.
+/// "NVRTC libnvrtc.so.13 (109338064 bytes, build ...)"; asked once, because where there is none every question looks for it again.
 const std::string& gpu_compiler() {
   static const std::string text = [] {
     try {

@@ -10,7 +10,7 @@ namespace cermet {
 
 struct DeviceIdentity {
   std::string device;    ///< "NVIDIA H200, 132 SMs, sm_90a"; "AMD EPYC 9655, avx512_bf16, L1 48 KiB, L2 1024 KiB, L3 32768 KiB, 8 threads"
-  std::string versions;  ///< "cermet 0.1.0, driver 13.0, NVRTC 13.0"; of a CPU "cermet 0.1.0, GNU 12.2.0"
+  std::string versions;  ///< "cermet 0.1.0, driver 13.0, NVRTC ..."; of a CPU "cermet 0.1.0, GNU 12.2.0"
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 

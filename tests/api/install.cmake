@@ -44,7 +44,7 @@ endif()
 # The plugin of the GPU backend, where this build has one, is found where it was installed, by the command and by the library.
 if(EXISTS ${BUILD}/lib/libcermet_cuda.so)
   run(${prefix}/bin/cermet env --json)
-  if(NOT output MATCHES "\"gpu_compiler\":{\"version\":\"13")
+  if(NOT output MATCHES "\"gpu_compiler\":{\"version\":\"libnvrtc")
     message(FATAL_ERROR "expected the installed command to find the installed plugin, found ${output}")
   endif()
 endif()

@@ -30,7 +30,13 @@ std::size_t count(std::string_view text, std::string_view part) {
 
 std::string_view view_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
 
-TEST_F(Toolchain, NamesItsVersion) { EXPECT_EQ(toolchain().version().rfind("13.", 0), 0u) << toolchain().version(); }
+TEST_F(Toolchain, NamesItsBuild) {
+  const std::string version = toolchain().version();
+  EXPECT_EQ(version.rfind("libnvrtc.so.13 (", 0), 0u) << version;
+  const std::size_t build = version.find(" bytes, build ");
+  ASSERT_NE(build, std::string::npos) << version;
+  EXPECT_GE(version.size(), build + 30) << version;
+}
 
 TEST_F(Toolchain, CompilesToMachineCodeAndToPtx) {
   const Image cubin = build(std::vector{embedding(0)}, "sm_90a", nullptr, options).front();

@@ -1,4 +1,4 @@
-// The CUDA backend's plugin, libcermet_cuda.so: everything that links NVIDIA's libraries, opened at run time.
+// The CUDA backend's plugin, libcermet_cuda.so: everything that calls NVIDIA's libraries, opened at run time.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct PluginInterface {
   std::unique_ptr<Toolchain> (*make_toolchain)();
   /// Devices that the driver shows; throws as make_device does where there is no usable driver.
   int (*device_count)();
-  /// Why cuBLASLt cannot be called; empty where it can. Opens it.
+  /// Why cuBLASLt cannot be called, as far as is known before it is opened; empty where it is there.
   std::string (*blas_problem)();
   TensorMap (*window_map)(const Device& device, const WindowMapShape& shape);
   /// "13.0"; throws as make_device does where there is no usable driver.

@@ -32,7 +32,8 @@ struct CompileResult {
 class Toolchain {
  public:
   virtual ~Toolchain() = default;
-  /// "13.0": part of the key of every cached image.
+  /// "libnvrtc.so.13 (109338064 bytes, build 65be0db3...)": part of the key of every cached image. The compiler is looked for, not opened; throws
+  /// Error(unsupported) where there is none.
   virtual std::string version() const = 0;
   /// Thread-safe. Throws Error(internal) with the compiler's log where the source does not compile.
   virtual CompileResult compile(const CompileRequest& request) const = 0;

@@ -48,6 +48,7 @@ void Binder::bind_inputs() {
     if (value.kind == ValueKind::constant && c_.device.computes())
       s_.views[static_cast<std::size_t>(output.value.index)] = c_.weights.get(c_.graph(), output.value, nullptr);
   }
+  c_.weights.clear_scratch();  // no further weight is loaded for this graph
 }
 
 /// Results that can be in the caller's memory: those that alone are all of an intermediate's memory.

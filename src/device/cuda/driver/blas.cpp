@@ -1,11 +1,12 @@
 #include "device/cuda/driver/blas.hpp"
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <map>
 #include <mutex>
 #include <tuple>
+
+#include "device/late_library.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -25,27 +26,24 @@ struct Library {
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
 };
 
-template <class F>
-void find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (!function) fail(Status::unsupported, "cuBLASLt: expected a function {}, found none", name);
+LateLibrary& cublaslt() {
+  static LateLibrary found("cuBLASLt", fmt::format("libcublasLt.so.{}", CUDA_VERSION / 1000));
+  return found;
 }
 
 Library open_library() {
-  void* handle = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
-  if (!handle) fail(Status::unsupported, "cuBLASLt: expected libcublasLt.so.13, found: {}", dlerror());
   Library l{};
-  find(handle, "cublasLtCreate", l.create);
-  find(handle, "cublasLtMatmul", l.matmul);
-  find(handle, "cublasLtMatmulDescCreate", l.desc_create);
-  find(handle, "cublasLtMatmulDescDestroy", l.desc_destroy);
-  find(handle, "cublasLtMatmulDescSetAttribute", l.desc_set);
-  find(handle, "cublasLtMatrixLayoutCreate", l.layout_create);
-  find(handle, "cublasLtMatrixLayoutDestroy", l.layout_destroy);
-  find(handle, "cublasLtMatmulPreferenceCreate", l.preference_create);
-  find(handle, "cublasLtMatmulPreferenceDestroy", l.preference_destroy);
-  find(handle, "cublasLtMatmulPreferenceSetAttribute", l.preference_set);
-  find(handle, "cublasLtMatmulAlgoGetHeuristic", l.heuristic);
+  cublaslt().find("cublasLtCreate", l.create);
+  cublaslt().find("cublasLtMatmul", l.matmul);
+  cublaslt().find("cublasLtMatmulDescCreate", l.desc_create);
+  cublaslt().find("cublasLtMatmulDescDestroy", l.desc_destroy);
+  cublaslt().find("cublasLtMatmulDescSetAttribute", l.desc_set);
+  cublaslt().find("cublasLtMatrixLayoutCreate", l.layout_create);
+  cublaslt().find("cublasLtMatrixLayoutDestroy", l.layout_destroy);
+  cublaslt().find("cublasLtMatmulPreferenceCreate", l.preference_create);
+  cublaslt().find("cublasLtMatmulPreferenceDestroy", l.preference_destroy);
+  cublaslt().find("cublasLtMatmulPreferenceSetAttribute", l.preference_set);
+  cublaslt().find("cublasLtMatmulAlgoGetHeuristic", l.heuristic);
   return l;
 }
 
@@ -152,11 +150,6 @@ void multiply_with_cublaslt(const MatrixProduct& p, CUstream stream) {
         "product");
 }
 
-std::string cublaslt_problem() try {
-  library();
-  return "";
-} catch (const Error& error) {
-  return error.what();
-}
+std::string cublaslt_problem() { return cublaslt().problem(); }
 
 }  // namespace cermet::cuda

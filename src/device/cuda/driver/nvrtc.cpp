@@ -1,18 +1,40 @@
 // NVRTC: CUDA source, with headers that are found in memory, to a cubin, PTX or LTO-IR.
-#include <dlfcn.h>
+#include <cuda.h>
 #include <nvrtc.h>
-
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "device/cuda/driver/nvjitlink.hpp"
 #include "device/cuda/driver/toolchain.hpp"
+#include "device/late_library.hpp"
 
 namespace cermet::cuda {
 namespace {
 
+LateLibrary& library() {
+  static LateLibrary found("NVRTC", fmt::format("libnvrtc.so.{}", CUDA_VERSION / 1000));
+  return found;
+}
+
+/// The functions used, by name.
+struct Nvrtc {
+#define X(name, symbol) decltype(&::symbol) name = nullptr;
+#include "device/cuda/driver/nvrtc_functions.inc"
+#undef X
+};
+
+const Nvrtc& nvrtc() {
+  static const Nvrtc opened = [] {
+    Nvrtc n;
+#define X(name, symbol) library().find(#symbol, n.name);
+#include "device/cuda/driver/nvrtc_functions.inc"
+#undef X
+    return n;
+  }();
+  return opened;
+}
+
 void check(nvrtcResult result, const char* what, const std::string& name) {
-  if (result != NVRTC_SUCCESS) fail(Status::internal, "NVRTC, {} of {}: {}", what, name, nvrtcGetErrorString(result));
+  if (result != NVRTC_SUCCESS) fail(Status::internal, "NVRTC, {} of {}: {}", what, name, nvrtc().get_error_string(result));
 }
 
 /// Owns a program.
@@ -24,10 +46,10 @@ class Source {
       names.push_back(header.name);
       texts.push_back(header.text);
     }
-    check(nvrtcCreateProgram(&program_, request.source.c_str(), "generated.cu", static_cast<int>(names.size()), texts.data(), names.data()), "creation",
+    check(nvrtc().create_program(&program_, request.source.c_str(), "generated.cu", static_cast<int>(names.size()), texts.data(), names.data()), "creation",
           request.name);
   }
-  ~Source() { nvrtcDestroyProgram(&program_); }
+  ~Source() { nvrtc().destroy_program(&program_); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   nvrtcProgram get() const { return program_; }
@@ -38,9 +60,9 @@ class Source {
 
 std::string log_of(nvrtcProgram program, const std::string& name) {
   std::size_t bytes = 0;
-  check(nvrtcGetProgramLogSize(program, &bytes), "log", name);
+  check(nvrtc().get_log_size(program, &bytes), "log", name);
   std::string log(bytes, '\0');
-  if (bytes) check(nvrtcGetProgramLog(program, log.data()), "log", name);
+  if (bytes) check(nvrtc().get_log(program, log.data()), "log", name);
   log.resize(log.find_last_not_of(std::string_view("\0 \n", 3)) + 1);
   return log;
 }
@@ -49,8 +71,9 @@ using SizeGetter = nvrtcResult (*)(nvrtcProgram, std::size_t*);
 using Getter = nvrtcResult (*)(nvrtcProgram, char*);
 
 std::vector<std::byte> image_of(nvrtcProgram program, CompileRequest::Form form, const std::string& name) {
-  const SizeGetter size = form == CompileRequest::Form::cubin ? nvrtcGetCUBINSize : form == CompileRequest::Form::ptx ? nvrtcGetPTXSize : nvrtcGetLTOIRSize;
-  const Getter get = form == CompileRequest::Form::cubin ? nvrtcGetCUBIN : form == CompileRequest::Form::ptx ? nvrtcGetPTX : nvrtcGetLTOIR;
+  const Nvrtc& n = nvrtc();
+  const SizeGetter size = form == CompileRequest::Form::cubin ? n.get_cubin_size : form == CompileRequest::Form::ptx ? n.get_ptx_size : n.get_lto_ir_size;
+  const Getter get = form == CompileRequest::Form::cubin ? n.get_cubin : form == CompileRequest::Form::ptx ? n.get_ptx : n.get_lto_ir;
   std::size_t bytes = 0;
   check(size(program, &bytes), "image", name);
   std::vector<std::byte> image(bytes);
@@ -60,16 +83,12 @@ std::vector<std::byte> image_of(nvrtcProgram program, CompileRequest::Form form,
 
 class NvidiaToolchain final : public Toolchain {
  public:
-  /// The interface tells releases apart ("13.0"), the library's file their updates.
+  /// The interface tells no more than "13.0", and asking would open the library.
   std::string version() const override {
-    int major = 0, minor = 0;
-    check(nvrtcVersion(&major, &minor), "version", "the library");
-    Dl_info library{};
+    const std::filesystem::path file = library().file();
     std::error_code error;
-    if (!dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &library)) return fmt::format("{}.{}", major, minor);
-    const std::filesystem::path file = std::filesystem::canonical(library.dli_fname, error);
-    const std::uintmax_t bytes = error ? 0 : std::filesystem::file_size(file, error);
-    return fmt::format("{}.{} ({}, {} bytes)", major, minor, file.filename().string(), error ? 0 : bytes);
+    const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+    return fmt::format("{} ({} bytes, build {})", file.filename().string(), error ? 0 : bytes, build_id_of(file));
   }
 
   CompileResult compile(const CompileRequest& request) const override {
@@ -78,9 +97,9 @@ class NvidiaToolchain final : public Toolchain {
     for (const std::string& option : request.options) options.push_back(option.c_str());
     if (request.form == CompileRequest::Form::lto_ir) options.push_back("-dlto");
     options.push_back("--no-cache");  // where there is a driver, NVRTC would answer from the driver's cache, without the assembler's report
-    const nvrtcResult result = nvrtcCompileProgram(source.get(), static_cast<int>(options.size()), options.data());
+    const nvrtcResult result = nvrtc().compile_program(source.get(), static_cast<int>(options.size()), options.data());
     CompileResult compiled{{}, log_of(source.get(), request.name)};
-    if (result != NVRTC_SUCCESS) fail(Status::internal, "GPU code {} does not compile ({}):\n{}", request.name, nvrtcGetErrorString(result), compiled.log);
+    if (result != NVRTC_SUCCESS) fail(Status::internal, "GPU code {} does not compile ({}):\n{}", request.name, nvrtc().get_error_string(result), compiled.log);
     compiled.image = image_of(source.get(), request.form, request.name);
     return compiled;
   }
