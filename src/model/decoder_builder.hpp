@@ -47,6 +47,7 @@ class DecoderBuilder {
   ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
+  ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
 

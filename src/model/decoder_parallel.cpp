@@ -49,6 +49,18 @@ ValueId DecoderBuilder::own_experts(ValueId chosen) {
   return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
 }
 
+/// A mixture of which this rank has some experts and tokens of its own.
+ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
+  return graph()
+      .apply_all(OpKind::ep_moe, {y, weight(router_linear(layer)), weight(gate_up), weight(down_linear(layer))},
+                 {{"k", config_.experts_per_token},
+                  {"renormalize", config_.renormalize_experts},
+                  {"out_dtype", "f32"},
+                  {"ranks", shard_.expert_ranks},
+                  {"group", std::string(experts_group)}})
+      .front();
+}
+
 /// Logits of the whole vocabulary, on every rank, from each rank's columns.
 ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   if (shard_.ranks == 1) return logits;
