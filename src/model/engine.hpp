@@ -52,6 +52,7 @@ struct EngineOptions {
   /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside expert_parallel alone, which divides
   /// it, each is one rank, and so many neighbours have different experts.
   int data_parallel = 1;
+  bool overlap_experts = false;  ///< with both: half of a pass's rows is on its way to other ranks while the other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };

@@ -52,7 +52,7 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
   ModelShard shard() const {
-    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size());
+    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size(), options.overlap_experts);
     return ranks ? ranks->shard() : ModelShard{};
   }
   void tell(const RankCommand& command) {

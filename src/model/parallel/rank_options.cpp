@@ -23,7 +23,7 @@ std::string device_of(const std::string& device, int rank) {
 
 /// What the first rank of an engine has of the model.
 ModelShard first_shard(const EngineOptions& options) {
-  if (shares_experts(options)) return ModelShard::with_own_tokens(0, options.expert_parallel);
+  if (shares_experts(options)) return ModelShard::with_own_tokens(0, options.expert_parallel, options.overlap_experts);
   return ModelShard::of(0, options.tensor_parallel, options.expert_parallel);
 }
 
@@ -33,6 +33,8 @@ void check_ranks(const EngineOptions& options, int processes) {
   for (const auto& [name, ranks] :
        {std::pair("tensor_parallel", options.tensor_parallel), {"expert_parallel", options.expert_parallel}, {"data_parallel", options.data_parallel}})
     require(ranks >= 1 && ranks <= 1024, "{}: expected 1 to 1024 ranks, found {}", name, ranks);
+  require(!options.overlap_experts || shares_experts(options), "overlap_experts: expected data_parallel and expert_parallel above 1 with it, found {} and {}",
+          options.data_parallel, options.expert_parallel);
   const std::string_view name = options.data_parallel > 1 ? "data_parallel" : options.expert_parallel > 1 ? "expert_parallel" : "tensor_parallel";
   const int ranks = ranks_of(options), all = ranks * options.data_parallel;
   require(processes == 1 || processes == all, "{}: expected {}, the processes that were started together, found {}", name, processes, all);

@@ -20,11 +20,14 @@ struct ModelShard {
   std::int64_t expert_rank = 0, expert_ranks = 1;
   /// Whether each of the latter has tokens of its own, and all but the experts of others: rows go to the ranks of their experts and come back.
   bool own_tokens = false;
+  bool overlap = false;  ///< then: half of a pass's rows is on its way while the other half is computed
 
   /// Place of one of max(tensor, experts) ranks. Throws Error(unsupported) unless one of the two is 1 or `experts` divides `tensor`.
   static ModelShard of(std::int64_t rank, std::int64_t tensor, std::int64_t experts);
   /// Place of one of `experts` ranks that have tokens of their own.
-  static ModelShard with_own_tokens(std::int64_t rank, std::int64_t experts) { return {.expert_rank = rank, .expert_ranks = experts, .own_tokens = true}; }
+  static ModelShard with_own_tokens(std::int64_t rank, std::int64_t experts, bool overlap) {
+    return {.expert_rank = rank, .expert_ranks = experts, .own_tokens = true, .overlap = overlap};
+  }
   /// All ranks that have the same tokens, each of which adds a summand of every mixture.
   std::int64_t all() const { return own_tokens ? ranks : std::max(ranks, expert_ranks); }
   /// Ranks that share the matrices of the same experts, and this one's place among them.
