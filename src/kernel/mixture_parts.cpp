@@ -24,14 +24,18 @@ Problem make_product(const Problem& whole, MixtureOperand weight, MixtureOperand
     inputs[0]->dtype = whole.input(weight).dtype;
     const TensorType rows{DType::f32, whole.has(row_scale) ? Dims{} : Dims{x.dims[0]}};
     inputs.insert(inputs.end(), {std::nullopt, rows, whole.input(scale)});
+  } else if (weight == mixture_down) {
+    inputs[0]->dtype = hidden_type(whole.attributes, whole.input(weight).dtype);
   }
   return make_part(whole, OpKind::grouped_linear, std::move(inputs), {{"out_dtype", "f32"}}, whole.is_constant(weight));
 }
 
 std::optional<Problem> make_quantizer(const Problem& whole, MixtureOperand weight, MixtureOperand row_scale, TensorType rows) {
-  if (!is_quantized_weight(whole, weight)) return std::nullopt;
-  const DType code = whole.input(weight).dtype;
+  const bool quantizes = is_quantized_weight(whole, weight);
+  const DType code = quantizes ? whole.input(weight).dtype : weight == mixture_down ? hidden_type(whole.attributes, whole.input(weight).dtype) : rows.dtype;
+  if (code == rows.dtype) return std::nullopt;
   Attributes attributes{{"out_dtype", std::string(name_of(code))}};
+  if (!quantizes) return make_part(whole, OpKind::cast, {std::move(rows)}, attributes);
   if (whole.has(row_scale)) return make_part(whole, OpKind::quantize, {std::move(rows), whole.input(row_scale)}, attributes);
   if (code == DType::i8) attributes.set("range", std::string(whole.attributes.text("range")));
   return make_part(whole, OpKind::dynamic_quant, {std::move(rows)}, attributes);

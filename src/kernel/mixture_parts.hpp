@@ -16,7 +16,8 @@ enum MixturePart : std::size_t { part_router, part_gating, part_permute, part_ga
 /// ep_moe with a rank's own tokens the products are those of the rank's experts with as many rows as all ranks may send it.
 std::array<Problem, mixture_part_count> mixture_parts(const Problem& p);
 
-/// What quantizes the rows of x, [T, H], and those between the products, [R, F], where the weights that they meet are quantized.
+/// What quantizes the rows of x, [T, H], and those between the products, [R, F], where the weights that they meet are quantized; what rounds the latter where
+/// attribute hidden_dtype says so.
 struct MixtureQuantizers {
   std::optional<Problem> x, hidden;
 };

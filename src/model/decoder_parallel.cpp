@@ -55,6 +55,7 @@ ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate
   Attributes attributes{{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}, {"out_dtype", "f32"},
                         {"ranks", shard_.expert_ranks},   {"group", std::string(experts_group)},        {"overlap", shard_.overlap}};
   std::vector<ValueId> scales, input_scales;
+  if (is_plain(down)) attributes.set("hidden_dtype", std::string(name_of(values_for(scheme_of(down)))));
   for (const Linear* linear : {&gate_up, &down}) {
     refuse_folded_experts(*linear);
     const LinearScheme scheme = scheme_of(*linear);

@@ -72,6 +72,7 @@ std::vector<Case> cases() {
   list.back().inputs.push_back(CaseOperand{{DType::f32, {4}}, normal(0.3)});
   list.back().inputs.push_back(CaseOperand{{DType::f32, {2, 4, 24}}});
   list.push_back(make_case("no_tokens", 2, 0, 4, DType::f32, DType::f32));
+  list.push_back(make_case("bf16_hidden", 2, 5, 4, DType::bf16, DType::bf16, {{"out_dtype", "f32"}, {"hidden_dtype", "bf16"}}));
   list.push_back(make_quantized_case("i8", DType::i8, 0, 0));
   list.push_back(make_quantized_case("i8_static_range", DType::i8, 0.03, 0, {{"range", "127.5"}}));
   list.push_back(make_quantized_case("fp8", DType::f8_e4m3, 0, 0.01));
@@ -91,6 +92,7 @@ std::vector<Case> cases() {
 OpSpec define() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
+  attributes.push_back({"hidden_dtype", std::string(), "type that what real second weights multiply is rounded to; f32 where empty"});
   attributes.push_back(range_attribute());
   attributes.push_back({"overlap", false, "where x is a rank's own: half of its rows is on its way while the other half is computed; results are the same"});
   attributes.push_back({"group", std::string(), "where x is a rank's own: the communicator, by the name under which the graph's user gives it"});

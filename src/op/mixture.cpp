@@ -14,11 +14,12 @@ struct Hidden {
   double value, magnitude;
 };
 
-/// How rows become those of a quantized weight: with a scale that is given, else with one from their largest value.
+/// How rows become those of a quantized weight: with a scale that is given, else with one from their largest value. Real types only round.
 class RowQuantizer {
  public:
-  RowQuantizer(const ReferenceCall& call, std::size_t weight, std::size_t scale) : format_{call.inputs[weight].dtype, 448} {
-    if (format_.dtype == DType::i8) format_.limit = call.attributes.text("range") == "127.5" ? 127.5f : 127.0f;
+  RowQuantizer(const ReferenceCall& call, DType type, std::size_t scale) : format_{type, 448} {
+    if (type == DType::i8) format_.limit = call.attributes.text("range") == "127.5" ? 127.5f : 127.0f;
+    if (dtypes::real.contains(type)) given_ = 1;
     if (call.has(scale)) given_ = static_cast<float>(load(call.inputs[scale], 0));
   }
 
@@ -48,7 +49,7 @@ ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
   if (!call.has(mixture_gate_up_scale)) return {rows.row(token), x.dtype, {}};
   std::vector<float> values;
   for (std::int64_t i = 0; i < rows.length(); ++i) values.push_back(static_cast<float>(format::load_element(rows.row(token), x.dtype, i)));
-  const RowQuantizer quantizer(call, mixture_gate_up, mixture_x_scale);
+  const RowQuantizer quantizer(call, call.inputs[mixture_gate_up].dtype, mixture_x_scale);
   const CodeScale scale = quantizer.scale_of(values);
   ExpertRow row{nullptr, DType::f64, {}};
   for (const float value : values) row.quantized.push_back(quantizer(value, scale));
@@ -56,13 +57,14 @@ ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
   return row;
 }
 
-/// Rounds hidden elements to float32 and quantizes them. A value whose error reaches over the middle between two quantized values may become either.
+/// Rounds hidden elements to float32 and then to what they are multiplied as. A value whose error reaches over the middle between two values of the type may
+/// become either.
 void quantize_hidden(const ReferenceCall& call, std::vector<Hidden>& hidden) {
   const double unit =
       0x1p-24 * mixture_depth_of(call.inputs[mixture_x].shape.back(), std::ssize(hidden), call.inputs[mixture_router].shape[0], call.attributes.integer("k"));
   std::vector<float> values;
   for (const Hidden& element : hidden) values.push_back(static_cast<float>(element.value));
-  const RowQuantizer quantizer(call, mixture_down, mixture_hidden_scale);
+  const RowQuantizer quantizer(call, hidden_type(call.attributes, call.inputs[mixture_down].dtype), mixture_hidden_scale);
   const CodeScale scale = quantizer.scale_of(values);
   double largest = 0, error_of_largest = 0;
   for (const Hidden& element : hidden) {
@@ -98,7 +100,7 @@ std::vector<Hidden> hidden_of(const ReferenceCall& call, const ExpertRow& x, std
     const double activated = activate(activation, gate.sum);
     hidden.push_back({activated * up.sum, 1.2 * gate.magnitude * std::abs(up.sum) + std::abs(activated) * up.magnitude});
   }
-  if (call.has(mixture_down_scale)) quantize_hidden(call, hidden);
+  if (hidden_type(call.attributes, call.inputs[mixture_down].dtype) != DType::f32) quantize_hidden(call, hidden);
   return hidden;
 }
 
@@ -201,7 +203,15 @@ TensorType infer_mixture(const Problem& p, std::int64_t parts) {
   return {dtype_attribute(p, "out_dtype", p.input(mixture_x).dtype, dtypes::real), p.input(mixture_x).dims};
 }
 
+DType hidden_type(const Attributes& attributes, DType down) {
+  if (!dtypes::real.contains(down)) return down;
+  const AttributeValue* const name = attributes.find("hidden_dtype");
+  return name && !std::get<std::string>(*name).empty() ? *dtype_from_name(std::get<std::string>(*name)) : DType::f32;
+}
+
 void check_mixture_scales(const Problem& p) {
+  dtype_attribute(p, "hidden_dtype", DType::f32, dtypes::real);
+  if (is_quantized_weight(p, mixture_down) && !p.attributes.text("hidden_dtype").empty()) bad_attribute(p, "hidden_dtype", "\"\" beside a quantized down");
   const auto check = [&](std::size_t weight, std::size_t scale, std::size_t input_scale, Dims dims) {
     const bool quantized = is_quantized_weight(p, weight);
     for (const std::size_t operand : {scale, input_scale})

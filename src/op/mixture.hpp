@@ -35,8 +35,10 @@ std::vector<AttributeSpec> mixture_attributes();
 /// Checks everything but the rank of x; returns the type of y.
 /// `parts`: of the router's experts the operands have one in so many.
 TensorType infer_mixture(const Problem& problem, std::int64_t parts = 1);
-/// Checks the scales of quantized experts.
+/// Checks the scales of quantized experts, and attribute hidden_dtype.
 void check_mixture_scales(const Problem& problem);
+/// Type that what the second weights multiply is rounded to: theirs where they are quantized, else attribute hidden_dtype, f32 where there is none.
+DType hidden_type(const Attributes& attributes, DType down);
 /// Whether a weight, mixture_gate_up or mixture_down, is quantized, and so the rows that it multiplies.
 inline bool is_quantized_weight(const Problem& problem, std::size_t weight) { return !dtypes::real.contains(problem.input(weight).dtype); }
 

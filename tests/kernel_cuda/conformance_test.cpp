@@ -8,9 +8,11 @@
 namespace cermet {
 namespace {
 
-/// What the CPU alone computes: groups whose last has no weight, which a rank with some of the experts has, and quantized experts that ranks share.
+/// What the CPU alone computes: groups whose last has no weight, which a rank with some of the experts has, and experts that ranks share and that are quantized
+/// or round what they multiply.
 bool is_for_cpus(const Problem& problem) {
-  if (problem.op->kind == OpKind::ep_moe) return is_quantized_weight(problem, mixture_gate_up) || is_quantized_weight(problem, mixture_down);
+  if (problem.op->kind == OpKind::ep_moe)
+    return is_quantized_weight(problem, mixture_gate_up) || hidden_type(problem.attributes, problem.input(mixture_down).dtype) != DType::f32;
   return problem.op->kind == OpKind::grouped_linear && groups_end_in_rest(problem);
 }
 

@@ -6,7 +6,7 @@ import numpy
 from mpmath import mpf
 
 from . import functions
-from .case import FLOATS, Cases, Draw, Tensor, UNIT, exact, round_to
+from .case import FLOATS, REAL, Cases, Draw, Tensor, UNIT, exact, round_to
 from .movement import moved
 from .products import dot
 from .quantization import codes_of, dynamic, quantized, settled
@@ -106,6 +106,8 @@ def permutations(c, draw):
 
 def multiplied(row, dtype, scale, settings):
     """A row as a quantized weight multiplies it, and whether float32 errors of its values change nothing."""
+    if dtype in REAL:
+        return numpy.array([round_to(dtype, float(numpy.float32(v))) for v in row]), settled(row, dtype)
     if scale is None:
         scaled, codes, scales, _ = dynamic(row.reshape(1, -1), out_dtype=dtype, **settings)
         return codes.array.reshape(-1) * scales.values[0], settled(scaled, dtype)
@@ -167,7 +169,7 @@ def quantized_mixture(c, draw, first, second, x_scale=None, hidden_scale=None, *
         return w, draw.normal('f32', shape[:2]) if dtype == 'f8_e4m3' else None
 
     def inner(row):
-        values, is_settled = multiplied(row, second, hidden_scale, settings)
+        values, is_settled = multiplied(row, attributes.get('hidden_dtype', second), hidden_scale, settings)
         if not is_settled:
             raise Unsettled
         return values
@@ -179,7 +181,7 @@ def quantized_mixture(c, draw, first, second, x_scale=None, hidden_scale=None, *
         same = lambda row: row
         try:
             y, ids = experts_of(x.array.reshape(-1, h), router.array, *full, None, k, functions.silu,
-                                (lambda row: multiplied(row, first, x_scale, settings)[0]) if gate_up_scale else same, inner if down_scale else same)
+                                (lambda row: multiplied(row, first, x_scale, settings)[0]) if gate_up_scale else same, inner if down_scale or attributes.get('hidden_dtype') else same)
         except (Unsettled, AssertionError):
             continue
         break
@@ -209,6 +211,7 @@ def mixtures(c, draw):
     quantized_mixture(c, draw, 'f8_e4m3', 'f8_e4m3', hidden_scale=0.0078125)
     quantized_mixture(c, draw, 'i8', 'bf16')
     quantized_mixture(c, draw, 'f16', 'f8_e4m3')
+    quantized_mixture(c, draw, 'f16', 'bf16', hidden_dtype='bf16')
 
 
 def cases():

@@ -48,7 +48,7 @@ ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types
     if (types.x_scales) own.sent_scales = place(DType::f32, {room, 1}), own.received_scales = place(DType::f32, {room, 1});
     own.experts.offsets = place(DType::i32, {experts_each() + 1});
     own.experts.gated = place(DType::f32, {room, 2 * features});
-    if (types.quantizes_hidden) own.experts.hidden = place(types.hidden, {room, features});
+    if (types.rounds_hidden) own.experts.hidden = place(types.hidden, {room, features});
     if (types.hidden_scales) own.experts.hidden_scales = place(DType::f32, {room});
     own.experts.results = place(DType::f32, {room, hidden});
     own.returned = place(DType::f32, {room, hidden});
@@ -113,7 +113,7 @@ void plan_exchange(ExchangeLayout& l, int b, std::int64_t rank) {
   e.rows = first_rows(batch.sent, rows);
   if (l.types.x_scales) e.scales = TensorView(batch.sent_scales.data, DType::f32, {rows});
   e.gated = first_rows(e.gated, rows);
-  if (l.types.quantizes_hidden) e.hidden = first_rows(e.hidden, rows);
+  if (l.types.rounds_hidden) e.hidden = first_rows(e.hidden, rows);
   if (l.types.hidden_scales) e.hidden_scales = first_rows(e.hidden_scales, rows);
   e.results = first_rows(e.results, rows);
 }

@@ -9,15 +9,15 @@ namespace cermet::cpu {
 
 /// Some of the rank's tokens, whose rows are sent, computed and sent back together. Sizes of memory are those of the most tokens.
 struct ExchangeBatch {
-  std::int64_t begin = 0, tokens = 0;                  ///< of the call's
-  TensorView offsets, row_of;                          ///< of the rows that are sent, sorted by expert: i32[E + 1], i32[T, k]
-  TensorView dispatch, back_counts;                    ///< i32[R, R]: rows between ranks, and the other way round
-  TensorView runs;                                     ///< i32[R * E/R, 2]: where the rows of each sender and expert begin, as received and sorted
-  TensorView sent, sent_scales;                        ///< [rows, H], f32[rows, 1]
-  TensorView received, received_scales;                ///< the same from other ranks
-  ExpertRows experts;                                  ///< of the rank's experts, in the memory of what was sent
-  TensorView returned;                                 ///< f32[rows, H]: results in the order in which rows came
-  std::int64_t exchanged = 0;                          ///< most rows that any rank sends or receives
+  std::int64_t begin = 0, tokens = 0;    ///< of the call's
+  TensorView offsets, row_of;            ///< of the rows that are sent, sorted by expert: i32[E + 1], i32[T, k]
+  TensorView dispatch, back_counts;      ///< i32[R, R]: rows between ranks, and the other way round
+  TensorView runs;                       ///< i32[R * E/R, 2]: where the rows of each sender and expert begin, as received and sorted
+  TensorView sent, sent_scales;          ///< [rows, H], f32[rows, 1]
+  TensorView received, received_scales;  ///< the same from other ranks
+  ExpertRows experts;                    ///< of the rank's experts, in the memory of what was sent
+  TensorView returned;                   ///< f32[rows, H]: results in the order in which rows came
+  std::int64_t exchanged = 0;            ///< most rows that any rank sends or receives
 };
 
 /// Sizes of a call, and its memory.
@@ -36,7 +36,9 @@ struct ExchangeLayout {
 
   std::int64_t experts_each() const { return experts / ranks; }
   /// Rows of expert `expert` that rank `from` has in a batch.
-  std::int32_t count(int b, std::int64_t from, std::int64_t expert) const { return all_counts.as<const std::int32_t>()[(from * batches + b) * experts + expert]; }
+  std::int32_t count(int b, std::int64_t from, std::int64_t expert) const {
+    return all_counts.as<const std::int32_t>()[(from * batches + b) * experts + expert];
+  }
 };
 
 inline TensorView first_rows(TensorView view, std::int64_t rows) {

@@ -60,7 +60,7 @@ struct Layout {
     const std::int64_t pairs = tokens * k;
     if (types.quantizes_x) codes = place(types.x, {tokens, hidden});
     if (types.x_scales) scales = place(DType::f32, {tokens}), rows.scales = place(DType::f32, {pairs});
-    if (types.quantizes_hidden) rows.hidden = place(types.hidden, {pairs, features});
+    if (types.rounds_hidden) rows.hidden = place(types.hidden, {pairs, features});
     if (types.hidden_scales) rows.hidden_scales = place(DType::f32, {pairs});
     rows.rows = place(types.x, {pairs, hidden});
     rows.offsets = place(DType::i32, {experts + 1});

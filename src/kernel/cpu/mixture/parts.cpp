@@ -56,7 +56,8 @@ std::int64_t mixture_part_workspace(const Problem& p, int threads) {
 ExpertTypes expert_types(const Problem& p) {
   ExpertTypes types{.quantizes_x = is_quantized_weight(p, mixture_gate_up), .quantizes_hidden = is_quantized_weight(p, mixture_down)};
   types.x = types.quantizes_x ? p.input(mixture_gate_up).dtype : p.input(mixture_x).dtype;
-  if (types.quantizes_hidden) types.hidden = p.input(mixture_down).dtype;
+  types.hidden = hidden_type(p.attributes, p.input(mixture_down).dtype);
+  types.rounds_hidden = types.hidden != DType::f32;
   types.x_scales = types.quantizes_x && !p.has(mixture_x_scale);
   types.hidden_scales = types.quantizes_hidden && !p.has(mixture_hidden_scale);
   return types;
@@ -64,12 +65,12 @@ ExpertTypes expert_types(const Problem& p) {
 
 namespace {
 
-/// Static quantization with the scale that operand `scale` gives, else dynamic with a scale for each row.
+/// Static quantization with the scale that operand `scale` gives, else dynamic with a scale for each row; rounding where there are no scales.
 void quantize_rows(const LaunchArgs& args, const Launcher& launch, std::size_t scale, const TensorView& from, const TensorView& codes, const TensorView& scales,
                    std::byte* workspace) {
   const TensorView inputs[] = {from, args.has(scale) ? args.inputs[scale] : TensorView()}, outputs[] = {codes, scales};
   const std::size_t count = args.has(scale) ? 2 : 1;
-  launch({std::span(inputs).first(count), std::span(outputs).first(args.has(scale) ? 1 : 2), workspace, args.pool});
+  launch({std::span(inputs).first(count), std::span(outputs).first(scales.present ? 2 : 1), workspace, args.pool});
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, con
 }
 
 void permute_scales(const TensorView& from, const TensorView& row_of, const TensorView& to) {
-  const auto *scales = from.as<const float>();
+  const auto* scales = from.as<const float>();
   const auto* rows = row_of.as<const std::int32_t>();
   const std::int64_t k = row_of.shape[1];
   for (std::int64_t pair = 0; pair < row_of.elements(); ++pair) to.as<float>()[rows[pair]] = scales[pair / k];
@@ -97,8 +98,8 @@ void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const E
   gate_rows(r.gated, activation, *args.pool);
   const std::int64_t features = r.gated.shape[1] / 2;
   const TensorView halves(r.gated.data, DType::f32, {r.gated.shape[0], features}, {2 * features, 1});  // gate_row leaves the hidden elements there
-  if (types.quantizes_hidden) quantize_rows(args, launch[part_quantize_hidden], mixture_hidden_scale, halves, r.hidden, r.hidden_scales, workspace);
-  multiply(part_down, types.quantizes_hidden ? r.hidden : halves, mixture_down, types.quantizes_hidden,
+  if (types.rounds_hidden) quantize_rows(args, launch[part_quantize_hidden], mixture_hidden_scale, halves, r.hidden, r.hidden_scales, workspace);
+  multiply(part_down, types.rounds_hidden ? r.hidden : halves, mixture_down, types.quantizes_hidden,
            types.hidden_scales || !types.quantizes_hidden ? r.hidden_scales : args.inputs[mixture_hidden_scale], mixture_down_scale, r.results);
 }
 

@@ -33,7 +33,7 @@ std::int64_t mixture_part_workspace(const Problem& problem, int threads);
 /// Element types of the rows that the products multiply, and whether they have scales of their own: of rows that are quantized per token.
 struct ExpertTypes {
   DType x = DType::f32, hidden = DType::f32;
-  bool quantizes_x = false, quantizes_hidden = false, x_scales = false, hidden_scales = false;
+  bool quantizes_x = false, quantizes_hidden = false, rounds_hidden = false, x_scales = false, hidden_scales = false;
 };
 ExpertTypes expert_types(const Problem& problem);
 
@@ -42,7 +42,7 @@ struct ExpertRows {
   TensorView rows, scales;           ///< scales: f32[R], where rows have them
   TensorView offsets;                ///< i32[E + 1]
   TensorView gated;                  ///< f32[R, 2F]
-  TensorView hidden, hidden_scales;  ///< [R, F] and f32[R], where the hidden elements are quantized
+  TensorView hidden, hidden_scales;  ///< [R, F] and f32[R], where the hidden elements are rounded or quantized
   TensorView results;                ///< f32[R, H]
 };
 /// Results of the experts. `workspace`: that of the parts.
