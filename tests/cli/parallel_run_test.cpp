@@ -96,7 +96,9 @@ TEST(SharedExperts, ResultsAreThoseOfOneEngineInTheirOrder) {
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(run_cermet(run + " --data-parallel 4 --expert-parallel 4 --overlap-experts").out, one.out);
   EXPECT_EQ(run_cermet("launch -n 2 -- " + run + " --data-parallel 2 --expert-parallel 2").out, one.out);
-  if (!mpirun(2).empty()) EXPECT_EQ(output_of(mpirun(2) + run + " --data-parallel 2 --expert-parallel 2"), one.out);
+  if (!mpirun(2).empty()) {
+    EXPECT_EQ(output_of(mpirun(2) + run + " --data-parallel 2 --expert-parallel 2"), one.out);
+  }
 }
 
 TEST(SharedExperts, Mistakes) {
@@ -145,7 +147,9 @@ TEST(LongParallelRun, EveryWayOverEveryNumberOfRanks) {
                                  "--data-parallel 4 --expert-parallel 2", "--data-parallel 4 --expert-parallel 4 --overlap-experts"}) {
     EXPECT_EQ(run_cermet(run + " " + both).out, one) << both;
     EXPECT_EQ(run_cermet("launch -n 4 -- " + run + " " + both).out, one) << both;
-    if (!mpirun(4).empty()) EXPECT_EQ(output_of(mpirun(4) + run + " " + both), one) << both;
+    if (!mpirun(4).empty()) {
+      EXPECT_EQ(output_of(mpirun(4) + run + " " + both), one) << both;
+    }
   }
 }
 
