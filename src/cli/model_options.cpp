@@ -67,14 +67,16 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .option(
           "--expert-parallel", options.expert_parallel,
           "ranks that have different experts of a mixture, on the CPU; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
-          "those ranks")
+          "those ranks; beside --data-parallel alone, which it divides, neighbours of those engines")
       .range(1, 1024)
       .show_default();
   parser
       .option("--data-parallel", options.data_parallel,
-              "of run --prompts: engines that take prompts of their own, each with the ranks of the two options above; groups of threads, or processes")
+              "of run --prompts: engines that take prompts of their own; groups of threads, or processes, as many as --tensor-parallel says for each")
       .range(1, 1024)
       .show_default();
+  parser.flag("--overlap-experts", options.overlap_experts,
+              "of --expert-parallel beside --data-parallel: half of a pass's tokens are on their way to other ranks while the other half is computed");
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -107,6 +109,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.tensor_parallel = options.tensor_parallel;
   engine_options.expert_parallel = options.expert_parallel;
   engine_options.data_parallel = options.data_parallel;
+  engine_options.overlap_experts = options.overlap_experts;
   return engine_options;
 }
 

@@ -20,6 +20,7 @@ struct ModelOptions {
   int threads = 0;
   std::int64_t context = 0;
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
+  bool overlap_experts = false;
 };
 
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.

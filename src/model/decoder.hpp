@@ -77,6 +77,8 @@ struct DecoderState {
 
 /// Name of the ranks that share a model, which nodes of its graph that communicate give (kernel/communicator.hpp).
 inline constexpr const char* model_group = "model";
+/// Name of the ranks that share a mixture's experts and nothing else.
+inline constexpr const char* experts_group = "experts";
 
 /// Builds the graph, or a rank's part of it, whose nodes communicate with the other ranks' and whose weights are sharded_reader()'s. Throws Error where modules
 /// that share an input differ in their schemes, or where an operator refuses its operands, which a validated config never causes.

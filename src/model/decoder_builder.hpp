@@ -47,6 +47,7 @@ class DecoderBuilder {
   ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
+  ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
 
@@ -86,6 +87,7 @@ class DecoderBuilder {
   Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name);
   Operand operand_for(const Linear& next, ValueId x);
   ValueId project(const Linear& linear, const Operand& x);
+  void refuse_folded_experts(const Linear& linear) const;
   ValueId grouped(const Linear& linear, const Operand& x, ValueId offsets);
   Operand gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name);
   Operand activated(const Linear& down, ValueId both, const char* tap_name);

@@ -104,6 +104,7 @@ ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, 
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Graph::Scope scope(graph(), "experts");
+  if (shard_.own_tokens) return exchanged_mixture(layer, gate_up, y);
   const Linear router = router_linear(layer), down = down_linear(layer);
   const ValueId logits = project(router, operand_for(router, y));
   const std::vector<ValueId> chosen =

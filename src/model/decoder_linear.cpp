@@ -126,11 +126,15 @@ ValueId DecoderBuilder::project(const Linear& linear, const Operand& x) {
   return graph().apply(OpKind::scaled_mm, {x.x, w, x.scale, weight_scale(linear), b}, {{"out_dtype", "f32"}}, linear.name);
 }
 
+void DecoderBuilder::refuse_folded_experts(const Linear& linear) const {
+  if (folds_input_scale(scheme_of(linear)))
+    fail(Status::unsupported, "{}: expected FLOAT, W8A8_DYNAMIC or W8A16 for experts, found W8A8", linear.modules.front().front());
+}
+
 /// Each row times its expert's weight.
 ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId offsets) {
   const ValueId w = weight(linear);
-  if (folds_input_scale(scheme_of(linear)))
-    fail(Status::unsupported, "{}: expected FLOAT, W8A8_DYNAMIC or W8A16 for experts, found W8A8", linear.modules.front().front());
+  refuse_folded_experts(linear);
   if (!is_quantized(scheme_of(linear))) return graph().apply(OpKind::grouped_linear, {x.x, w, offsets}, {{"out_dtype", "f32"}});
   return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, {}, x.scale, weight_scale(linear)}, {{"out_dtype", "f32"}});
 }

@@ -49,6 +49,27 @@ ValueId DecoderBuilder::own_experts(ValueId chosen) {
   return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
 }
 
+/// A mixture of which this rank has some experts and tokens of its own.
+ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
+  const Linear down = down_linear(layer);
+  Attributes attributes{{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}, {"out_dtype", "f32"},
+                        {"ranks", shard_.expert_ranks},   {"group", std::string(experts_group)},        {"overlap", shard_.overlap}};
+  std::vector<ValueId> scales, input_scales;
+  if (is_plain(down)) attributes.set("hidden_dtype", std::string(name_of(values_for(scheme_of(down)))));
+  for (const Linear* linear : {&gate_up, &down}) {
+    refuse_folded_experts(*linear);
+    const LinearScheme scheme = scheme_of(*linear);
+    const bool quantized = !is_plain(*linear);
+    scales.push_back(quantized ? weight_scale(*linear) : ValueId{});
+    input_scales.push_back(scheme.input == LinearScheme::Input::fixed ? fixed_input(*linear).scale : ValueId{});
+    if (quantized && code_attributes(scheme).find("range")) attributes.set("range", std::string("127.5"));
+  }
+  return graph()
+      .apply_all(OpKind::ep_moe,
+                 {y, weight(router_linear(layer)), weight(gate_up), weight(down), {}, {}, scales[0], scales[1], input_scales[0], input_scales[1]}, attributes)
+      .front();
+}
+
 /// Logits of the whole vocabulary, on every rank, from each rank's columns.
 ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   if (shard_.ranks == 1) return logits;

@@ -11,6 +11,9 @@ Engine::~Engine() = default;
 
 bool Engine::leads() const { return !state_->ranks || state_->ranks->leads(); }
 
+bool Engine::shares_experts() const { return state_->beside != nullptr; }
+bool Engine::forward_nothing() { return state_->forward_nothing(); }
+
 void Engine::serve() {
   CERMET_ASSERT(!leads());
   state_->ranks->serve(*this);

@@ -49,7 +49,10 @@ struct EngineOptions {
   /// process, with a part of `threads` each; of a process that was started with others (comm/world.hpp), all of those, and then every one of them loads the
   /// same model with the same options.
   int tensor_parallel = 1, expert_parallel = 1;
-  int data_parallel = 1;  ///< engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp)
+  /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside expert_parallel alone, which divides
+  /// it, each is one rank, and so many neighbours have different experts.
+  int data_parallel = 1;
+  bool overlap_experts = false;  ///< with both: half of a pass's rows is on its way to other ranks while the other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
@@ -86,11 +89,18 @@ class Engine {
   static Engine load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context = std::nullopt);
   /// As one of the ranks of `group`, all of whom call it, with threads and device of the options; null: alone.
   static Engine load_as_rank(const std::filesystem::path& folder, const EngineOptions& options, std::unique_ptr<Communicator> group);
+  /// As one of the ranks of `group`, all of whom call it, that have sequences of their own and share the experts of mixtures. Every pass is one of all of them:
+  /// each calls forward() or forward_nothing() as often as the others.
+  static Engine load_beside(const std::filesystem::path& folder, const EngineOptions& options, std::shared_ptr<Communicator> group);
   Engine(Engine&&) noexcept;
   ~Engine();
 
   /// Whether this is the rank that is driven, 0. Another one must only be asked to serve().
   bool leads() const;
+  /// Whether passes are those of other ranks, too, which have sequences of their own: load_beside().
+  bool shares_experts() const;
+  /// Takes part in a pass of ranks that share the experts without tokens of its own. False where no rank had any: nothing was computed.
+  bool forward_nothing();
   /// Computes along with rank 0 until that is destroyed. Throws Error where a rank fails or goes away.
   void serve();
 
@@ -150,7 +160,8 @@ class Engine {
  private:
   struct State;
   explicit Engine(std::unique_ptr<State> state);
-  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks);
+  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks,
+                          std::shared_ptr<Communicator> beside = nullptr);
   static std::shared_ptr<Ranks> start_threads(const std::filesystem::path& folder, const EngineOptions& options);
   std::unique_ptr<State> state_;
 };

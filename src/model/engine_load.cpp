@@ -25,6 +25,10 @@ Engine Engine::load_as_rank(const std::filesystem::path& folder, const EngineOpt
   return load_rank(folder, options, {}, std::make_shared<Ranks>(std::move(group), options.tensor_parallel, options.expert_parallel));
 }
 
+Engine Engine::load_beside(const std::filesystem::path& folder, const EngineOptions& options, std::shared_ptr<Communicator> group) {
+  return load_rank(folder, options, {}, nullptr, std::move(group));
+}
+
 /// The ranks beside this one as threads.
 std::shared_ptr<Ranks> Engine::start_threads(const std::filesystem::path& folder, const EngineOptions& options) {
   check_model_can_be_shared(folder, options);
@@ -45,15 +49,17 @@ std::shared_ptr<Ranks> Engine::start_threads(const std::filesystem::path& folder
   return first;
 }
 
-Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks) {
+Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks,
+                         std::shared_ptr<Communicator> beside) {
   try {
     engine::check_counts(options);
     Checkpoint checkpoint = Checkpoint::open(folder);
     if (ranks) ranks->communicator().require_same("model", engine::fingerprint(checkpoint, options));
     const DType stored = storage_type(checkpoint);
-    return Engine(std::make_unique<State>(std::move(checkpoint), options, stored, std::move(context), ranks));
+    return Engine(std::make_unique<State>(std::move(checkpoint), options, stored, std::move(context), ranks, beside));
   } catch (const std::exception& error) {
     if (ranks) ranks->communicator().abort(error.what());
+    if (beside) beside->abort(error.what());
     throw;
   }
 }

@@ -1,5 +1,6 @@
 // A forward pass: checked, its inputs filled, and run.
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.hpp"
 #include "model/decoder.hpp"
@@ -62,6 +63,38 @@ Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
   return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
 }
 
+/// The most tokens that any rank of those that share the experts has in this pass: all run the same one, whose operands have the same types.
+std::int64_t Engine::State::most_tokens(std::int64_t own) {
+  if (!beside) return own;
+  std::int64_t most = 0;
+  for (const std::string& text : beside->gather_text({reinterpret_cast<const char*>(&own), sizeof own})) {
+    std::int64_t tokens = 0;
+    CERMET_ASSERT(text.size() == sizeof tokens);
+    std::memcpy(&tokens, text.data(), sizeof tokens);
+    most = std::max(most, tokens);
+  }
+  return most;
+}
+
+void Engine::State::run(Pass& pass, std::int64_t tokens, std::int64_t sequences, std::int64_t rows) {
+  SymbolValues counts;
+  counts.set(symbols.tokens, tokens);
+  counts.set(symbols.sequences, sequences);
+  counts.set(symbols.rows, rows);
+  last_pass = static_cast<std::size_t>(&pass - passes.data());
+  pass.session.run(counts);
+}
+
+bool Engine::State::forward_nothing() {
+  CERMET_ASSERT(beside != nullptr);
+  const std::int64_t most = most_tokens(0);
+  if (most == 0) return false;
+  Pass& pass = pass_for(most);
+  fill_inputs({}, Logits::last, *pass.inputs);
+  run(pass, 0, 0, 0);
+  return true;
+}
+
 /// With `chosen`, the ids of the batch, one of each sequence, lie where the pass reads them.
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
   const std::int64_t tokens = check_batch(batch);
@@ -70,15 +103,10 @@ TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits 
   std::int64_t longest = 0;
   for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
   if (rotary.cover(longest) && stream()) upload_rotary();
-  Pass& pass = pass_for(tokens);
+  Pass& pass = pass_for(most_tokens(tokens));
   const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
   pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
-  SymbolValues counts;
-  counts.set(symbols.tokens, tokens);
-  counts.set(symbols.sequences, static_cast<std::int64_t>(batch.size()));
-  counts.set(symbols.rows, rows);
-  last_pass = static_cast<std::size_t>(&pass - passes.data());
-  pass.session.run(counts);
+  run(pass, tokens, static_cast<std::int64_t>(batch.size()), rows);
   pass.inputs->pass_enqueued();
   if (!machine.computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
   return memory == Memory::host ? pass.session.host_output(decoder_io::logits) : pass.session.output(decoder_io::logits);

@@ -16,10 +16,12 @@ std::int64_t bytes_of(const TensorView& view) { return dense_bytes(view.dtype, v
 
 }  // namespace
 
-Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with)
+Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with,
+                     std::shared_ptr<Communicator> others)
     : options(given),
       checkpoint(std::move(opened)),
       ranks(std::move(with)),
+      beside(std::move(others)),
       quantization(engine::quantization_for(given, checkpoint)),
       operands(engine::asked_type(given, stored)),
       cached(engine::cache_type(given, operands)),
@@ -69,6 +71,7 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
   session_options.fusion = options.fusion;
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") session_options.fusion.super_kernel = {};
   if (ranks) session_options.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
+  if (beside) session_options.groups = {{experts_group, beside.get()}};
   std::vector<CompileStep> report;
   passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
                     Session(std::move(decoder.graph), machine, *weights, session_options, &report)});

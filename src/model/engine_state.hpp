@@ -21,7 +21,8 @@ namespace cermet {
 struct Engine::State {
   EngineOptions options;
   Checkpoint checkpoint;
-  std::shared_ptr<Ranks> ranks;  ///< null where one rank has the whole model
+  std::shared_ptr<Ranks> ranks;          ///< null where one rank has the whole model
+  std::shared_ptr<Communicator> beside;  ///< of ranks with sequences of their own that share the experts
   Quantization quantization;
   DType operands, cached;  ///< types of matrix operands, of keys and values
   /// Looked up once: every token needs them.
@@ -46,10 +47,14 @@ struct Engine::State {
   std::vector<float> null_logits;             ///< returned by a device that computes nothing
   std::int64_t loaded_bytes = 0;
 
-  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with);
+  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with,
+        std::shared_ptr<Communicator> others);
 
   const ModelConfig& config() const { return checkpoint.config(); }
-  ModelShard shard() const { return ranks ? ranks->shard() : ModelShard{}; }
+  ModelShard shard() const {
+    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size(), options.overlap_experts);
+    return ranks ? ranks->shard() : ModelShard{};
+  }
   void tell(const RankCommand& command) {
     if (ranks) ranks->tell(command);
   }
@@ -65,6 +70,9 @@ struct Engine::State {
   std::int64_t check_batch(std::span<const SequenceTokens> batch) const;
   std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in);
   Pass& pass_for(std::int64_t tokens);
+  std::int64_t most_tokens(std::int64_t own);
+  void run(Pass& pass, std::int64_t tokens, std::int64_t sequences, std::int64_t rows);
+  bool forward_nothing();
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false);
 };
 

@@ -1,6 +1,7 @@
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 #include "op/operator.hpp"
+#include "op/quantization.hpp"
 #include "op/reference.hpp"
 
 namespace cermet::ep_moe_op {
@@ -13,6 +14,9 @@ std::vector<TensorType> infer(const Problem& p) {
   if (!own) expect_rank(p, mixture_x, 3);
   if (!own) expect_dim(p, mixture_x, 0, ranks, "attribute ranks");
   const TensorType y = infer_mixture(p, own ? ranks : 1);
+  check_mixture_scales(p);
+  const bool has_int8 = p.input(mixture_gate_up).dtype == DType::i8 || p.input(mixture_down).dtype == DType::i8;
+  if (!has_int8 && p.attributes.text("range") != "127") bad_attribute(p, "range", "\"127\" without int8");
   const Dim experts = dim_of(p, mixture_router, 0);
   if (experts.constant() % ranks != 0) bad_attribute(p, "ranks", fmt::format("a divisor of the {} experts", experts.to_string()));
   return {y, {DType::i32, {experts}}, {DType::i32, {ranks, ranks}}};
@@ -44,6 +48,21 @@ Case make_case(std::string name, std::int64_t ranks, std::int64_t tokens, std::i
       std::move(attributes)};
 }
 
+/// Experts quantized to `weight`; static scales of x and of the hidden elements where they are not 0.
+Case make_quantized_case(std::string name, DType weight, double x_scale, double hidden_scale, Attributes attributes = {}) {
+  Case made = make_case(std::move(name), 2, 4, 4, DType::f32, DType::f32, std::move(attributes));
+  const Fill codes = weight == DType::i8 ? integers(-128, 127) : normal();
+  for (const std::size_t operand : {mixture_gate_up, mixture_down})
+    made.inputs[operand] = CaseOperand{{weight, made.inputs[operand]->type.dims}, codes, 0, true};
+  made.inputs.resize(mixture_hidden_scale + 1);
+  const Fill scales = weight == DType::i8 ? uniform(0.001, 0.004) : uniform(0.1, 0.3);
+  made.inputs[mixture_gate_up_scale] = CaseOperand{{DType::f32, {4, 18}}, scales, 0, true};
+  made.inputs[mixture_down_scale] = CaseOperand{{DType::f32, {4, 24}}, scales, 0, true};
+  if (x_scale > 0) made.inputs[mixture_x_scale] = CaseOperand{{DType::f32, {}}, constant(x_scale)};
+  if (hidden_scale > 0) made.inputs[mixture_hidden_scale] = CaseOperand{{DType::f32, {}}, constant(hidden_scale)};
+  return made;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const std::int64_t ranks : {1, 2, 4}) list.push_back(make_case(fmt::format("ranks{}", ranks), ranks, 5, 8, DType::f32, DType::f32));
@@ -53,6 +72,16 @@ std::vector<Case> cases() {
   list.back().inputs.push_back(CaseOperand{{DType::f32, {4}}, normal(0.3)});
   list.back().inputs.push_back(CaseOperand{{DType::f32, {2, 4, 24}}});
   list.push_back(make_case("no_tokens", 2, 0, 4, DType::f32, DType::f32));
+  list.push_back(make_case("bf16_hidden", 2, 5, 4, DType::bf16, DType::bf16, {{"out_dtype", "f32"}, {"hidden_dtype", "bf16"}}));
+  list.push_back(make_quantized_case("i8", DType::i8, 0, 0));
+  list.push_back(make_quantized_case("i8_static_range", DType::i8, 0.03, 0, {{"range", "127.5"}}));
+  list.push_back(make_quantized_case("fp8", DType::f8_e4m3, 0, 0.01));
+  list.push_back(make_quantized_case("i8_first", DType::i8, 0, 0));
+  list.back().inputs[mixture_down] = CaseOperand{{DType::bf16, {4, 24, 9}}, normal(0.3), 0, true};
+  list.back().inputs[mixture_down_scale].reset();
+  list.push_back(make_quantized_case("fp8_second", DType::f8_e4m3, 0, 0));
+  list.back().inputs[mixture_gate_up] = CaseOperand{{DType::f16, {4, 18, 24}}, normal(0.2), 0, true};
+  list.back().inputs[mixture_gate_up_scale].reset();
   list.push_back(make_case("own_tokens", 1, 5, 4, DType::f32, DType::f32, {{"group", "model"}}));
   list.back().inputs[mixture_x]->type.dims = {5, 24};
   return list;
@@ -63,6 +92,9 @@ std::vector<Case> cases() {
 OpSpec define() {
   std::vector<AttributeSpec> attributes = mixture_attributes();
   attributes.push_back({"ranks", std::int64_t{1}, "ranks R that the experts are spread over"});
+  attributes.push_back({"hidden_dtype", std::string(), "type that what real second weights multiply is rounded to; f32 where empty"});
+  attributes.push_back(range_attribute());
+  attributes.push_back({"overlap", false, "where x is a rank's own: half of its rows is on its way while the other half is computed; results are the same"});
   attributes.push_back({"group", std::string(), "where x is a rank's own: the communicator, by the name under which the graph's user gives it"});
   return mixture_spec({
       .summary = "A mixture whose experts are spread over ranks: dispatch, experts, combine",
@@ -75,8 +107,10 @@ OpSpec define() {
           "each expert. "
           "Where x is [T, H], it is one rank's tokens, of which ranks may have different numbers; gate_up and down are its E / R experts, and y is y[r]. load "
           "and "
-          "dispatch are the same on every rank. Stacked, the CPU kernel runs all ranks in one memory, where sorting by expert is the exchange.",
-      .inputs = mixture_operands("[R, T, H] or [T, H]"),
+          "dispatch are the same on every rank. Experts may be quantized with a scale for each row: x and what the second weights multiply are then rounded to "
+          "float32 and quantized to the weights' type, per token or with the static scale that is given. Stacked, the CPU kernel runs all ranks in one memory, "
+          "where sorting by expert is the exchange.",
+      .inputs = quantized_mixture_operands("[R, T, H] or [T, H]"),
       .outputs = {{"y", dtypes::real, "[R, T, H] or [T, H]", "tokens"},
                   {"load", {DType::i32}, "[E]", "rows per expert"},
                   {"dispatch", {DType::i32}, "[R, R]", "rows from each rank to each rank"}},

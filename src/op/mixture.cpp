@@ -4,6 +4,7 @@
 #include "op/attention.hpp"
 #include "op/operator.hpp"
 #include "op/products.hpp"
+#include "op/quantization.hpp"
 
 namespace cermet {
 namespace {
@@ -13,17 +14,93 @@ struct Hidden {
   double value, magnitude;
 };
 
-std::vector<Hidden> hidden_of(const ReferenceCall& call, std::int64_t token, std::int64_t expert, Activation activation) {
-  const Rows x(call.inputs[mixture_x]), weights(call.inputs[mixture_gate_up]);
-  const DType x_type = call.inputs[mixture_x].dtype, w_type = call.inputs[mixture_gate_up].dtype;
+/// How rows become those of a quantized weight: with a scale that is given, else with one from their largest value. Real types only round.
+class RowQuantizer {
+ public:
+  RowQuantizer(const ReferenceCall& call, DType type, std::size_t scale) : format_{type, 448} {
+    if (type == DType::i8) format_.limit = call.attributes.text("range") == "127.5" ? 127.5f : 127.0f;
+    if (dtypes::real.contains(type)) given_ = 1;
+    if (call.has(scale)) given_ = static_cast<float>(load(call.inputs[scale], 0));
+  }
+
+  bool scale_is_given() const { return given_.has_value(); }
+  CodeScale scale_of(std::span<const float> values) const { return given_ ? CodeScale{*given_, 0} : code_scale_of(values, format_); }
+  /// The quantized value of v / scale, as it is after the product's scaling.
+  double rounded(double scaled, CodeScale scale) const { return format::rounded_to(format_.dtype, scaled) * scale.scale; }
+  double operator()(float value, CodeScale scale) const {
+    return rounded(given_ ? static_value(value, scale.scale, {}, true) : scaled_value(value, scale), scale);
+  }
+
+ private:
+  CodeFormat format_;
+  std::optional<float> given_;
+};
+
+/// A token's row as the experts multiply it.
+struct ExpertRow {
+  const std::byte* data;
+  DType dtype;
+  std::vector<double> quantized;  ///< what `data` is then
+};
+
+ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
+  const TensorView& x = call.inputs[mixture_x];
+  const Rows rows(x);
+  if (!call.has(mixture_gate_up_scale)) return {rows.row(token), x.dtype, {}};
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < rows.length(); ++i) values.push_back(static_cast<float>(format::load_element(rows.row(token), x.dtype, i)));
+  const RowQuantizer quantizer(call, call.inputs[mixture_gate_up].dtype, mixture_x_scale);
+  const CodeScale scale = quantizer.scale_of(values);
+  ExpertRow row{nullptr, DType::f64, {}};
+  for (const float value : values) row.quantized.push_back(quantizer(value, scale));
+  row.data = reinterpret_cast<const std::byte*>(row.quantized.data());
+  return row;
+}
+
+/// Rounds hidden elements to float32 and then to what they are multiplied as. A value whose error reaches over the middle between two values of the type may
+/// become either.
+void quantize_hidden(const ReferenceCall& call, std::vector<Hidden>& hidden) {
+  const double unit =
+      0x1p-24 * mixture_depth_of(call.inputs[mixture_x].shape.back(), std::ssize(hidden), call.inputs[mixture_router].shape[0], call.attributes.integer("k"));
+  std::vector<float> values;
+  for (const Hidden& element : hidden) values.push_back(static_cast<float>(element.value));
+  const RowQuantizer quantizer(call, hidden_type(call.attributes, call.inputs[mixture_down].dtype), mixture_hidden_scale);
+  const CodeScale scale = quantizer.scale_of(values);
+  double largest = 0, error_of_largest = 0;
+  for (const Hidden& element : hidden) {
+    largest = std::max(largest, std::abs(element.value));
+    error_of_largest = std::max(error_of_largest, element.magnitude);
+  }
+  const double relative = quantizer.scale_is_given() || largest == 0 ? 0 : error_of_largest / largest;  // of the scale
+  for (std::size_t f = 0; f < hidden.size(); ++f) {
+    const double value = quantizer(values[f], scale);
+    double either = 0;
+    if (scale.scale > 0) {
+      const double scaled = values[f] / static_cast<double>(scale.scale),
+                   error = unit * (hidden[f].magnitude / scale.scale + std::abs(scaled) * (1 + relative));
+      either = quantizer.rounded(scaled + error, scale) - quantizer.rounded(scaled - error, scale);
+    }
+    hidden[f] = {value, std::abs(value) * (1 + relative) + either / unit};
+  }
+}
+
+std::vector<Hidden> hidden_of(const ReferenceCall& call, const ExpertRow& x, std::int64_t expert, Activation activation) {
+  const Rows weights(call.inputs[mixture_gate_up]);
+  const DType w_type = call.inputs[mixture_gate_up].dtype;
   const std::int64_t features = call.inputs[mixture_gate_up].shape[1] / 2;
+  const auto product = [&](std::int64_t row) {
+    DotProduct dot = dot_product(x.data, x.dtype, weights.row(row), w_type, weights.length());
+    if (!call.has(mixture_gate_up_scale)) return dot;
+    const double scale = load(call.inputs[mixture_gate_up_scale], row);
+    return DotProduct{dot.sum * scale, dot.magnitude * std::abs(scale)};
+  };
   std::vector<Hidden> hidden;
   for (std::int64_t f = 0; f < features; ++f) {
-    const DotProduct gate = dot_product(x.row(token), x_type, weights.row(expert * 2 * features + f), w_type, x.length());
-    const DotProduct up = dot_product(x.row(token), x_type, weights.row(expert * 2 * features + features + f), w_type, x.length());
+    const DotProduct gate = product(expert * 2 * features + f), up = product(expert * 2 * features + features + f);
     const double activated = activate(activation, gate.sum);
     hidden.push_back({activated * up.sum, 1.2 * gate.magnitude * std::abs(up.sum) + std::abs(activated) * up.magnitude});
   }
+  if (hidden_type(call.attributes, call.inputs[mixture_down].dtype) != DType::f32) quantize_hidden(call, hidden);
   return hidden;
 }
 
@@ -89,6 +166,17 @@ std::vector<OperandSpec> mixture_operands(std::string_view x_shape) {
           {"residual", dtypes::real, x_shape, "added to the result", Mapping::one_to_one, true}};
 }
 
+std::vector<OperandSpec> quantized_mixture_operands(std::string_view x_shape) {
+  std::vector<OperandSpec> operands = mixture_operands(x_shape);
+  operands[mixture_gate_up].dtypes = operands[mixture_down].dtypes = dtypes::real | DTypeSet{DType::i8, DType::f8_e4m3};
+  const DTypeSet f32{DType::f32};
+  operands.push_back({"gate_up_scale", f32, "[E, 2F]", "of the rows of quantized first weights", Mapping::one_to_many, true});
+  operands.push_back({"down_scale", f32, "[E, H]", "of the rows of quantized second weights", Mapping::one_to_many, true});
+  operands.push_back({"x_scale", f32, "[]", "static scale of x before quantized first weights; dynamic quantization without it", Mapping::one_to_many, true});
+  operands.push_back({"hidden_scale", f32, "[]", "the same of what quantized second weights multiply", Mapping::one_to_many, true});
+  return operands;
+}
+
 std::vector<AttributeSpec> mixture_attributes() {
   std::vector<AttributeSpec> attributes = gating_attributes();
   const auto names = activation_names();
@@ -115,6 +203,30 @@ TensorType infer_mixture(const Problem& p, std::int64_t parts) {
   return {dtype_attribute(p, "out_dtype", p.input(mixture_x).dtype, dtypes::real), p.input(mixture_x).dims};
 }
 
+DType hidden_type(const Attributes& attributes, DType down) {
+  if (!dtypes::real.contains(down)) return down;
+  const AttributeValue* const name = attributes.find("hidden_dtype");
+  return name && !std::get<std::string>(*name).empty() ? *dtype_from_name(std::get<std::string>(*name)) : DType::f32;
+}
+
+void check_mixture_scales(const Problem& p) {
+  dtype_attribute(p, "hidden_dtype", DType::f32, dtypes::real);
+  if (is_quantized_weight(p, mixture_down) && !p.attributes.text("hidden_dtype").empty()) bad_attribute(p, "hidden_dtype", "\"\" beside a quantized down");
+  const auto check = [&](std::size_t weight, std::size_t scale, std::size_t input_scale, Dims dims) {
+    const bool quantized = is_quantized_weight(p, weight);
+    for (const std::size_t operand : {scale, input_scale})
+      if (p.has(operand) && !quantized)
+        bad_operand(p, operand, fmt::format("none, because {} is not quantized", p.input_name(weight)), p.input(operand).to_string());
+    if (!quantized) return;
+    if (!p.has(scale)) bad_operand(p, scale, fmt::format("a number for each row of the quantized {}", p.input_name(weight)), "none");
+    expect_dims(p, scale, std::move(dims), fmt::format("the rows of {}", p.input_name(weight)));
+    if (p.has(input_scale)) expect_dims(p, input_scale, {}, "none: one number");
+  };
+  const Dim held = dim_of(p, mixture_gate_up, 0);
+  check(mixture_gate_up, mixture_gate_up_scale, mixture_x_scale, {held, dim_of(p, mixture_gate_up, 1)});
+  check(mixture_down, mixture_down_scale, mixture_hidden_scale, {held, dim_of(p, mixture_down, 1)});
+}
+
 void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit) {
   const TensorView &x = call.inputs[mixture_x], &down = call.inputs[mixture_down];
   const Activation activation = activation_from_name(call.attributes.text("activation"));
@@ -122,15 +234,18 @@ void reference_mixture(const ReferenceCall& call, const std::function<void(std::
   const Rows down_rows(down);
   for (std::int64_t t = 0; t < tokens; ++t) {
     const Choice choice = choose(call, t);
+    const ExpertRow row = expert_row(call, t);
     std::vector<double> sum(static_cast<std::size_t>(hidden_size)), magnitude(sum.size());
     for (std::size_t j = 0; j < choice.experts.size(); ++j) {
       const std::int64_t expert = choice.experts[j];
       visit(t, expert);
-      const std::vector<Hidden> hidden = hidden_of(call, t, expert, activation);
+      const std::vector<Hidden> hidden = hidden_of(call, row, expert, activation);
       for (std::size_t h = 0; h < sum.size(); ++h) {
         double value = 0, terms = 0;
+        const std::int64_t row_of_down = expert * hidden_size + static_cast<std::int64_t>(h);
+        const double scale = call.has(mixture_down_scale) ? load(call.inputs[mixture_down_scale], row_of_down) : 1;
         for (std::int64_t f = 0; f < features; ++f) {
-          const double weight = format::load_element(down_rows.row(expert * hidden_size + static_cast<std::int64_t>(h)), down.dtype, f);
+          const double weight = scale * format::load_element(down_rows.row(row_of_down), down.dtype, f);
           const Hidden& element = hidden[static_cast<std::size_t>(f)];
           value += weight * element.value;
           terms += std::abs(weight) * (std::abs(element.value) + element.magnitude);
@@ -164,8 +279,11 @@ double mixture_bytes(const Problem& p) {
   return bytes;
 }
 
+double mixture_depth_of(std::int64_t hidden, std::int64_t features, std::int64_t experts, std::int64_t k) {
+  return static_cast<double>(hidden + features + 2 * experts + 2 * k) + 32;
+}
 double mixture_rounding_depth(const Problem& p) {
-  return static_cast<double>(p.size(mixture_x, -1) + p.size(mixture_down, 2) + 2 * p.size(mixture_router, 0) + 2 * p.attributes.integer("k")) + 32;
+  return mixture_depth_of(p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"));
 }
 
 }  // namespace cermet

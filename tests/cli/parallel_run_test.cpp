@@ -79,6 +79,42 @@ TEST(DataParallel, Mistakes) {
   EXPECT_NE(three.err.find("data_parallel: expected 3, the processes that were started together, found 2"), std::string::npos) << three.err;
 }
 
+std::string shared(const std::string& file, const std::string& model = mixture) {
+  return "run " + model + " --prompts " + file + " --batch 2 --dtype f32 --json";
+}
+
+std::string ids_file(const ScratchFolder& folder, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format("{{\"ids\": [{}, 7, {}], \"max_new_tokens\": {}}}\n", 5 + i, 40 - i, 3 + 5 * i % 11);
+  return folder.file("ids.jsonl", text).string();
+}
+
+TEST(SharedExperts, ResultsAreThoseOfOneEngineInTheirOrder) {
+  const ScratchFolder folder;
+  const std::string run = shared(ids_file(folder, 5));
+  const CommandResult one = run_cermet(run);
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(run_cermet(run + " --data-parallel 4 --expert-parallel 4 --overlap-experts").out, one.out);
+  EXPECT_EQ(run_cermet("launch -n 2 -- " + run + " --data-parallel 2 --expert-parallel 2").out, one.out);
+  if (!mpirun(2).empty()) {
+    EXPECT_EQ(output_of(mpirun(2) + run + " --data-parallel 2 --expert-parallel 2"), one.out);
+  }
+}
+
+TEST(SharedExperts, Mistakes) {
+  const ScratchFolder folder;
+  const std::string file = ids_file(folder, 2), five = "tests/model/data/reference/qwen3moe-bias-top1-bf16";
+  const auto without_json = [](std::string text) { return text.substr(0, text.find(" --json")); };
+  expect_mistake(without_json(shared(file, five)) + " --data-parallel 2 --expert-parallel 2", {"expected ranks that divide the 5 experts", "found 2 ranks"});
+  expect_mistake(without_json(shared(file)) + " --data-parallel 3 --expert-parallel 2", {"expert_parallel: expected a divisor of the 3 engines", "found 2"});
+  expect_mistake(without_json(shared(file)) + " --data-parallel 2 --overlap-experts", {"overlap_experts: expected data_parallel and expert_parallel above 1"});
+  const CommandResult differ =
+      run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then O=; else O=--overlap-experts; fi; exec " CERMET_BINARY_DIR "/bin/cermet " + shared(file) +
+                 " --data-parallel 2 --expert-parallel 2 $O'");
+  EXPECT_NE(differ.code, 0);
+  EXPECT_NE(differ.err.find("model: expected that of rank 0"), std::string::npos) << differ.err;
+}
+
 TEST(DataParallel, EnginesWithDifferentModelsAreRefusedAtTheStart) {
   const ScratchFolder folder;
   const std::string file = folder.file("ids.jsonl", "{\"ids\": [5, 6]}\n{\"ids\": [7]}\n").string();
@@ -107,10 +143,31 @@ TEST(LongParallelRun, EveryWayOverEveryNumberOfRanks) {
       EXPECT_EQ(output_of(fmt::format("{}{} --tensor-parallel {}", mpirun(n), run, n)), one);
     }
   }
-  for (const std::string both : {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --expert-parallel 2"}) {
+  for (const std::string both : {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --tensor-parallel 2 --expert-parallel 2",
+                                 "--data-parallel 4 --expert-parallel 2", "--data-parallel 4 --expert-parallel 4 --overlap-experts"}) {
     EXPECT_EQ(run_cermet(run + " " + both).out, one) << both;
     EXPECT_EQ(run_cermet("launch -n 4 -- " + run + " " + both).out, one) << both;
+    if (!mpirun(4).empty()) {
+      EXPECT_EQ(output_of(mpirun(4) + run + " " + both), one) << both;
+    }
   }
+}
+
+TEST(LongParallelRun, SharedExpertsOfEveryKindOverEveryNumberOfRanks) {
+  const ScratchFolder folder;
+  const std::string file = ids_file(folder, 11);
+  for (const std::string model : {"mixtral-bf16", "qwen3moe-bf16", "qwen3moe-mixed-f32"})
+    for (const std::string weights : {"", " --weights i8", " --weights f8_e4m3", " --weights bf16 --kv-cache i8"}) {
+      const std::string run = shared(file, "tests/model/data/reference/" + model) + weights;
+      const std::string one = run_cermet(run).out;
+      ASSERT_NE(one, "") << run;
+      for (const int n : {2, 4})
+        for (const std::string overlap : {"", " --overlap-experts"}) {
+          const std::string both = fmt::format("{} --data-parallel {} --expert-parallel {}{}", run, n, n, overlap);
+          EXPECT_EQ(run_cermet(both).out, one) << both;
+          EXPECT_EQ(run_cermet(fmt::format("launch -n {} -- {}", n, both)).out, one) << both;
+        }
+    }
 }
 
 /// Kills a rank while a model loads or computes; the others must end within 5 seconds, and one must say which is gone.
@@ -140,6 +197,8 @@ TEST(LongParallelRun, ARankThatIsKilledEndsTheOthers) {
     kill_one(launch(3), 3, endless + "--expert-parallel 3", seed + 100);
     kill_one(launch(3), 3, many + " --data-parallel 3", seed + 200);
     kill_one(launch(4), 4, many + " --data-parallel 2 --tensor-parallel 2", seed + 300);
+    kill_one(launch(4), 4, many + " --data-parallel 4 --expert-parallel 2", seed + 500);
+    kill_one(launch(2), 2, many + " --data-parallel 2 --expert-parallel 2 --overlap-experts", seed + 600);
     if (!mpirun(2).empty()) kill_one(mpirun(2), 2, endless + "--tensor-parallel 2", seed + 400);
   }
 }

@@ -6,9 +6,10 @@ import numpy
 from mpmath import mpf
 
 from . import functions
-from .case import FLOATS, Cases, Draw, Tensor, UNIT, exact, round_to
+from .case import FLOATS, REAL, Cases, Draw, Tensor, UNIT, exact, round_to
 from .movement import moved
 from .products import dot
+from .quantization import codes_of, dynamic, quantized, settled
 from .reductions import order
 
 GATING = ('k', 'score', 'renormalize', 'groups', 'topk_groups', 'group_score', 'scale')
@@ -103,17 +104,29 @@ def permutations(c, draw):
         c.add('moe_unpermute', [rows, row_of, weights] + ([residual] if residual else []), [exact(out.get('out_dtype', rows_type), y)], 0, 6 * UNIT * 12, **out)
 
 
-def experts_of(x, router, gate_up, down, bias, settings, activation):
-    """Results and choices of rows of tokens."""
+def multiplied(row, dtype, scale, settings):
+    """A row as a quantized weight multiplies it, and whether float32 errors of its values change nothing."""
+    if dtype in REAL:
+        return numpy.array([round_to(dtype, float(numpy.float32(v))) for v in row]), settled(row, dtype)
+    if scale is None:
+        scaled, codes, scales, _ = dynamic(row.reshape(1, -1), out_dtype=dtype, **settings)
+        return codes.array.reshape(-1) * scales.values[0], settled(scaled, dtype)
+    scaled = quantized(row, scale, None)
+    return numpy.array(codes_of(scaled, dtype), dtype=float) * scale, settled(scaled, dtype)
+
+
+def experts_of(x, router, gate_up, down, bias, settings, activation, rows=lambda row: row, inner=lambda row: row):
+    """Results and choices of rows of tokens. rows, inner: what becomes of a row of x and of what the second weights multiply before the products."""
     f, y, ids = gate_up.shape[1] // 2, numpy.zeros_like(x), []
     for t, token in enumerate(x):
         logits = [dot(token, r)[0] for r in router]
         weights, chosen = gate(logits, bias, **settings)
         near = gate([v + 1e-5 * (-1) ** i for i, v in enumerate(logits)], bias, **settings)[1], gate([v - 1e-5 * (-1) ** i for i, v in enumerate(logits)], bias, **settings)[1]
         assert near == (chosen, chosen), 'a choice of experts that float32 may make otherwise'
+        row = rows(token)
         for w, e in zip(weights, chosen):
-            hidden = numpy.array([activation(dot(token, gate_up[e][i])[0]) * dot(token, gate_up[e][f + i])[0] for i in range(f)])
-            y[t] += w * (down[e] @ hidden)
+            hidden = numpy.array([activation(dot(row, gate_up[e][i])[0]) * dot(row, gate_up[e][f + i])[0] for i in range(f)])
+            y[t] += w * (down[e] @ inner(hidden))
         ids.append(chosen)
     return y, ids
 
@@ -140,6 +153,48 @@ def mixture(c, draw, op, x_type, w_type, bias=None, residual=None, ranks=0, expe
     c.add(op, operands, results, 0, [400 * UNIT * max(1.0, float(abs(y).max())), 0, 0][:len(results)], constant=(2, 3), **attributes)
 
 
+class Unsettled(Exception):
+    pass
+
+
+def quantized_mixture(c, draw, first, second, x_scale=None, hidden_scale=None, **attributes):
+    """ep_moe with weights of the types `first` and `second`, drawn until no float32 error could choose another quantized value."""
+    ranks, tokens, h, f, experts = 2, 2, 5, 3, 4
+    settings, k = {n: v for n, v in attributes.items() if n == 'range'}, {'k': 2}
+
+    def weight(dtype, shape):
+        if dtype == 'i8':
+            return draw.integers('i8', shape, -128, 127), Tensor('f32', draw.coarse('f32', shape[:2], 1).array * 2.0 ** -7)
+        w = draw.normal(dtype, shape)
+        return w, draw.normal('f32', shape[:2]) if dtype == 'f8_e4m3' else None
+
+    def inner(row):
+        values, is_settled = multiplied(row, attributes.get('hidden_dtype', second), hidden_scale, settings)
+        if not is_settled:
+            raise Unsettled
+        return values
+
+    while True:
+        x, router = draw.normal('f32', (ranks, tokens, h)), draw.normal('f32', (experts, h))
+        (gate_up, gate_up_scale), (down, down_scale) = weight(first, (experts, 2 * f, h)), weight(second, (experts, h, f))
+        full = [w.array * (1.0 if s is None else s.array[..., None]) for w, s in ((gate_up, gate_up_scale), (down, down_scale))]
+        same = lambda row: row
+        try:
+            y, ids = experts_of(x.array.reshape(-1, h), router.array, *full, None, k, functions.silu,
+                                (lambda row: multiplied(row, first, x_scale, settings)[0]) if gate_up_scale else same, inner if down_scale or attributes.get('hidden_dtype') else same)
+        except (Unsettled, AssertionError):
+            continue
+        break
+    flat = [e for chosen in ids for e in chosen]
+    sent = [[sum(e * ranks // experts == j for chosen in ids[i * tokens:(i + 1) * tokens] for e in chosen) for j in range(ranks)] for i in range(ranks)]
+    number = lambda v: None if v is None else Tensor('f32', [v], ())
+    operands = [x, router, gate_up, down, None, None, gate_up_scale, down_scale, number(x_scale), number(hidden_scale)]
+    while operands[-1] is None:
+        operands.pop()
+    results = [exact('f32', y.reshape(x.shape)), Tensor('i32', [flat.count(e) for e in range(experts)]), Tensor('i32', sent)]
+    c.add('ep_moe', operands, results, 0, [400 * UNIT * max(1.0, float(abs(y).max())), 0, 0], constant=(2, 3), ranks=ranks, **k, **attributes)
+
+
 def mixtures(c, draw):
     for op, ranks in (('moe', 0), ('ep_moe', 2)):
         mixture(c, draw, op, 'f32', 'f32', ranks=ranks, k=2)
@@ -151,6 +206,12 @@ def mixtures(c, draw):
         mixture(c, draw, op, 'f32', 'f32', 'bf16', None, ranks, 6, k=1, groups=2, topk_groups=1, group_score='max')
     mixture(c, draw, 'ep_moe', 'f32', 'f32', ranks=1, k=1)
     mixture(c, draw, 'ep_moe', 'f32', 'bf16', ranks=1, k=2, stacked=False, group='model')
+    quantized_mixture(c, draw, 'i8', 'i8')
+    quantized_mixture(c, draw, 'i8', 'i8', x_scale=0.03125, range='127.5', overlap=True)
+    quantized_mixture(c, draw, 'f8_e4m3', 'f8_e4m3', hidden_scale=0.0078125)
+    quantized_mixture(c, draw, 'i8', 'bf16')
+    quantized_mixture(c, draw, 'f16', 'f8_e4m3')
+    quantized_mixture(c, draw, 'f16', 'bf16', hidden_dtype='bf16')
 
 
 def cases():

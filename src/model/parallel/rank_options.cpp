@@ -21,17 +21,28 @@ std::string device_of(const std::string& device, int rank) {
   return fmt::format("cuda:{}", first + rank);
 }
 
+/// What the first rank of an engine has of the model.
+ModelShard first_shard(const EngineOptions& options) {
+  if (shares_experts(options)) return ModelShard::with_own_tokens(0, options.expert_parallel, options.overlap_experts);
+  return ModelShard::of(0, options.tensor_parallel, options.expert_parallel);
+}
+
 }  // namespace
 
 void check_ranks(const EngineOptions& options, int processes) {
   for (const auto& [name, ranks] :
        {std::pair("tensor_parallel", options.tensor_parallel), {"expert_parallel", options.expert_parallel}, {"data_parallel", options.data_parallel}})
     require(ranks >= 1 && ranks <= 1024, "{}: expected 1 to 1024 ranks, found {}", name, ranks);
+  require(!options.overlap_experts || shares_experts(options), "overlap_experts: expected data_parallel and expert_parallel above 1 with it, found {} and {}",
+          options.data_parallel, options.expert_parallel);
   const std::string_view name = options.data_parallel > 1 ? "data_parallel" : options.expert_parallel > 1 ? "expert_parallel" : "tensor_parallel";
   const int ranks = ranks_of(options), all = ranks * options.data_parallel;
   require(processes == 1 || processes == all, "{}: expected {}, the processes that were started together, found {}", name, processes, all);
   if (all == 1) return;
-  ModelShard::of(0, options.tensor_parallel, options.expert_parallel);
+  first_shard(options);
+  if (shares_experts(options) && options.data_parallel % options.expert_parallel != 0)
+    fail(Status::unsupported, "expert_parallel: expected a divisor of the {} engines of data_parallel, found {}", options.data_parallel,
+         options.expert_parallel);
   if (options.device.starts_with("cuda"))
     fail(Status::unsupported, "{}: expected 1 on GPUs, where models of several ranks were not seen to work yet, found {}", name, all);
   require(ranks == 1 || options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}",
@@ -40,7 +51,7 @@ void check_ranks(const EngineOptions& options, int processes) {
 
 void check_model_can_be_shared(const std::filesystem::path& folder, const EngineOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(folder);
-  check_shard(checkpoint.config(), engine::quantization_for(options, checkpoint), ModelShard::of(0, options.tensor_parallel, options.expert_parallel));
+  check_shard(checkpoint.config(), engine::quantization_for(options, checkpoint), first_shard(options));
 }
 
 EngineOptions options_of_rank(EngineOptions options, int rank, int ranks) {

@@ -9,8 +9,10 @@
 
 namespace cermet {
 
+/// Whether engines have sequences of their own and share the experts: each is one rank of data_parallel, and neighbours have different experts.
+inline bool shares_experts(const EngineOptions& options) { return options.data_parallel > 1 && options.expert_parallel > 1 && options.tensor_parallel == 1; }
 /// Ranks of one engine.
-inline int ranks_of(const EngineOptions& options) { return std::max(options.tensor_parallel, options.expert_parallel); }
+inline int ranks_of(const EngineOptions& options) { return shares_experts(options) ? 1 : std::max(options.tensor_parallel, options.expert_parallel); }
 
 /// Throws Error naming the option where so many ranks cannot be; `processes`: those that were started together.
 void check_ranks(const EngineOptions& options, int processes);

@@ -1,5 +1,6 @@
 #include "model/parallel/spread_batch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -23,6 +24,7 @@ struct Event {
 /// What one peer says in a message, in front of its events.
 struct Header {
   bool cancelled = false, working = false, more = false;  ///< more: of this round
+  std::int32_t passes = 1;                                ///< of the next round, where engines share experts: what rank 0 says holds
 };
 
 constexpr std::size_t most_events = (4096 - sizeof(Header)) / sizeof(Event);
@@ -46,7 +48,7 @@ std::pair<Header, std::vector<Event>> parts_of(const std::string& message) {
 class Spread {
  public:
   Spread(Engine& engine, Communicator& peers, std::span<const BatchRequest> requests, const BatchGenerator::Events& events)
-      : peers_(peers), events_(events), generator_(engine, own_events()) {
+      : engine_(engine), peers_(peers), events_(events), generator_(engine, own_events()) {
     for (std::size_t i = static_cast<std::size_t>(peers.rank()); i < requests.size(); i += static_cast<std::size_t>(peers.size())) generator_.add(requests[i]);
     results_.resize(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) results_[i].prompt_tokens = std::ssize(requests[i].prompt);
@@ -54,9 +56,7 @@ class Spread {
 
   void run(const std::atomic<bool>& cancelled) {
     for (bool going = true; going;) {
-      bool working = true;
-      const Clock::time_point end = Clock::now() + round_time;
-      while (working && !cancelled && (peers_.size() == 1 || Clock::now() < end)) working = generator_.step();
+      const bool working = engine_.shares_experts() ? compute_in_step(cancelled) : compute(cancelled);
       const Heard heard = tell(cancelled, working);
       if (heard.cancelled) {
         generator_.cancel();
@@ -67,6 +67,28 @@ class Spread {
   }
 
  private:
+  /// One round of this peer alone. Whether requests are left.
+  bool compute(const std::atomic<bool>& cancelled) {
+    bool working = true;
+    const Clock::time_point end = Clock::now() + round_time;
+    while (working && !cancelled && (peers_.size() == 1 || Clock::now() < end)) working = generator_.step();
+    return working;
+  }
+
+  /// One round of engines that share experts: as many passes on each, without tokens where it has none, unless none has.
+  bool compute_in_step(const std::atomic<bool>& cancelled) {
+    bool working = true;
+    const Clock::time_point begin = Clock::now();
+    for (std::int32_t pass = 0; pass < passes_; ++pass) {
+      working = working && !cancelled && generator_.step();
+      if (!working && !engine_.forward_nothing()) return false;
+    }
+    const std::chrono::duration<double> taken = Clock::now() - begin;
+    const double fit = round_time / std::max(taken, std::chrono::duration<double>(1e-6)) * passes_;
+    passes_ = static_cast<std::int32_t>(std::clamp(fit, 1.0, 1000.0));
+    return working;
+  }
+
   struct Heard {
     bool cancelled = false, working = false;  ///< any peer
   };
@@ -99,7 +121,9 @@ class Spread {
       const std::span<const Event> now = left.first(std::min(left.size(), most_events));
       left = left.subspan(now.size());
       more = false;
-      for (const std::string& message : peers_.gather_text(to_message({cancelled, working, !left.empty()}, now))) {
+      const std::vector<std::string> messages = peers_.gather_text(to_message({cancelled, working, !left.empty(), passes_}, now));
+      passes_ = parts_of(messages.front()).first.passes;
+      for (const std::string& message : messages) {
         const auto [header, events] = parts_of(message);
         heard.cancelled |= header.cancelled;
         heard.working |= header.working;
@@ -124,8 +148,10 @@ class Spread {
     result.ids = {};
   }
 
+  Engine& engine_;
   Communicator& peers_;
   const BatchGenerator::Events& events_;
+  std::int32_t passes_ = 1;  ///< of a round, where engines share experts
   std::vector<Event> untold_;
   std::vector<Generation> results_;  ///< of other peers' requests, on rank 0
   BatchGenerator generator_;

@@ -1,10 +1,11 @@
 // ep_moe with a rank's own tokens: rows go to the ranks of their experts and their results come back (GShard, Lepikhin et al. 2020: dispatch and combine), with
-// as many rows as there are.
+// as many rows as there are. With two batches, one is on its way while the other is computed (as in DeepSeek-V3's report, 2024, section 3.2).
 #include <cstring>
+#include <utility>
 
-#include "base/checked.hpp"
 #include "kernel/communicator.hpp"
-#include "kernel/cpu/mixture/parts.hpp"
+#include "kernel/cpu/mixture/exchange_plan.hpp"
+#include "kernel/cpu/mixture/side_thread.hpp"
 #include "kernel/kernel.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
@@ -12,173 +13,152 @@
 namespace cermet::cpu {
 namespace {
 
-std::int64_t row_bytes(const TensorView& view) { return view.shape[1] * static_cast<std::int64_t>(size_of(view.dtype)); }
-
-TensorView first_rows(TensorView view, std::int64_t rows) {
-  view.shape[0] = rows;
-  return view;
+/// Rows [begin, begin + count) of a matrix.
+TensorView rows_of(TensorView view, std::int64_t begin, std::int64_t count) {
+  if (!view.present) return view;
+  view.data = view.as<std::byte>() + begin * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
+  return first_rows(view, count);
 }
-
-/// Sizes of a call, and its memory. Rows that come from other ranks have room for `room`.
-struct ExchangeLayout {
-  std::int64_t tokens, hidden, features, experts, ranks, k, room;
-  TensorView logits, weights, ids, offsets, row_of;      ///< of the rank's own tokens
-  TensorView counts, all_counts, dispatch, back_counts;  ///< i32: rows of each expert, [E], [R, E]; between ranks, [R, R], and the other way round
-  TensorView own_offsets, runs;                          ///< of the rank's experts, [E/R + 1]; begins of the rows of each sender and expert, [R * E/R, 2]
-  TensorView sorted, received, gated, results, returned;
-  std::int64_t bytes = 0;
-
-  ExchangeLayout(const Problem& p, std::int64_t token_count, std::byte* memory)
-      : tokens(token_count),
-        hidden(p.size(mixture_x, 1)),
-        features(p.size(mixture_down, 2)),
-        experts(p.size(mixture_router, 0)),
-        ranks(p.attributes.integer("ranks")),
-        k(p.attributes.integer("k")),
-        room(p.size(mixture_x, 0) * k * ranks) {
-    const auto place = [&](DType dtype, const Shape& shape) {
-      const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
-      bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 64);
-      return view;
-    };
-    const DType x = p.input(mixture_x).dtype;
-    logits = place(DType::f32, {tokens, experts});
-    weights = place(DType::f32, {tokens, k});
-    ids = place(DType::i32, {tokens, k});
-    offsets = place(DType::i32, {experts + 1});
-    row_of = place(DType::i32, {tokens, k});
-    counts = place(DType::i32, {experts});
-    all_counts = place(DType::i32, {ranks * experts});
-    dispatch = place(DType::i32, {ranks, ranks});
-    back_counts = place(DType::i32, {ranks, ranks});
-    own_offsets = place(DType::i32, {experts_each() + 1});
-    runs = place(DType::i32, {experts, 2});
-    sorted = place(x, {room, hidden});
-    received = place(x, {room, hidden});
-    gated = place(DType::f32, {room, 2 * features});
-    results = place(DType::f32, {room, hidden});
-    returned = place(DType::f32, {room, hidden});
-  }
-
-  std::int64_t experts_each() const { return experts / ranks; }
-  /// Rows of expert `expert` that rank `from` has.
-  std::int32_t count(std::int64_t from, std::int64_t expert) const { return all_counts.as<const std::int32_t>()[from * experts + expert]; }
-};
 
 struct Exchange {
   Problem problem;
   MixtureLaunchers launch;
+  ExpertTypes types;
   Activation activation;
   std::string group;
 
   void operator()(const LaunchArgs& args) const;
-
- private:
-  void choose(const LaunchArgs& args, const ExchangeLayout& l) const;
-  void run(const LaunchArgs& args, const ExchangeLayout& l, MixturePart part, std::initializer_list<TensorView> inputs, TensorView y) const {
-    launch[part]({inputs, std::span(&y, 1), args.workspace + l.bytes, args.pool});
-  }
 };
 
-/// Weights and experts of the rank's tokens, their rows sorted by expert, and how many there are.
-void Exchange::choose(const LaunchArgs& args, const ExchangeLayout& l) const {
-  const TensorView& x = args.inputs[mixture_x];
-  run(args, l, part_router, {x, args.inputs[mixture_router], TensorView()}, l.logits);
-  const TensorView gating[] = {l.logits, args.has(mixture_bias) ? args.inputs[mixture_bias] : TensorView()}, chosen[] = {l.weights, l.ids};
-  launch[part_gating]({gating, chosen, args.workspace + l.bytes, args.pool});
-  const TensorView pairs[] = {x, l.ids}, permuted[] = {first_rows(l.sorted, l.tokens * l.k), l.offsets, l.row_of};
-  launch[part_permute]({pairs, permuted, args.workspace + l.bytes, args.pool});
-  const auto* offsets = l.offsets.as<const std::int32_t>();
-  for (std::int64_t e = 0; e < l.experts; ++e) l.counts.as<std::int32_t>()[e] = offsets[e + 1] - offsets[e];
-}
+/// One call of it.
+class ExchangeCall {
+ public:
+  ExchangeCall(const Exchange& kernel, const LaunchArgs& args)
+      : kernel_(kernel), args_(args), ranks_(*args.communicator), l_(kernel.problem, kernel.types, args.inputs[mixture_x].shape[0], args.workspace) {}
 
-/// Fills dispatch and its transpose; returns the most rows that any rank sends or receives.
-std::int64_t plan_exchange(const ExchangeLayout& l) {
-  std::int64_t most = 0;
-  auto *to = l.dispatch.as<std::int32_t>(), *back = l.back_counts.as<std::int32_t>();
-  for (std::int64_t i = 0; i < l.ranks; ++i) {
-    std::int64_t sent = 0, received = 0;
-    for (std::int64_t j = 0; j < l.ranks; ++j) {
-      std::int32_t rows = 0, coming = 0;
-      for (std::int64_t e = 0; e < l.experts_each(); ++e) {
-        rows += l.count(i, j * l.experts_each() + e);
-        coming += l.count(j, i * l.experts_each() + e);
+  void run() {
+    choose();
+    for (int b = 0; b < l_.batches; ++b) sort(b);
+    ranks_.all_gather(l_.counts, l_.all_counts);
+    for (int b = 0; b < l_.batches; ++b) plan_exchange(l_, b, ranks_.rank());
+    l_.batches == 1 ? run_in_turn() : run_overlapped();
+    for (int b = 0; b < l_.batches; ++b) combine(b);
+    report();
+  }
+
+ private:
+  ExchangeBatch& batch(int b) { return l_.batch[static_cast<std::size_t>(b)]; }
+  std::byte* part_workspace() const { return args_.workspace + l_.bytes; }
+  TensorView optional(std::size_t operand) const { return args_.has(operand) ? args_.inputs[operand] : TensorView(); }
+  void part(std::size_t which, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) const {
+    kernel_.launch[which]({inputs, outputs, part_workspace(), args_.pool});
+  }
+
+  /// Weights and experts of the rank's tokens.
+  void choose() const {
+    const TensorView& x = args_.inputs[mixture_x];
+    part(part_router, {x, args_.inputs[mixture_router], TensorView()}, {l_.logits});
+    part(part_gating, {l_.logits, optional(mixture_bias)}, {l_.weights, l_.ids});
+    if (l_.types.quantizes_x) quantize_tokens(args_, kernel_.launch, l_.codes, l_.scales, part_workspace());
+  }
+
+  /// The rows of a batch by expert, and how many each has.
+  void sort(int b) {
+    ExchangeBatch& own = batch(b);
+    own.row_of = first_rows(own.row_of, own.tokens);
+    const TensorView tokens = rows_of(l_.types.quantizes_x ? l_.codes : args_.inputs[mixture_x], own.begin, own.tokens);
+    part(part_permute, {tokens, rows_of(l_.ids, own.begin, own.tokens)}, {first_rows(own.sent, own.tokens * l_.k), own.offsets, own.row_of});
+    if (l_.types.x_scales) permute_scales(rows_of(l_.scales, own.begin, own.tokens), own.row_of, own.sent_scales);
+    const auto* offsets = own.offsets.as<const std::int32_t>();
+    for (std::int64_t e = 0; e < l_.experts; ++e) l_.counts.as<std::int32_t>()[b * l_.experts + e] = offsets[e + 1] - offsets[e];
+  }
+
+  void exchange(int b, const TensorView& x, const TensorView& y, const TensorView& counts) {
+    const std::int64_t rows = batch(b).exchanged;
+    if (rows > 0) ranks_.run({Collective::all_to_all, Reduction::sum, 0, first_rows(x, rows), first_rows(y, rows), counts});
+  }
+  void send_out(int b) {
+    ExchangeBatch& own = batch(b);
+    exchange(b, own.sent, own.received, own.dispatch);
+    if (l_.types.x_scales) exchange(b, own.sent_scales, own.received_scales, own.dispatch);
+  }
+  void send_back(int b) { exchange(b, batch(b).returned, batch(b).experts.results, batch(b).back_counts); }
+
+  /// The rank's experts on the rows that came.
+  void compute(int b) {
+    ExchangeBatch& own = batch(b);
+    move_runs(l_, b, ranks_.rank(), own.received, own.experts.rows, RunOrder::to_sorted, *args_.pool);
+    if (l_.types.x_scales) move_runs(l_, b, ranks_.rank(), own.received_scales, own.experts.scales, RunOrder::to_sorted, *args_.pool);
+    run_experts(args_, kernel_.launch, l_.types, kernel_.activation, own.experts, part_workspace());
+    move_runs(l_, b, ranks_.rank(), own.experts.results, own.returned, RunOrder::to_arrival, *args_.pool);
+  }
+
+  void run_in_turn() {
+    send_out(0);
+    compute(0);
+    send_back(0);
+  }
+
+  /// The side thread makes all calls of other ranks, in the same order everywhere; this one computes what has come.
+  void run_overlapped() {
+    Milestones received, computed;
+    const auto communicate = [&] {
+      try {
+        for (int b = 0; b < l_.batches; ++b) send_out(b), received.reach(b + 1);
+        for (int b = 0; b < l_.batches && computed.await(b + 1); ++b) send_back(b);
+      } catch (...) {
+        received.give_up();
+        throw;
       }
-      to[i * l.ranks + j] = back[j * l.ranks + i] = rows;
-      sent += rows;
-      received += coming;
+    };
+    SideThread& beside = side_thread();
+    beside.start(communicate);
+    try {
+      for (int b = 0; b < l_.batches && received.await(b + 1); ++b) compute(b), computed.reach(b + 1);
+    } catch (...) {
+      computed.give_up();
+      beside.finish();
+      throw;
     }
-    most = std::max({most, sent, received});
+    if (const std::exception_ptr error = beside.finish()) std::rethrow_exception(error);
   }
-  return most;
-}
 
-/// Received rows lie sender by sender, each sender's by expert: notes where each such run begins, and where among the rows sorted by expert.
-std::int64_t plan_runs(const ExchangeLayout& l, std::int64_t rank) {
-  auto *runs = l.runs.as<std::int32_t>(), *offsets = l.own_offsets.as<std::int32_t>();
-  const std::int64_t each = l.experts_each();
-  std::int32_t begin = 0, sorted = 0;
-  for (std::int64_t from = 0; from < l.ranks; ++from)
-    for (std::int64_t e = 0; e < each; ++e) {
-      runs[2 * (from * each + e)] = begin;
-      begin += l.count(from, rank * each + e);
-    }
-  for (std::int64_t e = 0; e < each; ++e) {
-    offsets[e] = sorted;
-    for (std::int64_t from = 0; from < l.ranks; ++from) {
-      runs[2 * (from * each + e) + 1] = sorted;
-      sorted += l.count(from, rank * each + e);
-    }
+  /// The weighted sums of the results that came back.
+  void combine(int b) {
+    const ExchangeBatch& own = batch(b);
+    part(part_unpermute,
+         {first_rows(own.experts.results, own.tokens * l_.k), own.row_of, rows_of(l_.weights, own.begin, own.tokens),
+          rows_of(optional(mixture_residual), own.begin, own.tokens)},
+         {rows_of(args_.outputs[0], own.begin, own.tokens)});
   }
-  offsets[each] = sorted;
-  return sorted;
-}
 
-/// Copies every run from where `from_sorted` says to the other place.
-void move_runs(const ExchangeLayout& l, std::int64_t rank, const TensorView& from, const TensorView& to, bool from_sorted, ThreadPool& pool) {
-  const std::int64_t each = l.experts_each(), bytes = row_bytes(from);
-  const auto* runs = l.runs.as<const std::int32_t>();
-  pool.parallel_for(l.experts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t run = begin; run < end; ++run) {
-      const std::int64_t rows = l.count(run / each, rank * each + run % each), arrived = runs[2 * run], sorted = runs[2 * run + 1];
-      std::memcpy(to.as<std::byte>() + (from_sorted ? arrived : sorted) * bytes, from.as<const std::byte>() + (from_sorted ? sorted : arrived) * bytes,
-                  static_cast<std::size_t>(rows * bytes));
+  void report() const {
+    for (std::int64_t e = 0; e < l_.experts; ++e) {
+      std::int32_t load = 0;
+      for (int b = 0; b < l_.batches; ++b)
+        for (std::int64_t from = 0; from < l_.ranks; ++from) load += l_.count(b, from, e);
+      args_.outputs[1].as<std::int32_t>()[e] = load;
     }
-  });
-}
+    const Rows dispatch(args_.outputs[2]);
+    for (std::int64_t i = 0; i < l_.ranks; ++i)
+      for (std::int64_t j = 0; j < l_.ranks; ++j) {
+        std::int32_t rows = 0;
+        for (int b = 0; b < l_.batches; ++b) rows += l_.batch[static_cast<std::size_t>(b)].dispatch.as<const std::int32_t>()[i * l_.ranks + j];
+        reinterpret_cast<std::int32_t*>(dispatch.row(i))[j] = rows;
+      }
+  }
+
+  const Exchange& kernel_;
+  const LaunchArgs& args_;
+  Communicator& ranks_;
+  ExchangeLayout l_;
+};
 
 void Exchange::operator()(const LaunchArgs& args) const {
   if (!args.communicator)
     fail(Status::invalid_argument, "ep_moe: group '{}': expected a communicator of {} ranks, found none: only graphs are given one", group,
          problem.attributes.integer("ranks"));
-  Communicator& ranks = *args.communicator;
-  const ExchangeLayout l(problem, args.inputs[mixture_x].shape[0], args.workspace);
-  choose(args, l);
-  ranks.all_gather(l.counts, l.all_counts);
-  const std::int64_t exchanged = plan_exchange(l), rank = ranks.rank(), received = plan_runs(l, rank);
-  require(exchanged <= l.room, "ep_moe: expected at most {} rows for a rank, found {}: ranks have compiled for different numbers of tokens", l.room, exchanged);
-  const auto exchange = [&](const TensorView& x, const TensorView& y, const TensorView& counts) {
-    if (exchanged > 0) ranks.run({Collective::all_to_all, Reduction::sum, 0, first_rows(x, exchanged), first_rows(y, exchanged), counts});
-  };
-  exchange(l.sorted, l.received, l.dispatch);
-  const TensorView rows = first_rows(l.sorted, received), gated = first_rows(l.gated, received), results = first_rows(l.results, received);
-  move_runs(l, rank, l.received, rows, false, *args.pool);
-  run(args, l, part_gate_up, {rows, args.inputs[mixture_gate_up], l.own_offsets, TensorView()}, gated);
-  gate_rows(gated, activation, *args.pool);
-  const TensorView halves(gated.data, DType::f32, {received, l.features}, {2 * l.features, 1});
-  run(args, l, part_down, {halves, args.inputs[mixture_down], l.own_offsets, TensorView()}, results);
-  move_runs(l, rank, results, l.returned, true, *args.pool);
-  exchange(l.returned, l.results, l.back_counts);
-  run(args, l, part_unpermute,
-      {first_rows(l.results, l.tokens * l.k), l.row_of, l.weights, args.has(mixture_residual) ? args.inputs[mixture_residual] : TensorView()}, args.outputs[0]);
-  for (std::int64_t e = 0; e < l.experts; ++e) {
-    std::int32_t load = 0;
-    for (std::int64_t from = 0; from < l.ranks; ++from) load += l.count(from, e);
-    args.outputs[1].as<std::int32_t>()[e] = load;
-  }
-  const Rows dispatch(args.outputs[2]);
-  for (std::int64_t i = 0; i < l.ranks; ++i)
-    std::memcpy(dispatch.row(i), l.dispatch.as<const std::int32_t>() + i * l.ranks, static_cast<std::size_t>(l.ranks) * sizeof(std::int32_t));
+  ExchangeCall(*this, args).run();
 }
 
 Decline exchange_declines(const Problem& p) {
@@ -195,10 +175,11 @@ extern const Kernel ranks_ep_moe{
     .communicates = true,
     .declines = exchange_declines,
     .bind = [](const Problem& p) -> Launcher {
-      return Exchange{p, bind_mixture_parts(p), activation_from_name(p.attributes.text("activation")), p.attributes.text("group")};
+      return Exchange{p, bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")), p.attributes.text("group")};
     },
     .weight_layout = mixture_weight_layout,
-    .workspace = [](const Problem& p, int threads) { return ExchangeLayout(p, p.size(mixture_x, 0), nullptr).bytes + mixture_part_workspace(p, threads); },
+    .workspace = [](const Problem& p,
+                    int threads) { return ExchangeLayout(p, expert_types(p), p.size(mixture_x, 0), nullptr).bytes + mixture_part_workspace(p, threads); },
 };
 
 }  // namespace cermet::cpu

@@ -3,8 +3,6 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/mixture/moe.cpp"
 #include <hwy/foreach_target.h>
 
-#include <array>
-
 #include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/mixture/parts.hpp"
@@ -30,46 +28,6 @@ namespace cermet::cpu {
 
 HWY_EXPORT(gate_row);
 
-MixtureKernels mixture_kernels(const Problem& p) {
-  MixtureKernels parts;
-  std::size_t i = 0;
-  for (Problem& problem : mixture_parts(p)) {
-    MixturePartKernel& part = parts[i++];
-    part.region = Region(std::move(problem));
-    part.choice = choose_part(kernels_of(part.region.problem().op->kind), part.region);
-  }
-  return parts;
-}
-
-Decline mixture_declines(const Problem& p) {
-  for (const MixturePartKernel& part : mixture_kernels(p))
-    if (!part.choice.kernel) return fmt::format("no kernel takes its part {}", part.region.to_string());
-  return std::nullopt;
-}
-
-MixtureLaunchers bind_mixture_parts(const Problem& p) {
-  MixtureLaunchers launchers;
-  const MixtureKernels parts = mixture_kernels(p);
-  for (std::size_t i = 0; i < mixture_part_count; ++i) launchers[i] = parts[i].choice.kernel->bind(parts[i].region, parts[i].choice.config);
-  return launchers;
-}
-
-const WeightLayout* mixture_weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t part = operand == mixture_router    ? part_router
-                           : operand == mixture_gate_up ? part_gate_up
-                           : operand == mixture_down    ? part_down
-                                                        : mixture_part_count;
-  if (part == mixture_part_count) return nullptr;
-  const MixtureKernels parts = mixture_kernels(p);
-  return parts[part].choice.kernel->weight_layout(parts[part].region, 1);
-}
-
-std::int64_t mixture_part_workspace(const Problem& p, int threads) {
-  std::int64_t largest = 0;
-  for (const MixturePartKernel& part : mixture_kernels(p)) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
-  return largest;
-}
-
 void gate_rows(const TensorView& rows, Activation activation, ThreadPool& pool) {
   const std::int64_t features = rows.shape[1] / 2;
   pool.parallel_for(rows.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
@@ -82,11 +40,13 @@ namespace {
 /// Sizes of a call and the values between its parts, one after the other in a workspace.
 struct Layout {
   std::int64_t tokens, hidden, features, experts, k;
-  TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;
+  TensorView logits, weights, ids, row_of;
+  TensorView codes, scales;  ///< of the tokens, where experts are quantized
+  ExpertRows rows;
   std::int64_t bytes = 0;
 
-  Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x,
-         std::byte* memory)
+  Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen,
+         const ExpertTypes& types, std::byte* memory)
       : tokens(token_count), hidden(hidden_size), features(feature_count), experts(expert_count), k(chosen) {
     const auto place = [&](DType dtype, const Shape& shape) {
       const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
@@ -96,37 +56,41 @@ struct Layout {
     logits = place(DType::f32, {tokens, experts});
     weights = place(DType::f32, {tokens, k});
     ids = place(DType::i32, {tokens, k});
-    sorted = place(x, {tokens * k, hidden});
-    offsets = place(DType::i32, {experts + 1});
     row_of = place(DType::i32, {tokens, k});
-    gated = place(DType::f32, {tokens * k, 2 * features});
-    results = place(DType::f32, {tokens * k, hidden});
+    const std::int64_t pairs = tokens * k;
+    if (types.quantizes_x) codes = place(types.x, {tokens, hidden});
+    if (types.x_scales) scales = place(DType::f32, {tokens}), rows.scales = place(DType::f32, {pairs});
+    if (types.rounds_hidden) rows.hidden = place(types.hidden, {pairs, features});
+    if (types.hidden_scales) rows.hidden_scales = place(DType::f32, {pairs});
+    rows.rows = place(types.x, {pairs, hidden});
+    rows.offsets = place(DType::i32, {experts + 1});
+    rows.gated = place(DType::f32, {pairs, 2 * features});
+    rows.results = place(DType::f32, {pairs, hidden});
   }
-  /// The first half of `gated`, which holds the hidden elements after gate_row.
-  TensorView hidden_rows() const { return TensorView(gated.data, DType::f32, {tokens * k, features}, {2 * features, 1}); }
 };
 
 struct Mixture {
   MixtureLaunchers launch;
+  ExpertTypes types;
   Activation activation;
   std::int64_t k;
 };
 
 Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
   const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up];
-  const Layout l(Rows(x).count(), x.shape.back(), first.shape[1] / 2, first.shape[0], m.k, x.dtype, args.workspace);
+  const Layout l(Rows(x).count(), x.shape.back(), first.shape[1] / 2, first.shape[0], m.k, m.types, args.workspace);
   const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
     m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool});
   };
   const auto optional = [&](std::size_t operand) { return args.has(operand) ? args.inputs[operand] : TensorView(); };
   run(part_router, {x, args.inputs[mixture_router], TensorView()}, {l.logits});
   run(part_gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
-  run(part_permute, {x, l.ids}, {l.sorted, l.offsets, l.row_of});
-  run(part_gate_up, {l.sorted, first, l.offsets, TensorView()}, {l.gated});
-  gate_rows(l.gated, m.activation, *args.pool);
-  run(part_down, {l.hidden_rows(), args.inputs[mixture_down], l.offsets, TensorView()}, {l.results});
-  run(part_unpermute, {l.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
-  const auto* offsets = l.offsets.as<const std::int32_t>();
+  if (m.types.quantizes_x) quantize_tokens(args, m.launch, l.codes, l.scales, args.workspace + l.bytes);
+  run(part_permute, {m.types.quantizes_x ? l.codes : x, l.ids}, {l.rows.rows, l.rows.offsets, l.row_of});
+  if (m.types.x_scales) permute_scales(l.scales, l.row_of, l.rows.scales);
+  run_experts(args, m.launch, m.types, m.activation, l.rows, args.workspace + l.bytes);
+  run(part_unpermute, {l.rows.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});
+  const auto* offsets = l.rows.offsets.as<const std::int32_t>();
   for (std::int64_t e = 0; e < l.experts; ++e) args.outputs[1].as<std::int32_t>()[e] = offsets[e + 1] - offsets[e];
   return l;
 }
@@ -145,13 +109,14 @@ Decline declines(const Problem& p) {
   return mixture_declines(p);
 }
 
-Mixture bind_mixture(const Problem& p) { return {bind_mixture_parts(p), activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")}; }
+Mixture bind_mixture(const Problem& p) {
+  return {bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
+}
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t tokens = 1;
   for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
-  const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), p.input(mixture_x).dtype,
-                      nullptr);
+  const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), expert_types(p), nullptr);
   return layout.bytes + mixture_part_workspace(p, threads);
 }
 

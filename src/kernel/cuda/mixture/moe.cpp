@@ -52,6 +52,8 @@ Parts parts_of(const Problem& p) {
 
 Decline declines(const Problem& p) {
   if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1) return "has one rank's tokens, so it needs a communicator";
+  if (is_quantized_weight(p, mixture_gate_up) || is_quantized_weight(p, mixture_down)) return "has quantized experts, which the CPU alone computes";
+  if (hidden_type(p.attributes, p.input(mixture_down).dtype) != DType::f32) return "rounds what its second weights multiply, which the CPU alone does";
   const Parts parts = parts_of(p);
   if (parts.missing == mixture_part_count) return std::nullopt;
   return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());
