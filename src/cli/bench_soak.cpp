@@ -71,8 +71,8 @@ void check_growth(const std::vector<Sample>& samples, const Options& options) {
   const Sample &first = samples.front(), &last = samples.back();
   const auto check = [&](const char* what, std::int64_t grown) {
     if (grown > options.growth * 1024)
-      fail(Status::internal, "soak: {}: expected at most {} KiB more after step {} than after step {}, found {} KiB", what, options.growth, last.steps, first.steps,
-           grown / 1024);
+      fail(Status::internal, "soak: {}: expected at most {} KiB more after step {} than after step {}, found {} KiB", what, options.growth, last.steps,
+           first.steps, grown / 1024);
   };
   check("memory of the process", last.resident_bytes - first.resident_bytes);
   check("memory of the device", first.free_bytes - last.free_bytes);
@@ -84,8 +84,13 @@ Json to_json(const Soakers& soakers, const Options& options, const std::vector<S
     list.push_back({{"steps", each.steps}, {"seconds", each.seconds}, {"resident_bytes", each.resident_bytes}, {"device_free_bytes", each.free_bytes}});
   std::int64_t rounds = 0;
   for (const auto& each : soakers) rounds += each->rounds();
-  return {{"model", options.model.model}, {"device", soakers.front()->engine().device_name()}, {"engines", options.engines}, {"steps", samples.back().steps},
-          {"rounds", rounds},             {"seconds", samples.back().seconds},                 {"samples", list}};
+  return {{"model", options.model.model},
+          {"device", soakers.front()->engine().device_name()},
+          {"engines", options.engines},
+          {"steps", samples.back().steps},
+          {"rounds", rounds},
+          {"seconds", samples.back().seconds},
+          {"samples", list}};
 }
 
 void print_text(Console& console, const Soakers& soakers, const Json& json, const std::vector<Sample>& samples) {
@@ -110,27 +115,26 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {
-      "bench soak", "decodes for long with several engines, and checks that tokens stay, memory does not grow and nothing hangs",
-      "  cermet bench soak models/demo --super-kernel decode\n"
-      "  cermet bench soak models/demo -n 20000 --engines 3 --threads 1 --json\n"
-      "  cermet bench soak FOLDER --device cuda --super-kernel decode --super-kernel-options profile=1",
-      [](Parser& parser) -> Action {
-        const auto options = std::make_shared<Options>();
-        declare_model_options(parser, options->model);
-        parser.option("-n,--steps", options->steps, "decode steps of all engines together; each ends its last round")
-            .range(std::int64_t{1}, std::int64_t{1} << 40)
-            .show_default();
-        parser.option("--engines", options->engines, "engines that decode at the same time, each with threads of its own").range(1, 64).show_default();
-        parser.option("--tokens", options->tokens, "steps of a round: a prompt whose answer is held against the first one")
-            .range(std::int64_t{2}, std::int64_t{1} << 20)
-            .show_default();
-        parser.option("--growth", options->growth, "KiB that process and device may hold more at the end than after a tenth of the steps")
-            .range(std::int64_t{0}, std::int64_t{1} << 30)
-            .show_default();
-        parser.option("--patience", options->patience, "seconds within which every engine must make a step").range(0.0, 1e6).show_default();
-        return [options](Console& console) { bench(console, *options); };
-      }};
+  return {"bench soak", "decodes for long with several engines, and checks that tokens stay, memory does not grow and nothing hangs",
+          "  cermet bench soak models/demo --super-kernel decode\n"
+          "  cermet bench soak models/demo -n 20000 --engines 3 --threads 1 --json\n"
+          "  cermet bench soak FOLDER --device cuda --super-kernel decode --super-kernel-options profile=1",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            declare_model_options(parser, options->model);
+            parser.option("-n,--steps", options->steps, "decode steps of all engines together; each ends its last round")
+                .range(std::int64_t{1}, std::int64_t{1} << 40)
+                .show_default();
+            parser.option("--engines", options->engines, "engines that decode at the same time, each with threads of its own").range(1, 64).show_default();
+            parser.option("--tokens", options->tokens, "steps of a round: a prompt whose answer is held against the first one")
+                .range(std::int64_t{2}, std::int64_t{1} << 20)
+                .show_default();
+            parser.option("--growth", options->growth, "KiB that process and device may hold more at the end than after a tenth of the steps")
+                .range(std::int64_t{0}, std::int64_t{1} << 30)
+                .show_default();
+            parser.option("--patience", options->patience, "seconds within which every engine must make a step").range(0.0, 1e6).show_default();
+            return [options](Console& console) { bench(console, *options); };
+          }};
 }
 
 }  // namespace cermet::cli::bench_soak_verb

@@ -100,7 +100,8 @@ void Soaker::compare(std::size_t prompt, const Answer& found) const {
   const Answer& first = first_[prompt];
   const std::string where = fmt::format("soak: engine {}, round {} (after {} steps), prompt {}", number_, rounds_, steps(), prompt);
   for (std::size_t i = 0; i < first.ids.size(); ++i)
-    if (found.ids[i] != first.ids[i]) fail(Status::internal, "{}: expected token {} of the answer to be {} as at first, found {}", where, i, first.ids[i], found.ids[i]);
+    if (found.ids[i] != first.ids[i])
+      fail(Status::internal, "{}: expected token {} of the answer to be {} as at first, found {}", where, i, first.ids[i], found.ids[i]);
   for (std::size_t i = 0; i < first.logits.size(); ++i)
     if (std::memcmp(&found.logits[i], &first.logits[i], sizeof(float)) != 0)
       fail(Status::internal, "{}: expected logit {} behind the answer to be {:.9g} as at first, found {:.9g}", where, i, first.logits[i], found.logits[i]);
@@ -123,8 +124,7 @@ void work_together(const std::vector<std::shared_ptr<Soaker>>& soakers, std::int
   phase->running = soakers.size();
   phase->done.resize(soakers.size());
   std::vector<std::thread> threads;
-  for (std::size_t s = 0; s < soakers.size(); ++s)
-    threads.emplace_back([phase, s, soaker = soakers[s], steps] { run_soaker(*phase, s, *soaker, steps); });
+  for (std::size_t s = 0; s < soakers.size(); ++s) threads.emplace_back([phase, s, soaker = soakers[s], steps] { run_soaker(*phase, s, *soaker, steps); });
   Watch watch(soakers, patience);
   const auto pause = std::chrono::duration<double>(std::clamp(patience / 10, 0.0001, 0.5));
   try {
