@@ -69,7 +69,7 @@ inline KeySplits::KeySplits(const AttentionSettings& settings, const AttentionTa
 }
 
 inline KeyCuts::KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
-                 bool unlike)
+                        bool unlike)
     : settings_(settings), shape_(shape), tasks_(tasks), each_(std::max<std::int64_t>(1, all / tasks)), weighed_(unlike && tasks > 1 && tasks <= most_weighed) {
   if (!weighed_) return;
   for (std::int64_t t = 0; t < tasks; ++t) work_ += work_of(task(t));
