@@ -20,6 +20,10 @@ struct Row {
   std::int64_t sequences, queries, context;  ///< per sequence
   DType cache;
   std::int64_t heads = 32, kv_heads = 8, head_size = 64;
+  std::int64_t longest = 0;  ///< context of the first sequence, where that is another one
+
+  std::int64_t context_of(std::int64_t b) const { return b == 0 && longest > 0 ? longest : context; }
+  std::int64_t keys() const { return context_of(0) + (sequences - 1) * context; }
 };
 
 constexpr std::int64_t block = 16;
@@ -45,7 +49,7 @@ OwnedTensor indices(const std::vector<std::int32_t>& list, const Shape& shape) {
 
 /// Median seconds of one call.
 double measure(const Row& row, double seconds, ThreadPool& pool) {
-  const std::int64_t pages = (row.context + block - 1) / block, blocks = row.sequences * pages, tokens = row.sequences * row.queries;
+  const std::int64_t pages = (row.context_of(0) + block - 1) / block, blocks = row.sequences * pages, tokens = row.sequences * row.queries;
   const Shape cache_shape{blocks, row.kv_heads, block, row.head_size};
   const std::int64_t cache_bytes = 2 * cache_shape.elements() * static_cast<std::int64_t>(size_of(row.cache));
   const std::size_t copies = row.queries > 1 ? 1 : static_cast<std::size_t>(std::clamp<std::int64_t>((std::int64_t{1} << 30) / cache_bytes, 1, 512));
@@ -59,8 +63,9 @@ double measure(const Row& row, double seconds, ThreadPool& pool) {
   for (std::int64_t i = 0; i < blocks; ++i) table.push_back(static_cast<std::int32_t>(i * 7919 % blocks));
   for (std::int64_t b = 0; b <= row.sequences; ++b) starts.push_back(static_cast<std::int32_t>(b * row.queries));
   const OwnedTensor tables = indices(table, {row.sequences, pages}), query_starts = indices(starts, {row.sequences + 1});
-  const OwnedTensor contexts =
-      indices(std::vector<std::int32_t>(static_cast<std::size_t>(row.sequences), static_cast<std::int32_t>(row.context)), {row.sequences});
+  std::vector<std::int32_t> lengths;
+  for (std::int64_t b = 0; b < row.sequences; ++b) lengths.push_back(static_cast<std::int32_t>(row.context_of(b)));
+  const OwnedTensor contexts = indices(lengths, {row.sequences});
   std::vector<TensorView> inputs{q.view, keys[0].view, values[0].view, tables.view, contexts.view, query_starts.view};
   std::vector<std::optional<TensorType>> types;
   for (const TensorView& input : inputs) types.push_back(input.type());
@@ -97,13 +102,16 @@ void run(double seconds, int threads) {
                       {"decode", 1, 1, 8192, DType::bf16},
                       {"decode, head size 128", 1, 1, 2048, DType::bf16, 32, 8, 128},
                       {"decode, a kv head each", 1, 1, 2048, DType::bf16, 32, 32, 64},
-                      {"decode, batch", 16, 1, 1024, DType::bf16}};
+                      {"decode, batch", 16, 1, 1024, DType::bf16},
+                      {"one 8192, 1 kv head", 64, 1, 128, DType::bf16, 4, 1, 64, 8192},
+                      {"one 8192, 8 kv heads", 64, 1, 128, DType::bf16, 32, 8, 64, 8192},
+                      {"one 1024, 3 kv heads", 22, 1, 128, DType::bf16, 12, 3, 64, 1024}};
   for (const Row& row : rows) {
     const double time = measure(row, seconds, pool);
     const double skipped = 0.5 * static_cast<double>(row.queries * (row.queries - 1));  // pairs that the causal mask hides
-    const double pairs = static_cast<double>(row.sequences) * (static_cast<double>(row.queries * row.context) - skipped);
+    const double pairs = static_cast<double>(row.queries * row.keys()) - static_cast<double>(row.sequences) * skipped;
     const double flops = 4 * pairs * static_cast<double>(row.heads * row.head_size);
-    const double bytes = 2.0 * static_cast<double>(row.sequences * row.context * row.kv_heads * row.head_size) * static_cast<double>(size_of(row.cache));
+    const double bytes = 2.0 * static_cast<double>(row.keys() * row.kv_heads * row.head_size) * static_cast<double>(size_of(row.cache));
     const bool by_memory = bytes / limits.read_bytes_per_second > flops / limits.f32_flops;
     const double limit = by_memory ? bytes / limits.read_bytes_per_second : flops / limits.f32_flops;
     const auto rate = [&](double t) { return by_memory ? fmt::format("{:.1f} GB/s", bytes / t / 1e9) : fmt::format("{:.0f} GFLOP/s", flops / t / 1e9); };

@@ -63,9 +63,15 @@ class PlanData {
     data["rules"] = Json::array();
     for (const RuleCount& rule : record_.rules) data["rules"].push_back({{"name", rule.name}, {"times", rule.times}});
     data["super_kernels"] = Json::array();
-    for (const SuperKernelRecord& each : record_.super_kernels)
-      data["super_kernels"].push_back(
-          {{"name", each.name}, {"options", each.options}, {"first_block", place_[each.first_block]}, {"last_block", place_[each.last_block]}});
+    for (const SuperKernelRecord& each : record_.super_kernels) {
+      Json collectives = Json::array();
+      for (const std::size_t block : each.collectives) collectives.push_back(place_[block]);
+      data["super_kernels"].push_back({{"name", each.name},
+                                       {"options", each.options},
+                                       {"first_block", place_[each.first_block]},
+                                       {"last_block", place_[each.last_block]},
+                                       {"collectives", std::move(collectives)}});
+    }
     data["super_kernel_breaks"] = record_.super_breaks;
     return data;
   }

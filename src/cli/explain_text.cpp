@@ -65,6 +65,13 @@ std::string totals_text(const Json& before, const Json& after) {
   return table.to_string();
 }
 
+/// "collectives: 14, 21": blocks of a super-kernel in which ranks wait for each other.
+std::string collectives_text(const Json& blocks) {
+  std::string text;
+  for (const Json& block : blocks) text += fmt::format("{}{}", text.empty() ? "collectives: " : ", ", block.get<std::size_t>());
+  return text;
+}
+
 }  // namespace
 
 std::string explain_text(const Json& graph) {
@@ -78,7 +85,7 @@ std::string explain_text(const Json& graph) {
     Table super;
     for (const Json& each : after["super_kernels"])
       super.row({each["name"].get<std::string>(), fmt::format("blocks {} to {}", each["first_block"].get<std::size_t>(), each["last_block"].get<std::size_t>()),
-                 each["options"].get<std::string>()});
+                 collectives_text(each["collectives"]), each["options"].get<std::string>()});
     text += "\nsuper-kernels\n" + super.to_string();
     for (const Json& line : after["super_kernel_breaks"]) text += line.get<std::string>() + "\n";
   }

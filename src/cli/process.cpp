@@ -31,6 +31,8 @@ std::int64_t proc_bytes(const char* path, const std::string& key) {
 
 std::int64_t peak_memory_bytes() { return std::max<std::int64_t>(proc_bytes("/proc/self/status", "VmHWM:"), 0); }
 
+std::int64_t resident_bytes() { return std::max<std::int64_t>(proc_bytes("/proc/self/status", "VmRSS:"), 0); }
+
 std::int64_t available_memory_bytes() {
   const std::int64_t bytes = proc_bytes("/proc/meminfo", "MemAvailable:");
   return bytes < 0 ? std::numeric_limits<std::int64_t>::max() : bytes;

@@ -134,7 +134,7 @@ struct Executable::State {
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
-  void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> launch);
+  void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run);
   void walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();
   void launch_all_marked();

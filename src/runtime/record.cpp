@@ -38,8 +38,11 @@ Plan launches_of(const Compilation& c) {
 void add_super_kernels(CompileRecord& record, const Compilation& c) {
   if (!c.state->super) return;
   const SuperFormation formation = form_regions(launches_of(c), c.state->super->steps, c.graph().super_kernels(), c.state->super->limits);
-  for (const SuperRegion& region : formation.regions)
+  for (const SuperRegion& region : formation.regions) {
     record.super_kernels.push_back({std::string(region.name), to_string(region.options), region.first_step, region.last_step});
+    for (std::size_t step = region.first_step; step <= region.last_step; ++step)
+      if (c.state->steps[step].communicator) record.super_kernels.back().collectives.push_back(step);
+  }
   for (const SuperBreak& found : formation.breaks)
     record.super_breaks.push_back(fmt::format("{} breaks at {}", found.name, text_of(found, c.node_of(found.step).scope)));
 }

@@ -26,6 +26,7 @@ struct BlockRecord {
 struct SuperKernelRecord {
   std::string name, options;
   std::size_t first_block = 0, last_block = 0;
+  std::vector<std::size_t> collectives = {};  ///< its blocks in which ranks wait for each other
 };
 
 struct CompileRecord {

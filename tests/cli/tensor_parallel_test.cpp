@@ -52,12 +52,14 @@ TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
 
 TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
   Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
-                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2");
+                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2 --super-kernel decode");
   const std::vector<pid_t> processes = joined_ranks(run, 2);
   ASSERT_FALSE(processes.empty()) << run.err();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  for (int wait = 0; run.out().empty() && wait < 2000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it decodes, in a region
   kill(processes[1], SIGKILL);
   EXPECT_EQ(run.wait(std::chrono::seconds(10)), 2) << run.err();
+  EXPECT_EQ(run.err().rfind("cermet: error: super-kernel 'decode', launch ", 0), 0u) << run.err();
+  EXPECT_NE(run.err().find("rank 0 of 2: call "), std::string::npos) << run.err();
   EXPECT_NE(run.err().find("rank 1 is gone"), std::string::npos) << run.err();
   EXPECT_EQ(run.err().find("not all ended as they should"), std::string::npos) << run.err();
 }

@@ -139,6 +139,22 @@ TEST(CommunicatingGraph, CollectivesJoinARegionOfRanksThatShareThreads) {
     for (const int threads : {1, 4}) EXPECT_EQ(exchange(ranks, threads, true), exchange(ranks, threads, false)) << ranks << " ranks, " << threads << " threads";
 }
 
+/// Rank 1 fails between two collectives of the second run: rank 0 says in which launch of which region, in which operator and call, and because of whom.
+TEST(CommunicatingGraph, ErrorsInARegionNameLaunchOperatorCallAndRank) {
+  const std::vector<std::string> errors = run_ranks(2, [](Communicator& group) {
+    group.set_timeout(20);
+    RankRun run(group.rank());
+    Executable executable = run.compiled(exchanges_in_a_region(2), group);
+    OwnedTensor x(DType::f32, {16, 64}), y(DType::f32, {16, 64});
+    executable.bind("x", x.view);
+    executable.run({});
+    if (group.rank() == 0) return executable.run({});
+    group.run({Collective::all_reduce, Reduction::sum, 0, x.view, y.view, {}});
+    group.abort("was shut down");
+  });
+  EXPECT_EQ(errors[0], "super-kernel 'all', launch 3: rank 0 of 2: call 6, reduce_scatter of f32[16 x 64] by sum: rank 1 was shut down");
+}
+
 /// On a GPU a rank alone copies, which is a task like others; several make work for the host.
 TEST(CommunicatingGraph, OnAGpuCollectivesOfSeveralRanksEndARegion) {
   Context context({.device = "null:sm_90", .threads = 1});

@@ -120,6 +120,31 @@ TEST(Attention, NumberOfThreadsDoesNotChangeABit) {
   }
 }
 
+/// The longest sequence is most of the work: its keys are cut, those of the others are not. All read the same pages.
+TEST(Attention, LengthsThatDifferMuchGiveWhatEachSequenceGivesAlone) {
+  const Sequence s(3000);
+  for (const std::size_t others : {3, 70}) {
+    std::vector<std::int32_t> contexts{3000, 2, 600, 130}, starts{0}, tables;
+    for (std::size_t b = 1; b < others; ++b) contexts.push_back(static_cast<std::int32_t>(1 + b * 37 % 200));
+    OwnedTensor queries(DType::f32, {static_cast<std::int64_t>(contexts.size()), heads, head_size});
+    for (std::size_t b = 0; b < contexts.size(); ++b) {
+      starts.push_back(static_cast<std::int32_t>(b + 1));
+      for (std::int64_t page = 0; page < s.table.view.shape[1]; ++page) tables.push_back(s.table.view.as<std::int32_t>()[page]);
+      std::copy_n(s.q.view.as<float>() + (contexts[b] - 1) * heads * head_size, heads * head_size,
+                  queries.view.as<float>() + static_cast<std::int64_t>(b) * heads * head_size);
+    }
+    const OwnedTensor all = integer_tensor(tables, {queries.view.shape[0], s.table.view.shape[1]}), ends = integer_tensor(starts),
+                      lengths = integer_tensor(contexts);
+    const auto run = [&](int threads) {
+      return std::move(run_op("incre_flash_attention", {queries.view, s.k_cache.view, s.v_cache.view, all.view, lengths.view, ends.view}, {}, threads)[0]);
+    };
+    const OwnedTensor together = run(1);
+    for (const int threads : {2, 5}) expect_same_bits(run(threads).view, together.view);
+    for (std::int64_t b = 0; b < queries.view.shape[0]; ++b)
+      expect_near(rows_between(together.view, b, b + 1), s.paged(contexts[static_cast<std::size_t>(b)] - 1, contexts[static_cast<std::size_t>(b)]).view, 1e-6);
+  }
+}
+
 TEST(Attention, MergedPartsGiveTheWhole) {
   const Sequence s(90);
   const Attributes attributes{{"causal", false}, {"return_lse", true}};

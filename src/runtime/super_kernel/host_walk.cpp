@@ -26,9 +26,16 @@ class Executable::State::Threads {
 };
 
 /// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads. With a barrier behind every launch there
-/// is no session.
-void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> launch) {
+/// is no session. Errors say which launch of which region they are of.
+void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run) {
   const std::span<const Launch> all = std::as_const(plan).launches();
+  const auto launch = [&](const Launch& one) {
+    try {
+      run(one);
+    } catch (const Error& error) {
+      throw Error(error.status(), fmt::format("super-kernel '{}', launch {}: {}", region.name, &one - all.data(), error.what()));
+    }
+  };
   ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
   const Threads own(*this, few);
   const auto is_apart = [&](std::size_t l) { return steps[all[l].step].communicator != nullptr; };

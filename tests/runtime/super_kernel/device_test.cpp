@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <map>
+#include <random>
 #include <set>
 #include <thread>
 
 #include "device/cuda/plugin.hpp"
+#include "device/dependency.hpp"
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
@@ -50,6 +52,15 @@ const std::string step_text =
     "  %f = rms_norm(%e, %g) : f32[1, 512]  // layers.1.norm\n  %h = linear(%f, %w) : f32[1, 1024]  // layers.1.up\n"
     "  %i = softmax(%h) : f32[1, 1024]  // layers.1.weights\n  %j = linear(%i, %v) : f32[1, 512]  // layers.1.down\n  output y = %j\n}\n";
 
+const std::string int8_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : i8[1024, 512]\n  constant %t : f32[1024]\n  constant %v : i8[512, 1024]\n  constant %u : "
+    "f32[512]\n"
+    "  constant %g : f32[512]\n  %a, %m = rms_norm_quant(%x, %g) : i8[1, 512], f32[1]\n  %b = scaled_mm(%a, %w, %m, %t) : f32[1, 1024]\n"
+    "  %c = gelu(%b) : f32[1, 1024]\n  %d, %n = dynamic_quant(%c) : i8[1, 1024], f32[1]\n  %e = scaled_mm(%d, %v, %n, %u) : f32[1, 512]\n"
+    "  %f, %h, %o = add_rms_norm_quant(%e, %x, %g) : i8[1, 512], f32[1, 512], f32[1]\n  %i = scaled_mm(%f, %w, %o, %t) : f32[1, 1024]\n"
+    "  %j, %p = dynamic_quant(%i) : i8[1, 1024], f32[1]\n  %k = scaled_mm(%j, %v, %p, %u) : f32[1, 512]\n  %y = add(%k, %h) : f32[1, 512]\n  output y = "
+    "%y\n}\n";
+
 /// The step on a device, with its input there.
 struct Step {
   Context context;
@@ -61,8 +72,8 @@ struct Step {
     made.fusion.super_kernel = {select, options};
     return made;
   }
-  Step(const std::string& device, const std::string& select, const std::string& options)
-      : context({device, 2}), session(parse_graph(step_text), context, load_by_name, options_of(select, options)) {
+  Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
+      : context({device, 2}), session(parse_graph(text), context, load_by_name, options_of(select, options)) {
     OwnedTensor values(DType::f32, {1, 512});
     fill_by_name("x", values.view);
     x = context.device().allocate(512 * 4);
@@ -129,6 +140,63 @@ TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {
   EXPECT_EQ(region.shape().in_flight, 3);
 }
 
+/// Blocks of a walk that go on in any order. Each takes items b, b + blocks, .. of one launch after the other, waits for the launches that it needs, and
+/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done.
+std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs) {
+  const std::size_t count = needs.size();
+  std::vector<std::uint32_t> at(blocks), arrivals(count);
+  std::vector<std::vector<bool>> ended;
+  for (const Launch& launch : plan.launches()) ended.emplace_back(launch.items);
+  const auto arrives = [&](std::size_t l) { return std::min(plan.launches()[l].items, blocks); };
+  std::mt19937_64 random(seed);
+  for (std::vector<std::uint32_t> able;; able.clear()) {
+    bool all = true;
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      all = all && at[b] == count;
+      if (at[b] < count && std::ranges::all_of(needs[at[b]], [&](std::uint32_t need) { return arrivals[need] == arrives(need); })) able.push_back(b);
+    }
+    if (able.empty()) return all ? "" : "deadlock";
+    const std::uint32_t b = able[random() % able.size()];
+    const std::size_t l = at[b]++;
+    for (std::uint32_t item = b; item < plan.launches()[l].items; item += blocks) {
+      for (std::size_t before = 0; before < l; ++before)
+        for (const ItemRange& range : items_before(plan, before, l, item))
+          for (std::int64_t i = range.first; i < range.end; ++i)
+            if (!ended[before][static_cast<std::size_t>(i)])
+              return fmt::format("launch {} item {} began before item {} of launch {} had ended", l, item, i, before);
+      ended[l][item] = true;
+    }
+    if (b < arrives(l)) ++arrivals[l];
+  }
+}
+
+/// One row of int8: its launches join, and a walk of them holds. That the linked kernel computes the same is DeviceStep's.
+TEST(DeviceRegion, AnInt8StepHoldsInAnyOrderOfBlocks) {
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", int8_text);
+  step.session.run();
+  const SuperFormation& formation = *step.session.executable().super_kernels();
+  const Plan& plan = step.session.executable().plan();
+  ASSERT_EQ(formation.regions.size(), 1u);
+  ASSERT_EQ(formation.regions[0].end_launch, plan.launches().size());
+  ASSERT_GE(plan.launches().size(), 4u);
+  Needs needs = region_needs(plan, 0, plan.launches().size());
+  for (const std::uint32_t blocks : {132, 7, 1})
+    for (std::uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(walk_in_any_order(plan, blocks, seed, needs), "") << blocks << " blocks, seed " << seed;
+  needs.back().clear();
+  EXPECT_NE(walk_in_any_order(plan, 132, 1, needs), "") << "what a missing wait looks like";
+}
+
+/// Compiling and linking bodies of int8 takes seconds.
+TEST(LongDeviceRegion, AnInt8StepIsLinkedWithoutHardware) {
+  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", int8_text);
+  step.session.run();
+  const std::vector<RegionLaunch> launches = step.launches();
+  const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {});
+  EXPECT_EQ(region.count(), step.session.executable().plan().launches().size());
+  EXPECT_GE(region.shape().stages, 2);
+}
+
 class DeviceStep : public testing::Test {
  protected:
   void SetUp() override {
@@ -145,6 +213,12 @@ TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOne) {
       Step step("cuda", select, options);
       for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << select << " " << options << ", run " << run;
     }
+}
+
+TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfInt8) {
+  const std::vector<std::byte> expected = Step("cuda", "", "", int8_text).run();
+  Step step("cuda", "decode", "width=132", int8_text);
+  for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << "run " << run;
 }
 
 TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {

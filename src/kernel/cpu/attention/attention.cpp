@@ -5,23 +5,12 @@
 #include <limits>
 
 #include "kernel/cpu/attention/attend.hpp"
+#include "kernel/cpu/attention/key_cuts.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-constexpr std::int64_t rows_per_tile = 64, most_splits = 64, least_keys_per_split = 256, float_bytes = 4;
-
-struct Range {
-  std::int64_t begin, end;
-};
-
-/// Keys that a query at `position` sees.
-Range visible_keys(const AttentionSettings& s, std::int64_t position, std::int64_t keys) {
-  Range range{0, keys};
-  if (s.window > 0) range = {std::max<std::int64_t>(0, position - s.window + 1), std::min(keys, position + s.window)};
-  if (s.causal) range.end = std::min(range.end, position + 1);
-  return range;
-}
+constexpr std::int64_t rows_per_tile = 64, float_bytes = 4;
 
 void begin_queries(const AttentionShape& shape, const AttentionTask& task, float scale, RowState& state) {
   if (shape.floats_by_token)
@@ -47,7 +36,7 @@ void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const A
   begin_queries(shape, task, static_cast<float>(s.scale), state);
   for (std::int64_t r = 0; r < used; ++r) {
     const std::int64_t token = r / shape.group, head = r % shape.group;
-    const Range range = visible_keys(s, task.position + token, task.keys);
+    const KeyRange range = visible_keys(s, task.position + token, task.keys);
     state.first[r] = static_cast<std::int32_t>(range.begin);
     state.last[r] = static_cast<std::int32_t>(range.end);
     state.position[r] = static_cast<std::int32_t>(task.position + token);
@@ -92,40 +81,27 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
   if (at_once) store_outputs(state, shares, task.tokens, shape.value_size, reinterpret_cast<float*>(task.o), shape.o_token_step / float_bytes);
 }
 
-/// Keys that any row of a task sees, divided into splits of whole key tiles.
-struct Splits {
-  Range keys;
-  std::int64_t count, size;
-
-  Splits(const AttentionSettings& s, const AttentionTask& task, std::int64_t most)
-      : keys{visible_keys(s, task.position, task.keys).begin, visible_keys(s, task.position + task.tokens - 1, task.keys).end} {
-    const std::int64_t length = std::max<std::int64_t>(0, keys.end - keys.begin);
-    size = round_up(div_up(length, std::clamp<std::int64_t>(length / least_keys_per_split, 1, most)), key_tile);
-    count = size == 0 ? 1 : div_up(length, size);
-  }
-  Range split(std::int64_t i) const { return {keys.begin + i * size, std::min(keys.end, keys.begin + (i + 1) * size)}; }
-};
-
 struct Plan {
   const AttentionSettings& settings;
   const AttentionShape& shape;
   FunctionRef<AttentionTask(std::int64_t)> task;
-  std::int64_t most_splits_each, thread_floats, partial_floats;
+  const KeyCuts& cuts;
+  std::int64_t thread_floats, partial_floats;
   float *scratch, *partials;
 
   RowState state_of(const AttentionTask& t, int thread) const { return RowState(scratch + thread * thread_floats, t.tokens * shape.group, shape); }
 };
 
 void run_split(const Plan& plan, std::int64_t item, int thread) {
-  const AttentionTask task = plan.task(item / plan.most_splits_each);
-  const Splits splits(plan.settings, task, plan.most_splits_each);
-  const std::int64_t split = item % plan.most_splits_each;
+  const auto [index, split] = plan.cuts[item];
+  const AttentionTask task = plan.task(index);
+  const KeySplits splits = plan.cuts.splits(task);
   if (split >= splits.count || task.tokens == 0) return;
   RowState state = plan.state_of(task, thread);
   begin_rows(plan.settings, plan.shape, task, state);
-  if (splits.count > 1) state.use_partial(plan.partials + item * plan.partial_floats);
+  if (splits.count > 1) state.use_partial(plan.partials + (plan.cuts.slot(index) + split) * plan.partial_floats);
   clear(state, plan.shape.value_size);
-  const Range keys = splits.split(split);
+  const KeyRange keys = splits[split];
   attend(plan.settings, plan.shape, task, state, keys.begin, keys.end);
   if (splits.count == 1) finish(plan.shape, task, state);
 }
@@ -133,12 +109,12 @@ void run_split(const Plan& plan, std::int64_t item, int thread) {
 /// Adds the splits of a task in their order, each rescaled to the common maximum.
 void merge_splits(const Plan& plan, std::int64_t index, int thread) {
   const AttentionTask task = plan.task(index);
-  const Splits splits(plan.settings, task, plan.most_splits_each);
+  const KeySplits splits = plan.cuts.splits(task);
   if (splits.count <= 1 || task.tokens == 0) return;
   RowState state = plan.state_of(task, thread), part = state;
   begin_rows(plan.settings, plan.shape, task, state);
   clear(state, plan.shape.value_size);
-  const auto use = [&](std::int64_t split) { part.use_partial(plan.partials + (index * plan.most_splits_each + split) * plan.partial_floats); };
+  const auto use = [&](std::int64_t split) { part.use_partial(plan.partials + (plan.cuts.slot(index) + split) * plan.partial_floats); };
   for (std::int64_t split = 0; split < splits.count; ++split) {
     use(split);
     for (std::int64_t r = 0; r < state.rows; ++r) state.maximum[r] = std::max(state.maximum[r], part.maximum[r]);
@@ -172,18 +148,19 @@ std::int64_t attention_tile_tokens(std::int64_t group) { return std::max<std::in
 
 std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size, std::int64_t value_size, int threads) {
   const std::int64_t rows = tokens * group;
-  return 4 * (threads * RowState::floats(rows, head_size, value_size) + most_splits * partial_floats(rows, value_size));
+  return 4 * (threads * RowState::floats(rows, head_size, value_size) + KeyCuts::all * partial_floats(rows, value_size));
 }
 
 void run_attention(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
-                   std::byte* workspace, ThreadPool& pool) {
+                   std::byte* workspace, ThreadPool& pool, bool unlike) {
   if (tasks <= 0) return;
-  const std::int64_t rows = attention_tile_tokens(shape.group) * shape.group, splits = std::max<std::int64_t>(1, most_splits / tasks);
+  const std::int64_t rows = attention_tile_tokens(shape.group) * shape.group;
   float* scratch = reinterpret_cast<float*>(workspace);
   const std::int64_t thread_floats = RowState::floats(rows, shape.head_size, shape.value_size);
-  const Plan plan{settings, shape, task, splits, thread_floats, partial_floats(rows, shape.value_size), scratch, scratch + pool.size() * thread_floats};
-  for_items(pool, tasks * splits, [&](std::int64_t item, int thread) { run_split(plan, item, thread); });
-  if (splits > 1) for_items(pool, tasks, [&](std::int64_t index, int thread) { merge_splits(plan, index, thread); });
+  const KeyCuts cuts(settings, shape, tasks, task, unlike);
+  const Plan plan{settings, shape, task, cuts, thread_floats, partial_floats(rows, shape.value_size), scratch, scratch + pool.size() * thread_floats};
+  for_items(pool, cuts.items(), [&](std::int64_t item, int thread) { run_split(plan, item, thread); });
+  if (cuts.any()) for_items(pool, tasks, [&](std::int64_t index, int thread) { merge_splits(plan, index, thread); });
 }
 
 }  // namespace cermet::cpu

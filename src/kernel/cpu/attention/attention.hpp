@@ -89,8 +89,19 @@ RunConverter key_converter(DType dtype);
 /// Workspace of run_attention for tasks of at most `tokens` queries.
 std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size, std::int64_t value_size, int threads);
 
-/// Runs all tasks on the pool. Few tasks with many keys are split by key range and merged in order; the result does not depend on the number of threads.
+/// Lengths of which the longest may be most of a batch's work.
+class UnlikeLengths {
+ public:
+  void add(std::int64_t keys) { least_ = std::min(least_, keys), most_ = std::max(most_, keys); }
+  bool found() const { return most_ >= 512 && most_ >= 2 * least_; }
+
+ private:
+  std::int64_t least_ = std::int64_t{1} << 62, most_ = 0;
+};
+
+/// Runs all tasks on the pool, whose threads claim them one by one. Few tasks with many keys, and long ones among others (`unlike`), are split by key range and
+/// merged in order; the result does not depend on the number of threads.
 void run_attention(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
-                   std::byte* workspace, ThreadPool& pool);
+                   std::byte* workspace, ThreadPool& pool, bool unlike);
 
 }  // namespace cermet::cpu

@@ -79,7 +79,7 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
     t.mask = score_operand(args, Call::mask, batch, first_head, first);
     return t;
   };
-  run_attention(settings, shape, q.shape[0] * heads * tiles, task, args.workspace, *args.pool);
+  run_attention(settings, shape, q.shape[0] * heads * tiles, task, args.workspace, *args.pool, false);
 }
 
 }  // namespace

@@ -64,7 +64,11 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings) {
   const Bounds queries(args, cu_seqlens, args.inputs[q].shape[0]);
   const Bounds keys(args, args.has(cu_seqlens_k) ? cu_seqlens_k : cu_seqlens, args.inputs[k].shape[0]);
   QueryTiles tiles(reinterpret_cast<std::int64_t*>(args.workspace), queries.sequences(), tile_tokens);
-  for (std::int64_t b = 0; b < queries.sequences(); ++b) tiles.set(b, queries[b + 1] - queries[b]);
+  UnlikeLengths lengths;
+  for (std::int64_t b = 0; b < queries.sequences(); ++b) {
+    tiles.set(b, queries[b + 1] - queries[b]);
+    lengths.add(keys[b + 1] - keys[b]);
+  }
   const auto task = [&](std::int64_t index) {
     const QueryTiles::Tile tile = tiles[index / heads];
     const std::int64_t b = tile.sequence, head = index % heads, first = queries[b] + tile.first, first_head = head * shape.group;
@@ -81,7 +85,7 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings) {
     t.v = rows_of(args.inputs[v], keys[b], head);
     return t;
   };
-  run_attention(settings, shape, tiles.count() * heads, task, args.workspace + QueryTiles::bytes(queries.sequences()), *args.pool);
+  run_attention(settings, shape, tiles.count() * heads, task, args.workspace + QueryTiles::bytes(queries.sequences()), *args.pool, lengths.found());
 }
 
 }  // namespace

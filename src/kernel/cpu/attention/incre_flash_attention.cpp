@@ -24,10 +24,12 @@ class Batch {
     for (std::int64_t b = 0; b < sequences_; ++b) {
       check_sequence(b);
       tiles_.set(b, queries_end(b) - queries_begin(b));
+      lengths_.add(contexts()[b]);
     }
   }
 
   std::int64_t tasks() const { return tiles_.count() * heads_; }
+  bool unlike() const { return lengths_.found(); }
 
   AttentionShape shape() const {
     const TensorView &query = args_.inputs[q], &o = args_.outputs[0];
@@ -110,6 +112,7 @@ class Batch {
   KvCacheAxes axes_;
   std::int64_t heads_, block_, group_, sequences_;
   QueryTiles tiles_;
+  UnlikeLengths lengths_;
 };
 
 void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes) {
@@ -117,7 +120,7 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvC
   const AttentionShape shape = batch.shape();
   run_attention(
       settings, shape, batch.tasks(), [&](std::int64_t index) { return batch.task(index, shape); },
-      args.workspace + QueryTiles::bytes(args.inputs[context_lens].shape[0]), *args.pool);
+      args.workspace + QueryTiles::bytes(args.inputs[context_lens].shape[0]), *args.pool, batch.unlike());
 }
 
 }  // namespace
