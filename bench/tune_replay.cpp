@@ -12,8 +12,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::uint64_t seeds = 11;
-constexpr std::size_t at_once = 4;  // as the tuner proposes them
+constexpr std::uint64_t seeds = 51;
 
 /// Of all seeds the median, after so many candidates.
 double median_after(const std::vector<std::vector<double>>& curves, std::size_t count) {
@@ -29,7 +28,7 @@ JsonValue replay(const RecordedTable& table, bool prints) {
   std::string text;
   for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) {
     std::vector<std::vector<double>> curves;
-    for (std::uint64_t seed = 0; seed < (kind == SearchKind::exhaustive ? 1 : seeds); ++seed) curves.push_back(table.curve(kind, seed, at_once));
+    for (std::uint64_t seed = 0; seed < (kind == SearchKind::exhaustive ? 1 : seeds); ++seed) curves.push_back(table.curve(kind, seed));
     JsonValue curve = JsonValue::array();
     for (std::size_t count = 1; count <= all; ++count)
       curve.push_back(std::isfinite(median_after(curves, count)) ? JsonValue(median_after(curves, count)) : JsonValue());
