@@ -1,4 +1,5 @@
-// linear of float32 and bf16, and scaled_mm of int8, by oneDNN's products over packed weights: each thread multiplies pieces, and the epilogue runs over their sums.
+// linear of float32 and bf16, and scaled_mm of int8, by oneDNN's products over packed weights: each thread multiplies pieces, and the epilogue runs over their
+// sums.
 #include <algorithm>
 
 #include "base/checked.hpp"
@@ -105,8 +106,8 @@ void run_packed(const LaunchArgs& args, const PackedPlan& plan) {
       const std::int64_t c = item / pieces.row_pieces(), r = item % pieces.row_pieces();
       const OneDnnSizes sizes = pieces.sizes(r, c);
       const TilePlace piece{r * pieces.piece_rows, sizes.rows, c * packed_piece_columns, sizes.columns};
-      plan.products[plan.place_of(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy),
-                                              w.as<const std::byte>() + c * plan.weight_step, sums, copy + pieces.rows_bytes());
+      plan.products[plan.place_of(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy), w.as<const std::byte>() + c * plan.weight_step,
+                                              sums, copy + pieces.rows_bytes());
       finish_onednn_sums(epilogue, piece, reinterpret_cast<const float*>(sums));
     }
   });
@@ -153,7 +154,8 @@ Kernel packed_kernel(std::string name, OpKind op, std::string summary) {
       .space =
           [](const Region& region) {
             ConfigSpace space;
-            if (max_rows(region.problem(), 0) > 64) space.add(ConfigField::set(std::string(packed_rows_field), {64, 128, 256, 512}).with_usual(usual_packed_rows));
+            if (max_rows(region.problem(), 0) > 64)
+              space.add(ConfigField::set(std::string(packed_rows_field), {64, 128, 256, 512}).with_usual(usual_packed_rows));
             return space;
           },
   };
@@ -164,7 +166,7 @@ Kernel packed_kernel(std::string name, OpKind op, std::string summary) {
 extern const Kernel onednn_linear_packed =
     packed_kernel("onednn.linear.packed", OpKind::linear,
                   "float32 and bf16 products of 16 rows and more by oneDNN where it is installed, over weights in its own order; not modelled");
-extern const Kernel onednn_scaled_mm_packed =
-    packed_kernel("onednn.scaled_mm.packed", OpKind::scaled_mm, "as onednn.linear.packed, int8 without zero points and scales of blocks: the same bits as our own");
+extern const Kernel onednn_scaled_mm_packed = packed_kernel("onednn.scaled_mm.packed", OpKind::scaled_mm,
+                                                            "as onednn.linear.packed, int8 without zero points and scales of blocks: the same bits as our own");
 
 }  // namespace cermet::cpu

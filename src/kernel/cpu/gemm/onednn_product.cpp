@@ -44,8 +44,7 @@ const Runtime& runtime() {
 }
 void* thread_stream() {
   const Api& api = onednn_primitives();
-  const thread_local Object stream =
-      make_object(api.stream_destroy, "a stream", [&](void** object) { return api.stream_create(object, runtime().engine, 1); });
+  const thread_local Object stream = make_object(api.stream_destroy, "a stream", [&](void** object) { return api.stream_create(object, runtime().engine, 1); });
   return stream.get();
 }
 
