@@ -16,25 +16,28 @@ namespace {
 constexpr std::int64_t packed_piece_columns = 128, fewest_piece_rows = 16, usual_packed_rows = 256;
 constexpr std::string_view packed_rows_field = "rows";
 
-/// Pieces of the results, which meet as many pieces of the weight. The last of the rows and of the columns may be smaller than the others.
+/// Pieces of the results, which meet as many pieces of the weight. Their rows differ by one at most, because oneDNN is slow with a few that are left over; the
+/// last piece of the columns may be smaller than the others.
 struct PackedPieces {
   DType type;
-  std::int64_t rows, columns, length, piece_rows;
+  std::int64_t rows, columns, length, row_pieces;
 
   PackedPieces(DType of, std::int64_t all_rows, std::int64_t all_columns, std::int64_t reduced, std::int64_t most_rows)
-      : type(of), rows(all_rows), columns(all_columns), length(reduced), piece_rows(round_up(div_up(rows, div_up(rows, most_rows)), fewest_piece_rows)) {}
+      : type(of), rows(all_rows), columns(all_columns), length(reduced), row_pieces(div_up(rows, most_rows)) {}
   PackedPieces(const Problem& p, const Config& config)
       : PackedPieces(p.input(1).dtype, max_rows(p, 0), p.size(1, 0), p.size(1, 1), config.find(packed_rows_field).value_or(usual_packed_rows)) {}
 
-  std::int64_t row_pieces() const { return div_up(rows, piece_rows); }
   std::int64_t column_pieces() const { return div_up(columns, packed_piece_columns); }
+  std::int64_t first_row(std::int64_t r) const { return r * rows / row_pieces; }
   OneDnnSizes sizes(std::int64_t r, std::int64_t c) const {
-    return {type, std::min(piece_rows, rows - r * piece_rows), std::min(packed_piece_columns, columns - c * packed_piece_columns), length};
+    return {type, first_row(r + 1) - first_row(r), std::min(packed_piece_columns, columns - c * packed_piece_columns), length};
   }
+  bool is_longer(std::int64_t r) const { return first_row(r + 1) - first_row(r) > rows / row_pieces; }
+  bool is_narrower(std::int64_t c) const { return c > 0 && (c + 1) * packed_piece_columns > columns; }
   std::int64_t row_bytes() const { return length * static_cast<std::int64_t>(size_of(type)); }
   /// Of a thread: sums, and rows that are copied where they lie apart.
-  std::int64_t sums_bytes() const { return piece_rows * packed_piece_columns * static_cast<std::int64_t>(sizeof(float)); }
-  std::int64_t rows_bytes() const { return round_up(piece_rows * row_bytes(), 64); }
+  std::int64_t sums_bytes() const { return div_up(rows, row_pieces) * packed_piece_columns * static_cast<std::int64_t>(sizeof(float)); }
+  std::int64_t rows_bytes() const { return round_up(div_up(rows, row_pieces) * row_bytes(), 64); }
 };
 
 PackedPieces pieces_of_weight(const TensorType& matrix) {
@@ -51,7 +54,9 @@ void pack_pieces(const TensorView& matrix, std::byte* destination, ThreadPool& p
   const PackedPieces pieces = pieces_of_weight({matrix.dtype, to_dims(matrix.shape)});
   const std::int64_t step = piece_step(pieces), row = matrix.strides[0] * static_cast<std::int64_t>(size_of(matrix.dtype));
   pool.dynamic_for(pieces.column_pieces(), [&](std::int64_t c) {
-    OneDnnProduct(pieces.sizes(0, c)).pack(matrix.as<const std::byte>() + c * packed_piece_columns * row, matrix.strides[0], destination + c * step);
+    const OneDnnProduct product(pieces.sizes(0, c));
+    CERMET_ASSERT(product.weight_bytes() <= step);
+    product.pack(matrix.as<const std::byte>() + c * packed_piece_columns * row, matrix.strides[0], destination + c * step);
   });
 }
 
@@ -63,21 +68,20 @@ struct PackedPlan {
   AnchorOperands operands;
   BoundTileProgram epilogue;
   PackedPieces pieces;
-  std::array<std::unique_ptr<OneDnnProduct>, 4> products;  ///< of pieces that are: whole, last of the rows, last of the columns, last of both
+  std::array<std::unique_ptr<OneDnnProduct>, 4> products;  ///< by place_of
   std::int64_t weight_step = 0, scratch_bytes = 0;
 
   PackedPlan(const Region& region, const Config& config)
       : operands(region), epilogue(product_epilogue(region).program), pieces(region.problem(), config), weight_step(piece_step(pieces)) {
-    for (const std::int64_t r : {std::int64_t{0}, pieces.row_pieces() - 1})
+    for (std::int64_t r = 0; r < pieces.row_pieces; ++r)
       for (const std::int64_t c : {std::int64_t{0}, pieces.column_pieces() - 1}) {
         std::unique_ptr<OneDnnProduct>& product = products[place_of(r, c)];
-        if (!product) product = std::make_unique<OneDnnProduct>(pieces.sizes(r, c));
+        if (product) continue;
+        product = std::make_unique<OneDnnProduct>(pieces.sizes(r, c));
         scratch_bytes = std::max(scratch_bytes, round_up(product->scratch_bytes(), 64));
       }
   }
-  std::size_t place_of(std::int64_t r, std::int64_t c) const {
-    return (r > 0 && r + 1 == pieces.row_pieces() ? 1U : 0U) + (c > 0 && c + 1 == pieces.column_pieces() ? 2U : 0U);
-  }
+  std::size_t place_of(std::int64_t r, std::int64_t c) const { return (pieces.is_longer(r) ? 1U : 0U) + (pieces.is_narrower(c) ? 2U : 0U); }
   std::int64_t thread_bytes() const { return pieces.sums_bytes() + pieces.rows_bytes() + scratch_bytes; }
 };
 
@@ -97,15 +101,15 @@ void run_packed(const LaunchArgs& args, const PackedPlan& plan) {
   const TensorView w = plan.operands(args, 1);
   const TileRun epilogue(plan.epilogue, args);
   const PackedPieces& pieces = plan.pieces;
-  const std::int64_t items = pieces.row_pieces() * pieces.column_pieces(), threads = args.pool->size();
+  const std::int64_t items = pieces.row_pieces * pieces.column_pieces(), threads = args.pool->size();
   args.pool->run([&](int thread) {
     const OneDnnAlone alone;
     std::byte* const sums = args.workspace + thread * plan.thread_bytes();
     std::byte* const copy = sums + pieces.sums_bytes();
     for (std::int64_t item = thread * items / threads; item < (thread + 1) * items / threads; ++item) {  // those of a piece of the weight follow each other
-      const std::int64_t c = item / pieces.row_pieces(), r = item % pieces.row_pieces();
+      const std::int64_t c = item / pieces.row_pieces, r = item % pieces.row_pieces;
       const OneDnnSizes sizes = pieces.sizes(r, c);
-      const TilePlace piece{r * pieces.piece_rows, sizes.rows, c * packed_piece_columns, sizes.columns};
+      const TilePlace piece{pieces.first_row(r), sizes.rows, c * packed_piece_columns, sizes.columns};
       plan.products[plan.place_of(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy), w.as<const std::byte>() + c * plan.weight_step,
                                               sums, copy + pieces.rows_bytes());
       finish_onednn_sums(epilogue, piece, reinterpret_cast<const float*>(sums));
