@@ -39,11 +39,11 @@ class RecordedTable {
   }
 
   /// Least time / the least recorded, after each candidate that a search measures; infinite until one was recorded.
-  std::vector<double> curve(SearchKind kind, std::uint64_t seed, std::size_t at_once) const {
+  std::vector<double> curve(SearchKind kind, std::uint64_t seed) const {
     TuneSearch search(candidates, kind, seed);
     std::vector<double> ratios;
     double best = std::numeric_limits<double>::infinity();
-    for (auto batch = search.next(1); !batch.empty(); batch = search.next(at_once))
+    for (auto batch = search.next(1); !batch.empty(); batch = search.next(1))
       for (const std::size_t i : batch) {
         search.tell(i, seconds[i]);
         if (seconds[i]) best = std::min(best, *seconds[i]);

@@ -17,8 +17,10 @@ const Kernel& onednn_kernel_of(OpKind op) {
   throw std::out_of_range("oneDNN");
 }
 
-CaseData onednn_linear(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return make_case_data(*find_operator("linear"), {"onednn", {CaseOperand{{DType::f32, {m, k}}}, CaseOperand{{DType::f32, {n, k}}, {}, 0, true}}});
+CaseData onednn_linear(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::f32, bool bias = false, std::int64_t apart = 0) {
+  Case linear{"onednn", {CaseOperand{{type, {m, k}}, {}, apart}, CaseOperand{{type, {n, k}}, {}, 0, true}}};
+  if (bias) linear.inputs.push_back(CaseOperand{{type, {n}}});
+  return make_case_data(*find_operator("linear"), linear);
 }
 
 CaseData onednn_scaled_mm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -38,6 +40,48 @@ TEST(OneDnn, SeveralPiecesAndThreadsComputeWhatTheReferenceDoes) {
       for (const char* config : {"default", "rows=128"})
         EXPECT_EQ(run_case(data, expected, kernel, *pool, {.padding = 3, .config = parse_config(config)}), "") << data.problem.to_string() << " " << config;
   }
+}
+
+const Kernel& packed_kernel_of(OpKind op) {
+  for (const Kernel* kernel : cpu::kernels_of(op))
+    if (kernel->name.starts_with("onednn.") && kernel->name.ends_with(".packed")) return *kernel;
+  throw std::out_of_range("oneDNN");
+}
+
+/// Pieces of up to 64 and 256 rows, one more and one less, and of 128 columns, whole and not, with a bias and without, rows that lie apart, and one, two and
+/// three threads.
+TEST(OneDnn, PackedWeightsComputeWhatTheReferenceDoes) {
+  if (cpu::onednn_primitives_missing()) GTEST_SKIP() << *cpu::onednn_primitives_missing();
+  ThreadPool one(1), three(3);
+  std::size_t ran = 0;
+  for (const CaseData& data : {onednn_linear(130, 300, 24), onednn_linear(16, 33, 17), onednn_linear(147, 256, 65, DType::bf16),
+                               onednn_linear(40, 130, 31, DType::bf16, true, 8), onednn_scaled_mm(193, 270, 40), onednn_scaled_mm(70, 128, 9)}) {
+    const Kernel& kernel = packed_kernel_of(data.problem.op->kind);
+    if (const Decline reason = kernel.declines(data.problem)) {
+      EXPECT_NE(reason->find("dot product"), std::string::npos) << *reason;  // what an old processor lacks
+      continue;
+    }
+    const Expected expected = run_reference(data);
+    for (ThreadPool* pool : {&one, &three})
+      for (const char* config : {"default", "rows=64"})
+        EXPECT_EQ(run_case(data, expected, kernel, *pool, {.padding = 3, .config = data.problem.size(0, 0) > 64 ? parse_config(config) : Config()}), "")
+            << data.problem.to_string() << " " << config;
+    ++ran;
+  }
+  EXPECT_GE(ran, 2u);
+}
+
+TEST(OneDnn, PackedWeightsAreForConstantsAndKnownRows) {
+  const auto reason_of = [](DType type, const Dim& rows, int constant) {
+    Problem problem = make_problem(*find_operator("linear"), {TensorType{type, {rows, Dim(8)}}, TensorType{type, {Dim(8), Dim(8)}}, std::nullopt}, {});
+    problem.constant_inputs = constant;
+    return packed_kernel_of(OpKind::linear).declines(Region(problem)).value_or("");
+  };
+  EXPECT_EQ(reason_of(DType::f32, Dim(64), 0), "weight is not constant, so it cannot be prepacked");
+  EXPECT_EQ(reason_of(DType::f16, Dim(64), 2), "w is f16, not f32 or bf16");
+  EXPECT_EQ(reason_of(DType::f32, Dim(Symbol("T")), 2), "the number of rows is not known, and each needs code of its own");
+  EXPECT_EQ(reason_of(DType::f32, Dim(15), 2), "fewer than 16 rows, for which oneDNN prefers another order of weights");
+  EXPECT_EQ(reason_of(DType::f32, Dim(16), 2), cpu::onednn_primitives_missing().value_or(""));
 }
 
 TEST(OneDnn, IsTakenWhereItWasMeasuredAlone) {

@@ -15,14 +15,30 @@ struct RecordedSearch : testing::Test {
 TEST_F(RecordedSearch, ATenthOfTheMeasurementsComesWithinTwoPercent) {
   constexpr std::uint64_t seeds = 5;
   std::size_t near = 0;
-  for (const RecordedTable& table : tables)
+  for (const RecordedTable& table : tables) {
+    std::size_t seeds_near = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const std::vector<double> curve = table.curve(SearchKind::bayes, seed, 4);
+      const std::vector<double> curve = table.curve(SearchKind::bayes, seed);
       ASSERT_LT(curve.back(), 1.001) << table.name << ": the best of the record is among the candidates";
-      near += curve[(curve.size() + 9) / 10 - 1] < 1.02 ? 1 : 0;
+      seeds_near += curve[(curve.size() + 9) / 10 - 1] < 1.02 ? 1 : 0;
     }
+    near += 2 * seeds_near > seeds ? 1 : 0;
+  }
   EXPECT_GE(tables.size(), 16u);
-  EXPECT_GE(10 * near, 8 * seeds * tables.size()) << near << " of " << seeds * tables.size();
+  EXPECT_GE(near, tables.size() - 1) << "by the median of the seeds, all but a softmax of which one candidate of 38 is within 2 %";
+}
+
+/// Where mma.sync attention has the device to itself, and where four and three of its blocks share an SM.
+TEST_F(RecordedSearch, TilesOfAttentionTakeWhatTheirModelSays) {
+  std::size_t compared = 0;
+  for (const RecordedTable& table : tables)
+    for (std::size_t i = 0; i < table.seconds.size(); ++i) {
+      const TuneCandidate& candidate = table.candidates.list[i];
+      if (candidate.choice.kernel->name != "attention.prefill_paged" || !table.seconds[i]) continue;
+      EXPECT_NEAR(candidate.modelled / *table.seconds[i], 1, 0.12) << table.name << " " << candidate.choice.config.to_string();
+      ++compared;
+    }
+  EXPECT_GE(compared, 18u);
 }
 
 TEST_F(RecordedSearch, WhatModelsChooseIsWithinFivePercent) {

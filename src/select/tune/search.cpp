@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "select/tune/parzen.hpp"
@@ -13,6 +14,7 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t startup_candidates = 8;
+constexpr double advance = 0.9;                 ///< times the least so far: what is faster than that has a neighbour tried at once
 constexpr std::size_t improved_candidates = 2;  ///< whose neighbours are tried
 constexpr int estimated_every = 3;              ///< one proposal of so many is the estimator's, the others are neighbours
 constexpr int explored_every = 6;               ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
@@ -98,6 +100,8 @@ std::vector<std::size_t> TuneSearch::next(std::size_t most) {
 
 void TuneSearch::tell(std::size_t candidate, std::optional<double> seconds) {
   std::erase(pending_, candidate);
+  const double least = told_.empty() ? 0 : std::ranges::min(told_, {}, &Told::seconds).seconds;
+  advanced_ = advanced_ || (seconds && *seconds < advance * least);
   told_.push_back({candidate, seconds ? *seconds : std::numeric_limits<double>::infinity()});
 }
 
@@ -113,6 +117,8 @@ std::size_t TuneSearch::propose() {
     for (std::size_t i = 0;; ++i)
       if (!given_[i] && skip-- == 0) return i;
   }
+  if (kind_ == SearchKind::bayes && std::exchange(advanced_, false))
+    if (const std::optional<std::size_t> near = propose_near_best()) return *near;
   while (given_[order_[next_]]) ++next_;
   return order_[next_];
 }

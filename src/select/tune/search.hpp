@@ -17,7 +17,8 @@ SearchKind parse_search(std::string_view text);
 std::string_view name_of(SearchKind kind);
 
 /// exhaustive: all in the order of modelled times. random: in an order that follows from the seed. bayes: a tree-structured Parzen estimator (Bergstra and
-/// others, 2011), whose first candidates are the cheapest by the models, one for each modelled time; candidate 0, the choice without tuning, is always first.
+/// others, 2011), whose first candidates are the cheapest by the models, one for each modelled time,
+/// and a neighbour of what is much faster than all before; candidate 0, the choice without tuning, is always first.
 class TuneSearch {
  public:
   TuneSearch(const TuneCandidates& candidates, SearchKind kind, std::uint64_t seed);
@@ -42,6 +43,7 @@ class TuneSearch {
   std::vector<std::size_t> order_;  ///< of what is given without an estimate
   std::vector<int> cost_places_;    ///< of each candidate: place among the modelled times, in buckets
   std::vector<bool> given_;
+  bool advanced_ = false;  ///< one was much faster than all before, and no neighbour of it was proposed yet
   std::size_t next_ = 0, left_ = 0, startup_ = 0;
   std::vector<Told> told_;
   std::vector<std::size_t> pending_;  ///< given, and nothing told yet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 namespace cermet {
 namespace {
@@ -48,22 +49,31 @@ class TunerRun {
     return true;
   }
 
+  /// The search is told each time before it proposes the next.
   void try_others() {
-    std::vector<std::size_t> batch = search_.next(options_.at_once);
-    for (bool first = true; !is_over() && !batch.empty(); first = false) {
-      if (!first && bench_.prepare && spent() + expected_prepare() > limit()) {
-        report_.end = TuneReport::End::budget;
-        return;
-      }
-      const std::vector<std::size_t> later = search_.next(bench_.prepare_later ? options_.at_once : 0);
-      if (bench_.prepare_later) bench_.prepare_later(choices_of(later));
-      prepare(batch);
-      for (const std::size_t candidate : batch) {
-        if (is_over()) return;
-        try_one(candidate);
-      }
-      batch = later.empty() ? search_.next(options_.at_once) : later;
+    for (;;) {
+      if (is_over()) return;
+      const std::vector<std::size_t> next = search_.next(1);
+      if (next.empty() || !make_ready(next.front())) return;
+      try_one(next.front());
     }
+  }
+
+  /// Compiles a candidate, and with it, or meanwhile, those that would be proposed next if nothing faster were found. False where the budget leaves no time.
+  bool make_ready(std::size_t candidate) {
+    if (!bench_.prepare) return true;
+    const bool is_new = asked_for_.insert(candidate).second;
+    if (!is_new && !bench_.prepare_later) return true;  // it was made ready with another
+    std::vector<std::size_t> wanted{candidate}, likely = TuneSearch(search_).next(options_.at_once);
+    std::erase_if(likely, [&](std::size_t i) { return !asked_for_.insert(i).second; });
+    if (bench_.prepare_later) bench_.prepare_later(choices_of(likely));
+    else wanted.insert(wanted.end(), likely.begin(), likely.end());
+    if (report_.tried.size() > 1 && spent() + expected_prepare() > limit()) {
+      report_.end = TuneReport::End::budget;
+      return false;
+    }
+    prepare(wanted);
+    return true;
   }
 
   double limit() const { return (1 - kept_share) * options_.seconds; }
@@ -77,7 +87,6 @@ class TunerRun {
 
   /// One that does not compile fails again, by itself, when its turn comes.
   void prepare(const std::vector<std::size_t>& batch) {
-    if (!bench_.prepare) return;
     const auto begin = Clock::now();
     try {
       bench_.prepare(choices_of(batch));
@@ -166,6 +175,7 @@ class TunerRun {
   TuneSearch search_;
   TuneReport report_;
   std::vector<Measured> measured_;
+  std::set<std::size_t> asked_for_;  ///< to be made ready, now or later
   double best_ = 0;
   Clock::time_point begin_ = Clock::now();
 };

@@ -16,7 +16,7 @@ namespace cermet {
 struct TuneBench {
   /// Makes candidates ready before the first is measured: compiles their programs, in parallel. May be empty.
   std::function<void(const std::vector<Choice>&)> prepare = {};
-  /// Says which will be asked for after those, so that they compile meanwhile. May be empty.
+  /// Says which will probably be asked for after those, so that they compile meanwhile. May be empty.
   std::function<void(const std::vector<Choice>&)> prepare_later = {};
   std::function<void(const Choice&)> expect;
   std::function<std::string(const Choice&)> check;
@@ -40,7 +40,7 @@ struct TuneOptions {
   std::uint64_t seed = 0;
   double seconds = 10;                                ///< budget; the candidate that is being measured when it ends is finished
   std::int64_t most = 0;                              ///< candidates; 0: as many as the budget allows
-  std::size_t at_once = 4;                            ///< proposed together, so that they compile in parallel
+  std::size_t at_once = 4;                            ///< compiled in parallel, of those that are likely to be proposed next
   double prepare_seconds = 0;                         ///< what compiling so many is expected to take; where less is left of the budget it is not begun
   std::function<bool()> stop = [] { return false; };  ///< asked between candidates
   std::function<void(std::size_t tried, std::size_t all, double best)> on_progress = [](std::size_t, std::size_t, double) {};

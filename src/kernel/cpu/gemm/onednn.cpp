@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/gemm/binding.hpp"
+#include "kernel/cpu/gemm/onednn_sums.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "op/products.hpp"
 
@@ -67,7 +68,7 @@ class OneDnnLaunch {
       for (std::int64_t c = begin; c < end; c += piece_columns) {
         const TilePlace piece{r, std::min(plan_.piece_rows, last - r), c, std::min(piece_columns, end - c)};
         multiply(piece, sums);
-        finish(piece, sums);
+        finish_onednn_sums(epilogue_, piece, sums);
       }
   }
 
@@ -87,15 +88,6 @@ class OneDnnLaunch {
       product(x, std::max(step / element_, length_), w, std::max(w_.strides[0], length_), together, piece.columns, length_, sums + r * piece.columns);
       r += together;
     }
-  }
-
-  void finish(const TilePlace& piece, const float* sums) const {
-    constexpr std::int64_t tile_columns = BoundTileProgram::least_columns, tile_rows = BoundTileProgram::most_values / tile_columns;
-    for (std::int64_t r = 0; r < piece.rows; r += tile_rows)
-      for (std::int64_t c = 0; c < piece.columns; c += tile_columns) {
-        const TileOperand tile{sums + r * piece.columns + c, static_cast<std::size_t>(piece.columns), 1};
-        epilogue_(&tile, {piece.row + r, std::min(tile_rows, piece.rows - r), piece.column + c, std::min(tile_columns, piece.columns - c)});
-      }
   }
 
   const OneDnnPlan& plan_;
@@ -128,13 +120,7 @@ Decline onednn_declines(const Region& region) {
   if (!codes && !std::ranges::all_of(p.input(0).dims, &Dim::is_constant))
     return "the number of rows is not known, and with few of them bits would be others than with many";
   if (codes && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
-  if (region.anchor != 0) return fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
-  const TileProgramOrReason epilogue = product_epilogue(region);
-  if (epilogue.reason) return epilogue.reason;
-  if (epilogue.program.inputs != std::vector{codes ? DType::i32 : DType::f32}) return "a zero point or scales of blocks need more than sums";
-  if (epilogue.program.results.size() != region.results.size()) return "a result does not come from the product";
-  if (Decline reason = BoundTileProgram::declines(epilogue.program)) return reason;
-  return onednn_missing();
+  return onednn_sums_decline(region, codes);
 }
 
 Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {

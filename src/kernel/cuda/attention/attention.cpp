@@ -46,15 +46,21 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
 
 }  // namespace
 
+AttentionTiles attention_tiles(const Problem& problem, std::int64_t rows) {
+  const AttentionProblem a(problem);
+  const std::int64_t sequences = std::max<std::int64_t>(1, a.sequences), queries = div_up(a.tokens, sequences);
+  const double shared = static_cast<double>(problem.size(1, 0)) / static_cast<double>(sequences) * (problem.attributes.flag("causal") ? 0.5 : 1);
+  return {div_up(std::max<std::int64_t>(1, queries * a.group()), rows) * sequences * a.kv_heads, a.paged ? static_cast<double>(a.keys) : shared};
+}
+
 double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits) {
   const AttentionProblem a(problem);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const std::int64_t sequences = std::max<std::int64_t>(1, a.sequences), queries = div_up(a.tokens, sequences);
-  const double keys = a.paged ? number(a.keys) : number(problem.size(1, 0)) / number(sequences) * (problem.attributes.flag("causal") ? 0.5 : 1);
-  const std::int64_t tiles = div_up(std::max<std::int64_t>(1, queries * a.group()), rows) * sequences * a.kv_heads;
-  const double share = std::max(1.0, number(tiles) / problem.target->multiprocessors);  // of an SM; blocks of two tiles share it where there are more
-  const double scores = share * number(rows) * keys * cycles_per_score, cache = 2 * number(sequences * a.kv_heads * (a.head_size + a.value_size)) * keys;
-  return 3500 / limits.clock_hz + std::max(scores / limits.clock_hz, cache / limits.read_bytes_per_second);
+  const AttentionTiles tiles = attention_tiles(problem, rows);
+  const double share = std::max(1.0, number(tiles.count) / problem.target->multiprocessors);  // of an SM; blocks of two tiles share it where there are more
+  const double scores = share * number(rows) * tiles.keys * cycles_per_score;
+  const double cache = 2 * number(std::max<std::int64_t>(1, a.sequences) * a.kv_heads * (a.head_size + a.value_size)) * tiles.keys;
+  return attention_cycles / limits.clock_hz + std::max(scores / limits.clock_hz, cache / limits.read_bytes_per_second);
 }
 
 bool rows_aligned(const TensorView& view) {

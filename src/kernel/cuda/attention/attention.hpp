@@ -58,8 +58,15 @@ QueriesLauncher bind_many_queries(const Problem& problem, std::size_t first);
 
 /// Modelled seconds of the first of those that takes a problem.
 double many_query_seconds(const Problem& problem, const DeviceLimits& limits);
-/// Modelled seconds of a task that takes `cycles_per_score` cycles of an SM for a score, of row tiles of `rows` rows, unless reading takes longer. All
-/// sequences are taken to be alike.
+/// Row tiles of a launch, and the keys that each of them meets; all sequences are taken to be alike.
+struct AttentionTiles {
+  std::int64_t count;
+  double keys;
+};
+AttentionTiles attention_tiles(const Problem& problem, std::int64_t rows);
+/// Cycles that a launch takes whatever it does.
+inline constexpr double attention_cycles = 3500;
+/// Modelled seconds of a task that takes `cycles_per_score` cycles of an SM for a score, of row tiles of `rows` rows, unless reading takes longer.
 double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits);
 
 /// Whether all rows of the last dimension start at multiples of 16 bytes.

@@ -104,10 +104,28 @@ std::vector<Config> hopper_configs(const Problem& p) {
 
 ConfigSpace hopper_space(const Problem& p) { return ConfigSpace::listing(hopper_configs(p)); }
 
-/// 0.38 cycles of an SM for a score were measured on an H200, whatever the head size; for mma.sync a cycle is assumed.
-double tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) { return attention_seconds(p, PrefillShape(p, config).rows(), 1, limits); }
+constexpr double hopper_cycles = 0.38;  ///< of an SM for a score, measured on an H200, whatever the head size
+
+/// Blocks of mma.sync tiles that share an SM: 60 registers beside outputs, scores and queries are what the assembler reports for heads of 64.
+std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
+  constexpr std::int64_t sm_registers = 65536, other_registers = 60, threads = 32 * attention::prefill_warps;
+  const std::int64_t held = s.warp_rows * (s.a.value_size + s.keys + s.a.head_size / 2) / 32;
+  const std::int64_t by_registers = sm_registers / threads / round_up(std::min<std::int64_t>(255, other_registers + held), 8);
+  return std::max<std::int64_t>(1, std::min(by_registers, (p.target->shared_bytes + 1024) / (s.bytes(s.warp_rows, s.keys) + 1024)));
+}
+
+/// mma.sync tiles wait for each other's results: on an H200 (bench/results/h200/tune/tables.json) one with 64 rows took 64 cycles for a key and one with 128
+/// rows 84, whether three others shared the SM or none, and one block more than all SMs hold took as long again. With four on an SM that is 0.32 cycles of it
+/// for a score; more were not measured, and are taken to be no faster.
+double tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
+  const PrefillShape s(p, config);
+  const AttentionTiles tiles = attention_tiles(p, s.rows());
+  const auto rounds = static_cast<double>(div_up(tiles.count, resident_blocks(p, s) * p.target->multiprocessors));
+  const double waits = rounds * tiles.keys * (44 + 20 * static_cast<double>(s.rows()) / 64);
+  return std::max(attention_seconds(p, s.rows(), 0.32, limits), (attention_cycles + waits) / limits.clock_hz);
+}
 double hopper_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
-  return attention_seconds(p, 64 * hopper_warpgroups(p, config), 0.38, limits);
+  return attention_seconds(p, 64 * hopper_warpgroups(p, config), hopper_cycles, limits);
 }
 
 Program tile_program(const Problem& p, const Config& config) {
