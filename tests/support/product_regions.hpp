@@ -83,6 +83,26 @@ inline std::vector<ProductRegion> product_regions() {
       "{n0 = scaled_mm($0: f8_e4m3[150, 2064], $1: f8_e4m3[288, 2064], $2: f32[150], $3: f32[288]) {out_dtype = \"bf16\"}; "
       "n1 = silu_and_mul(fast n0) {out_dtype = \"bf16\"}} anchor n0 -> n1",
       {x, x, scale, scale}, fp8);
+  const auto conv = [&](std::string name, std::string_view operands, std::string_view attributes, std::string_view after,
+                        std::vector<std::string_view> kernels) {
+    add(std::move(name), fmt::format("{{n0 = conv({}) {{layout = \"nhwc\"{}}}; {}", operands, attributes, after), {x, w, other, other, step}, kernels);
+  };
+  const std::string_view both = "n1 = relu(strict n0)} anchor n0 -> n0, n1";
+  conv("windows", "$0: f16[2, 9, 7, 24], $1: f16[72, 24, 3, 3], $2: f16[72]", ", pads = [1, 1, 1, 1]", both, {"conv.implicit", "conv.general"});
+  conv("windows_quantized", "$0: f32[2, 9, 7, 12], $1: f32[20, 12, 3, 3], $2: f32[20], $3: f32[2, 9, 7, 20]", ", pads = [1, 1, 1, 1]",
+       "n1 = quantize(strict n0, $4: f32[])} anchor n0 -> n0, n1", {"conv.implicit", "conv.general"});
+  conv("windows_of_few_places", "$0: bf16[1, 7, 8, 64], $1: bf16[72, 64, 3, 3], $2: bf16[72]", ", pads = [1, 1, 1, 1], activation = \"silu\"",
+       "n1 = mul(strict n0, $3: bf16[1, 7, 8, 1])} anchor n0 -> n0, n1", {"conv.hopper", "conv.implicit", "conv.general"});
+  conv("pixels", "$0: f16[1, 8, 8, 40], $1: f16[72, 40, 1, 1], $2: f16[72], $3: f16[1, 8, 8, 72]", "", both,
+       {"conv.pointwise.hopper", "conv.pointwise.tensor", "conv.pointwise.general", "conv.implicit", "conv.general"});
+  conv("depthwise", "$0: f16[2, 9, 7, 40], $1: f16[40, 1, 3, 3], $2: f16[40]", ", pads = [1, 1, 1, 1], group = 40",
+       "n1 = sigmoid(strict n0); n2 = mul(strict n0, strict n1)} anchor n0 -> n0, n2", {"conv.depthwise", "conv.general"});
+  conv("first_layer", "$0: bf16[2, 19, 18, 3], $1: bf16[40, 3, 3, 3], $2: bf16[40]", ", pads = [1, 1, 1, 1], strides = [2, 2]", both,
+       {"conv.few_channels", "conv.implicit", "conv.general"});
+  add("channels_first", "{n0 = conv($0: f16[2, 6, 9, 7], $1: f16[7, 6, 3, 3], $2: f16[7]); n1 = mul(strict n0, $3: f16[5])} anchor n0 -> n0, n1",
+      {x, w, other, other}, {"conv.general"});
+  add("transposed", "{n0 = conv_transpose($0: f32[1, 5, 4, 6], $1: f32[5, 7, 3, 3], $2: f32[7]) {strides = [2, 2]}; n1 = relu(strict n0)} anchor n0 -> n0, n1",
+      {x, w, other}, {"conv_transpose.general"});
   std::vector<double> offsets{0, 3, 3, 80, 150};
   add("grouped_gate",
       "{n0 = grouped_linear($0: bf16[150, 136], $1: bf16[4, 144, 136], $2: i32[5], $3: bf16[4, 144]) {out_dtype = \"f32\"}; n1 = silu_and_mul(strict n0); "

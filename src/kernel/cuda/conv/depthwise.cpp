@@ -106,8 +106,7 @@ void DepthwiseConv::launch(const LaunchArgs& args) const {
   p.x_batch = in.strides[0], p.x_row = in.strides[3], p.x_column = narrow(in.strides[4]);
   p.weight = weight.data;
   p.weight_tap = narrow(conv_tap_elements(weight.shape));
-  p.y = y.data;
-  p.y_row = rows->y_row;
+  p.to = rows->to;
   std::ranges::copy(rows->extra, p.extra);
   narrow(rows->count);
   p.channels = narrow(out.channels());
@@ -140,7 +139,8 @@ void DepthwiseConv::declare(const LaunchArgs& args, const ConvRows& rows, const 
   touched.read(lines_of_items(*product_.given(args, product_.at.x), windows, tiles.grid, grid_columns, threads));
   touched.read(product_.given(args, product_.at.w));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows.extra[i]);
-  touched.write(touched.result({}, rows.y_row));
+  touched.write(touched.result({}, rows.to.y_row));
+  if (product_.also) touched.write(touched.second_result({}, rows.to.also_row));
   touched.declare();
 }
 

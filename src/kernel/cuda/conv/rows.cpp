@@ -17,20 +17,23 @@ std::optional<ConvRows> ConvRows::of(const Product& product, const LaunchArgs& a
   const TensorView& y = args.outputs[product.y];
   const int leads = y.shape.rank() - 1;
   const std::size_t count = product.extras().size();
-  std::array<AxisSteps, 2 + epilogue::most_extras> steps{};  // the second stays 0: what has no step along rows
-  steps[0] = steps_along(y, leads, 1);
-  for (std::size_t i = 0; i < count; ++i) steps[2 + i] = product.extra_steps(args, i, leads);
-  const RowAxes axes = merge_axes(y.shape, leads, steps, 1);
+  enum { Y, NONE, ALSO, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  std::array<AxisSteps, COUNT> steps{};  // NONE stays 0: what has no step along rows
+  steps[Y] = steps_along(y, leads, 1);
+  const TensorView* const also = product.also ? &args.outputs[product.also->y] : nullptr;
+  if (also) steps[ALSO] = steps_along(*also, leads, 1);
+  for (std::size_t i = 0; i < count; ++i) steps[EXTRA + i] = product.extra_steps(args, i, leads);
+  const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
   if (axes.rank > 1) return std::nullopt;
   ConvRows rows;
   rows.count = axes.m();
-  rows.y_row = steps[0][0];
-  rows.vectors = is_aligned(y.data, rows.y_row, y.dtype, run);
+  rows.to = {y.data, also ? also->data : nullptr, steps[Y][0], steps[ALSO][0]};
+  rows.vectors = is_aligned(y.data, rows.to.y_row, y.dtype, run) && (!also || is_aligned(also->data, rows.to.also_row, also->dtype, run));
   for (std::size_t i = 0; i < count; ++i) {
     const EpilogueExtra& extra = product.extras()[i];
     epilogue::Operand& operand = rows.extra[i];
     operand = product.operand(args, i);
-    operand.row = steps[2 + i][0];
+    operand.row = steps[EXTRA + i][0];
     if (extra.extent == TileProgram::Extent::element) rows.vectors = rows.vectors && is_aligned(operand.data, operand.row, extra.dtype, run);
     if (extra.extent == TileProgram::Extent::column) rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
   }

@@ -12,7 +12,8 @@ namespace cermet::cuda {
 
 /// What kernels need of a launch whose results, and the operands of its epilogue, are rows that are evenly apart.
 struct ConvRows {
-  std::int64_t count = 0, y_row = 0;
+  std::int64_t count = 0;
+  epilogue::ResultRows to{};
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
   bool vectors = false;  ///< runs of `run` neighbours from multiples of `run` on are aligned
 

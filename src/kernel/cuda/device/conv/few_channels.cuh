@@ -167,7 +167,7 @@ struct FewChannels {
           float values[8];
 #pragma unroll
           for (int v = 0; v < 8; ++v) values[v] = sums[i][n + v / 2][2 * half + v % 2];
-          store_results<E>(p.extra, static_cast<Element<E::out>*>(p.y), p.y_row, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
+          store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
         }
       }
     }

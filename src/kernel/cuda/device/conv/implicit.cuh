@@ -20,7 +20,6 @@ struct ImplicitConfig {
 template <ImplicitConfig C, class E, class Team>
 struct ImplicitBody {
   using T = Element<C.type>;
-  using Out = Element<E::out>;
   static constexpr gemm::GeneralConfig product{.a = C.type, .b = C.type, .tensor = C.tensor, .block = C.block, .stages = C.stages};
   static constexpr int tile = C.block, threads = gemm::general_threads, own = tile / 16;
   // Four threads read the steps of a row, 16 bytes each.
@@ -123,7 +122,7 @@ struct ImplicitBody {
           const auto v = *reinterpret_cast<const Vector<float, 4>*>(staged + row * pitch + column + i);
           values[i] = v[0], values[i + 1] = v[1], values[i + 2] = v[2], values[i + 3] = v[3];
         }
-        store_results<E>(p.extra, static_cast<Out*>(p.y), p.y_row, place.row + begin + row, place.column + column, place.end, p.vectors, values);
+        store_results<E>(p.extra, p.to, place.row + begin + row, place.column + column, place.end, p.vectors, values);
       }
       Team::sync();
     }
@@ -152,7 +151,7 @@ struct ImplicitBody {
         float values[results];
 #pragma unroll
         for (int r = 0; r < results; ++r) values[r] = sums[i][j + r];
-        store_results<E>(p.extra, static_cast<Out*>(p.y), p.y_row, row, column, place.end, p.vectors, values);
+        store_results<E>(p.extra, p.to, row, column, place.end, p.vectors, values);
       }
     }
   }

@@ -30,33 +30,42 @@ __device__ __forceinline__ void store_run(T* at, const T (&values)[Run]) {
 
 /// Results of row `row`, columns `column` .. + Run, of which those before `end` exist. `vectors`: runs are aligned, here and in the operands.
 template <class E, int Run>
-__device__ __forceinline__ void store_results(const epilogue::Operand* extra, Element<E::out>* y, int64_t y_row, int row, int column, int end, bool vectors,
+__device__ __forceinline__ void store_results(const epilogue::Operand* extra, const epilogue::ResultRows& to, int row, int column, int end, bool vectors,
                                               const float (&sums)[Run]) {
-  using Out = Element<E::out>;
+  const auto first = [&]<class Result>(epilogue::Which<Result>, void* data, int64_t step) {
+    return static_cast<Element<Result::out>*>(data) + row * step + column;
+  };
+  /// each(which result, its first place)
+  const auto for_results = [&](auto&& each) {
+    each(epilogue::Which<E>{}, first(epilogue::Which<E>{}, to.y, to.y_row));
+    if constexpr (epilogue::gives_two<E>) each(epilogue::Which<typename E::Also>{}, first(epilogue::Which<typename E::Also>{}, to.also, to.also_row));
+  };
   epilogue::ValuesOf<E> x;
   epilogue::load_row<E>(extra, row, 0, x);
-  Out* const to = y + row * y_row + column;
   if (vectors && column + Run <= end) {
     uint32_t bits[E::extras > 0 ? E::extras : 1][Run];
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (!epilogue::of_rows(E::extra[I])) load_run(epilogue::address_of<E::extra[I]>(extra[I], row, column, 0), bits[I]);
     });
-    Out values[Run];
+    for_results([&]<class Result>(epilogue::Which<Result>, auto* at) {
+      using Out = Element<Result::out>;
+      Out values[Run];
 #pragma unroll
-    for (int i = 0; i < Run; ++i) {
-      for_constants<E::extras>([&]<int I>(Constant<I>) {
-        if constexpr (!epilogue::of_rows(E::extra[I])) x.bits[I] = bits[I][i];
-      });
-      values[i] = epilogue::rounded<Out>(E::value(sums[i], x));
-    }
-    store_run(to, values);
+      for (int i = 0; i < Run; ++i) {
+        for_constants<E::extras>([&]<int I>(Constant<I>) {
+          if constexpr (!epilogue::of_rows(E::extra[I])) x.bits[I] = bits[I][i];
+        });
+        values[i] = epilogue::rounded<Out>(Result::value(sums[i], x));
+      }
+      store_run(at, values);
+    });
     return;
   }
 #pragma unroll
   for (int i = 0; i < Run; ++i) {
     if (column + i >= end) break;
     epilogue::load_place<E>(extra, row, column + i, 0, x);
-    to[i] = epilogue::rounded<Out>(E::value(sums[i], x));
+    for_results([&]<class Result>(epilogue::Which<Result>, auto* at) { at[i] = epilogue::rounded<Element<Result::out>>(Result::value(sums[i], x)); });
   }
 }
 
