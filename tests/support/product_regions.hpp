@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "op/case_data.hpp"
 #include "op/region_text.hpp"
 
@@ -104,6 +105,28 @@ inline std::vector<ProductRegion> product_regions() {
   add("transposed", "{n0 = conv_transpose($0: f32[1, 5, 4, 6], $1: f32[5, 7, 3, 3], $2: f32[7]) {strides = [2, 2]}; n1 = relu(strict n0)} anchor n0 -> n0, n1",
       {x, w, other}, {"conv_transpose.general"});
   std::vector<double> offsets{0, 3, 3, 80, 150};
+  const Fill wide = uniform(0.1, 0.4);
+  const auto blocks = [&](std::string name, std::string_view x_type, std::int64_t m, std::int64_t n, std::int64_t k, std::vector<std::string_view> kernels) {
+    const bool is_fp8 = x_type != "i8";
+    const std::int64_t over_k = div_up(k, std::int64_t{128}), over_n = div_up(n, std::int64_t{128});
+    add(std::move(name),
+        fmt::format("{{n0 = scaled_mm($0: {0}[{1}, {3}], $1: {0}[{2}, {3}], $2: f32[{1}, {4}], $3: f32[{5}, {4}]) {{out_dtype = \"{6}\"}}; "
+                    "n1 = silu_and_mul(strict n0)}} anchor n0 -> n1",
+                    x_type, m, n, k, over_k, over_n, is_fp8 ? "bf16" : "f32"),
+        {is_fp8 ? x : codes, is_fp8 ? x : codes, is_fp8 ? wide : scale, is_fp8 ? wide : scale}, std::move(kernels));
+  };
+  blocks("blocks_gate", "i8", 150, 512, 384, scaled);
+  blocks("blocks_gate_1", "i8", 1, 512, 400, {"gemv.scaled_mm", "gemm.scaled_mm.hopper", "gemm.scaled_mm.tensor", "gemm.scaled_mm.general"});
+  blocks("blocks_gate_odd", "i8", 1, 144, 272, {"gemv.scaled_mm"});
+  blocks("blocks_gate_fp8", "f8_e4m3", 40, 256, 1040, fp8);
+  blocks("blocks_gate_fp8_1", "f8_e4m3", 1, 256, 1040, {"gemv.scaled_mm", "gemm.scaled_mm.hopper", "gemm.scaled_mm.general"});
+  for (const bool is_fp8 : {false, true})
+    add(is_fp8 ? "blocks_grouped_gate_fp8" : "blocks_grouped_gate",
+        fmt::format("{{n0 = grouped_linear($0: {0}[150, 1040], $1: {0}[4, 512, 1040], $2: i32[5], -, $3: f32[150, 9], $4: f32[4, 4, 9]) "
+                    "{{out_dtype = \"bf16\"}}; n1 = gelu_and_mul(strict n0)}} anchor n0 -> n1",
+                    is_fp8 ? "f8_e4m3" : "i8"),
+        {is_fp8 ? x : codes, is_fp8 ? x : codes, values(offsets), is_fp8 ? wide : scale, is_fp8 ? wide : scale},
+        is_fp8 ? std::vector<std::string_view>{"gemm.grouped_linear.hopper", "gemm.grouped_linear.general"} : grouped);
   add("grouped_gate",
       "{n0 = grouped_linear($0: bf16[150, 136], $1: bf16[4, 144, 136], $2: i32[5], $3: bf16[4, 144]) {out_dtype = \"f32\"}; n1 = silu_and_mul(strict n0); "
       "n2 = clip(strict n1) {low = -1.0, high = 2.0}} anchor n0 -> n2",

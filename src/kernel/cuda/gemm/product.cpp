@@ -38,8 +38,6 @@ Decline Product::declines_after(const Region& region, ProductLoops loops) {
     return fmt::format("{} results leave after the product, and {} can", count, loops.results == 1 ? "one" : "two");
   if (made.program.extras.size() > epilogue::most_extras)
     return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(), epilogue::most_extras);
-  if (const auto gate = loops.gated ? gate_after(region) : std::nullopt; gate && Product(region, loops).blocked)
-    return fmt::format("{} after {}: scales cover blocks of the weight", region.nodes[*gate].problem.op->name, region.problem().op->name);
   return std::nullopt;
 }
 
