@@ -1,14 +1,10 @@
 // Every CUDA kernel against its operator's reference, over the operator's own cases, on the GPU.
 #include "kernel/cuda/kernels.hpp"
-#include "op/grouped_work.hpp"
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/compiled_cases.hpp"
 
 namespace cermet {
 namespace {
-
-/// What the CPU alone computes: groups whose last has no weight, which a rank with some of the experts has.
-bool is_for_cpus(const Problem& problem) { return problem.op->kind == OpKind::grouped_linear && groups_end_in_rest(problem); }
 
 class CudaConformance : public testing::TestWithParam<const OpDefinition*> {};
 
@@ -27,7 +23,7 @@ TEST_P(CudaConformance, EveryCase) {
         EXPECT_EQ(run_on_device(cases.data[c], expected, *kernel, padding, gpu.queue(), gpu.pool), "")
             << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name << ", rows " << padding << " elements apart";
     }
-    EXPECT_EQ(taken == 0, is_for_cpus(cases.data[c].problem)) << op.name << " case " << cases.recipes[c].name << ": " << taken << " kernels take it";
+    EXPECT_GT(taken, 0) << op.name << " case " << cases.recipes[c].name << ": every kernel declines";
   }
 }
 

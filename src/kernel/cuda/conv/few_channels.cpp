@@ -2,9 +2,9 @@
 #include "kernel/cuda/device/conv/few_channels.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda::conv_few_channels_file {
@@ -106,7 +106,7 @@ std::vector<Program> FewChannelsConv::programs() const {
 void FewChannelsConv::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const std::optional<ConvRows> rows = ConvRows::of(product_, args, FewChannelsShape::unit);
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, FewChannelsShape::unit);
   if (!rows) {
     const conv::WeightSteps steps = conv_row_steps(weight.shape);
     return general_.launch(args, 1, &steps);

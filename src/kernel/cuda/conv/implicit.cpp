@@ -2,9 +2,10 @@
 #include "kernel/cuda/device/conv/implicit.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
+#include "kernel/cuda/conv/windows.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 
 namespace cermet::cuda::conv_implicit_file {
 namespace {
@@ -126,7 +127,7 @@ std::size_t ImplicitConv::program_of(std::int64_t places, bool vectors, int& til
 void ImplicitConv::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const std::optional<ConvRows> rows = ConvRows::of(product_, args, 8);
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, 8);
   if (!rows) {
     const conv::WeightSteps steps = conv_row_steps(weight.shape);
     return general_.launch(args, general_program(), &steps);

@@ -63,6 +63,7 @@ Decline HopperProduct::declines(const Region& region) {
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
   if (op == OpKind::grouped_linear && !known(p.input(1).dims[0])) return "the number of groups is not known beforehand";
+  if (op == OpKind::grouped_linear && p.input(1).dims[0] == Dim(0)) return "no group has a weight";
   return std::nullopt;
 }
 

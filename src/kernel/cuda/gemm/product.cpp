@@ -1,7 +1,6 @@
 #include "kernel/cuda/gemm/product.hpp"
 
 #include "base/checked.hpp"
-#include "op/grouped_work.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -26,7 +25,6 @@ SchemaPlaces schema_of(OpKind op) {
 }  // namespace
 
 Decline Product::declines_after(const Region& region, ProductLoops loops) {
-  if (region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem())) return "its last group has no weight";
   const TileProgramOrReason made = product_epilogue(region, loops);
   if (made.reason) return made.reason;
   const auto anchor = static_cast<std::size_t>(region.anchor);

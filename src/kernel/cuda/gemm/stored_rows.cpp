@@ -1,4 +1,4 @@
-#include "kernel/cuda/conv/rows.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ bool is_aligned(const void* data, std::int64_t row, DType dtype, std::int64_t ru
 
 }  // namespace
 
-std::optional<ConvRows> ConvRows::of(const Product& product, const LaunchArgs& args, std::int64_t run) {
+std::optional<StoredRows> StoredRows::of(const Product& product, const LaunchArgs& args, std::int64_t run) {
   const TensorView& y = args.outputs[product.y];
   const int leads = y.shape.rank() - 1;
   const std::size_t count = product.extras().size();
@@ -25,7 +25,7 @@ std::optional<ConvRows> ConvRows::of(const Product& product, const LaunchArgs& a
   for (std::size_t i = 0; i < count; ++i) steps[EXTRA + i] = product.extra_steps(args, i, leads);
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
   if (axes.rank > 1) return std::nullopt;
-  ConvRows rows;
+  StoredRows rows;
   rows.count = axes.m();
   rows.to = {y.data, also ? also->data : nullptr, steps[Y][0], steps[ALSO][0]};
   rows.vectors = is_aligned(y.data, rows.to.y_row, y.dtype, run) && (!also || is_aligned(also->data, rows.to.also_row, also->dtype, run));
@@ -38,19 +38,6 @@ std::optional<ConvRows> ConvRows::of(const Product& product, const LaunchArgs& a
     if (extra.extent == TileProgram::Extent::column) rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
   }
   return rows;
-}
-
-WindowLines conv_window_lines(const ConvGeometry& geometry, const ConvTensor& x, const ConvTensor& y) {
-  return {.planes = x.batch(),
-          .lines = x.dims[3],
-          .plane_stride = x.strides[0],
-          .line_stride = x.strides[3],
-          .line_length = (x.dims[4] - 1) * x.strides[4] + (x.channels() - 1) * x.strides[1] + 1,
-          .place_lines = y.dims[3],
-          .line_positions = y.dims[4],
-          .stride = geometry.stride[1],
-          .before = geometry.before[1],
-          .extent = geometry.extent(1)};
 }
 
 }  // namespace cermet::cuda
