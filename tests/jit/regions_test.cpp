@@ -110,7 +110,9 @@ TEST(Regions, OfDecodeSteps) {
   const std::unique_ptr<Device> device = make_null_device(90);
   std::size_t index = 0;
   std::vector<CaseProgram> list;
-  for (const auto& [name, region] : decode_regions(device->target())) {
+  std::vector<NamedRegion> regions = decode_regions(device->target());
+  std::ranges::copy(rest_regions(device->target()), std::back_inserter(regions));
+  for (const auto& [name, region] : regions) {
     const Kernel* taken = nullptr;
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))
       if (taken == nullptr && !decline_of(*kernel, region)) taken = kernel;

@@ -2,6 +2,8 @@
 // another.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "kernel/forced.hpp"
 #include "select/select.hpp"
 #include "tests/kernel/type.hpp"
@@ -41,6 +43,25 @@ TEST(StackedGate, OfExperts) {
         const Value offsets = c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)}));
         c.expect_conforms(c.b.add(OpKind::grouped_linear, {x, w, offsets, c.operand(type(DType::f32, {4, 192}), normal())}), 2);
       }
+}
+
+/// Rows of a last group without a weight are 0, and their scales are not numbers.
+TEST(StackedGate, OfExpertsElsewhere) {
+  for (const bool quantized : {false, true})
+    for (const std::int64_t rows : {9, 90}) {
+      StackedGate c(Rounding::strict);
+      const DType dtype = quantized ? DType::i8 : DType::bf16;
+      const Value x = c.operand(type(dtype, {rows, 70}), quantized ? integers(-127, 127) : normal());
+      const Value w = c.operand(type(dtype, {3, 128, 70}), quantized ? integers(-127, 127) : normal(0.1));
+      const Value offsets = c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows / 2), static_cast<double>(rows)}));
+      std::vector<Value> operands{x, w, offsets};
+      if (quantized) {
+        std::vector<double> left(static_cast<std::size_t>(rows), 0.002);
+        for (std::int64_t r = rows / 2; r < rows; ++r) left[static_cast<std::size_t>(r)] = std::nan("");
+        operands.insert(operands.end(), {{}, c.operand(type(DType::f32, {rows}), values(left)), c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004))});
+      }
+      c.expect_conforms(c.b.add(OpKind::grouped_linear, operands, {{"out_dtype", "f32"}}), quantized ? 1 : 2, 8);
+    }
 }
 
 TEST(StackedGate, OfQuantizedRows) {

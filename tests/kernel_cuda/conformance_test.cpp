@@ -1,6 +1,5 @@
 // Every CUDA kernel against its operator's reference, over the operator's own cases, on the GPU.
 #include "kernel/cuda/kernels.hpp"
-#include "op/grouped_work.hpp"
 #include "op/mixture.hpp"
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/compiled_cases.hpp"
@@ -8,12 +7,10 @@
 namespace cermet {
 namespace {
 
-/// What the CPU alone computes: groups whose last has no weight, which a rank with some of the experts has, and experts that ranks share and that are quantized
-/// or round what they multiply.
+/// What the CPU alone computes: experts that ranks share and that are quantized or round what they multiply.
 bool is_for_cpus(const Problem& problem) {
-  if (problem.op->kind == OpKind::ep_moe)
-    return is_quantized_weight(problem, mixture_gate_up) || hidden_type(problem.attributes, problem.input(mixture_down).dtype) != DType::f32;
-  return problem.op->kind == OpKind::grouped_linear && groups_end_in_rest(problem);
+  return problem.op->kind == OpKind::ep_moe &&
+         (is_quantized_weight(problem, mixture_gate_up) || hidden_type(problem.attributes, problem.input(mixture_down).dtype) != DType::f32);
 }
 
 class CudaConformance : public testing::TestWithParam<const OpDefinition*> {};

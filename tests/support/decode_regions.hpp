@@ -13,6 +13,7 @@ struct DecodeCase {
   bool gated = false;  ///< silu_and_mul ends it
   std::int64_t experts = 0, choices = 0;
   bool combined = false;      ///< moe_unpermute ends it
+  bool rest = false;          ///< a last group has no weight
   DType normed = DType::f32;  ///< of a row that a normalization gives; where it is narrow, the sum is, too, and rounded before
 };
 
@@ -57,7 +58,7 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
   const bool integer = c.w == DType::i8;
   RegionBuilder::Value product;
   if (c.experts > 0) {
-    if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + 1}});
+    if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + (c.rest ? 2 : 1)}});
     std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.experts, c.n, c.k}}), offsets};
     if (integer) operands.insert(operands.end(), {{}, scale, b.operand({DType::f32, {c.experts, c.n}})});
     product = b.add(OpKind::grouped_linear, operands);
@@ -74,6 +75,18 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
   Region region = b.build();
   region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = 2;
   return region;
+}
+
+/// A token some of whose experts are elsewhere.
+inline std::vector<NamedRegion> rest_regions(const Target* target) {
+  std::vector<NamedRegion> list;
+  for (const std::int64_t choices : {1, 6}) {
+    DecodeCase c{.w = DType::bf16, .k = 768, .n = 300, .front = "", .experts = 40, .choices = choices, .combined = true, .rest = true};
+    list.push_back({fmt::format("rest_bf16_of_{}", choices), decode_region(c, target)});
+    c.w = DType::i8, c.front = "quant";
+    list.push_back({fmt::format("rest_i8_of_{}", choices), decode_region(c, target)});
+  }
+  return list;
 }
 
 inline std::vector<NamedRegion> decode_regions(const Target* target) {

@@ -75,6 +75,9 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
       multiply_panels(product, std::array{gates, gates + half * panel_step}, group,
                       [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, w.shape[1] / 2, tile(0), tile(1), e); });
     });
+    for_rest(groups, half, *args.pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+      finish_block(epilogue, group, i, panel, w.shape[1] / 2, sums, sums);
+    });
     return;
   }
   for_groups(groups, panels, panel_step, *args.pool, binding.cut, [&](std::int64_t e, const BlockGroup& group, std::int64_t panel) {

@@ -102,7 +102,7 @@ void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, co
   if (first == last) return;
   pool.parallel_for(columns, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) static constexpr float nothing[tile_rows * tile_columns]{};
-    const TileOperand inputs[] = {{nothing, tile_columns, 1}, {}};
+    const TileOperand inputs[] = {{nothing, tile_columns, 1}, {nothing, tile_columns, 1}};
     for (std::int64_t r = first; r < last; r += tile_rows)
       for (std::int64_t n = begin; n < end; n += tile_columns) epilogue(inputs, {r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), 0});
   });
@@ -145,7 +145,7 @@ void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding)
     if (binding.gated) matrices[1] = second_half(matrices[0]);
     multiply_rows(wide, first, last, {matrices, binding.gated ? 2u : 1u}, epilogue, e, *args.pool);
   }
-  finish_rest(load_index(offsets, w.shape[0]), rows, w.shape[1], epilogue, *args.pool);
+  finish_rest(load_index(offsets, w.shape[0]), rows, args.outputs[binding.result].shape[1], epilogue, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

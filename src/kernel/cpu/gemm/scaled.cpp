@@ -66,8 +66,8 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
 void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w, const TileRun& epilogue, const Groups& groups, ThreadPool& pool) {
   static constexpr std::size_t values = static_cast<std::size_t>(epilogue_rows) * TileOperand::repeated;
   alignas(64) static constexpr float no_scales[values]{};
-  for_rest(groups, panel_count(product.columns), pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, nullptr, product.row_scales ? no_scales : nullptr);
+  for_rest(groups, plan.panels(product.columns), pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr, product.row_scales ? no_scales : nullptr);
   });
 }
 

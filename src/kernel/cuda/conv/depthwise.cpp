@@ -2,9 +2,10 @@
 #include "kernel/cuda/device/conv/depthwise.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
+#include "kernel/cuda/conv/windows.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 
 namespace cermet::cuda::conv_depthwise_file {
 namespace {
@@ -53,7 +54,7 @@ class DepthwiseConv {
  private:
   std::int64_t choose_places(const Problem& problem) const;
   bool is_aligned(const TensorView& x, const ConvTensor& in) const;
-  void declare(const LaunchArgs& args, const ConvRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs, std::int64_t items) const;
+  void declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs, std::int64_t items) const;
 
   Product product_;
   GeneralConv general_;
@@ -95,7 +96,7 @@ bool DepthwiseConv::is_aligned(const TensorView& x, const ConvTensor& in) const 
 void DepthwiseConv::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const std::optional<ConvRows> rows = ConvRows::of(product_, args, run_of(type_));
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, run_of(type_));
   const ConvTensor in = conv_tensor(x, true), out = conv_tensor(y, true);
   if (!rows || !is_aligned(x, in)) {
     const conv::WeightSteps steps = conv_tap_steps(weight.shape);
@@ -106,8 +107,7 @@ void DepthwiseConv::launch(const LaunchArgs& args) const {
   p.x_batch = in.strides[0], p.x_row = in.strides[3], p.x_column = narrow(in.strides[4]);
   p.weight = weight.data;
   p.weight_tap = narrow(conv_tap_elements(weight.shape));
-  p.y = y.data;
-  p.y_row = rows->y_row;
+  p.to = rows->to;
   std::ranges::copy(rows->extra, p.extra);
   narrow(rows->count);
   p.channels = narrow(out.channels());
@@ -126,7 +126,7 @@ void DepthwiseConv::launch(const LaunchArgs& args) const {
 }
 
 /// Threads take runs of channels of neighbouring places; what an item touches is said in whole lines of places.
-void DepthwiseConv::declare(const LaunchArgs& args, const ConvRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs,
+void DepthwiseConv::declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs,
                             std::int64_t items) const {
   if (!args.queue->wants_ranges()) return;
   const std::int64_t threads = conv::depthwise_threads, line = out.dims[4], before = (runs - 1) * line;
@@ -140,7 +140,8 @@ void DepthwiseConv::declare(const LaunchArgs& args, const ConvRows& rows, const 
   touched.read(lines_of_items(*product_.given(args, product_.at.x), windows, tiles.grid, grid_columns, threads));
   touched.read(product_.given(args, product_.at.w));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows.extra[i]);
-  touched.write(touched.result({}, rows.y_row));
+  touched.write(touched.result({}, rows.to.y_row));
+  if (product_.also) touched.write(touched.second_result({}, rows.to.also_row));
   touched.declare();
 }
 

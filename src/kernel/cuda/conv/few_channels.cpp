@@ -2,9 +2,9 @@
 #include "kernel/cuda/device/conv/few_channels.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda::conv_few_channels_file {
@@ -106,7 +106,7 @@ std::vector<Program> FewChannelsConv::programs() const {
 void FewChannelsConv::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const std::optional<ConvRows> rows = ConvRows::of(product_, args, FewChannelsShape::unit);
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, FewChannelsShape::unit);
   if (!rows) {
     const conv::WeightSteps steps = conv_row_steps(weight.shape);
     return general_.launch(args, 1, &steps);
@@ -117,8 +117,7 @@ void FewChannelsConv::launch(const LaunchArgs& args) const {
   p.x = x.data;
   p.x_batch = step(0), p.x_row = step(3), p.x_column = step(4);
   p.weight = weight.data;
-  p.y = y.data;
-  p.y_row = rows->y_row;
+  p.to = rows->to;
   std::ranges::copy(rows->extra, p.extra);
   count(rows->count);
   p.k = count(conv_row_elements(weight.shape));
@@ -138,7 +137,7 @@ void FewChannelsConv::launch(const LaunchArgs& args) const {
 void FewChannelsConv::declare(const LaunchArgs& args, const conv::FewChannelsParams& p) const {
   if (!args.queue->wants_ranges()) return;
   constexpr std::int64_t places = FewChannelsShape::places;
-  const TensorView &x = *product_.given(args, product_.at.x), &y = args.outputs[product_.y];
+  const TensorView& x = *product_.given(args, product_.at.x);
   const ItemGrid grid = item_grid(div_up(p.outputs, shape_.outputs), p.samples, div_up(p.rows, places), div_up(p.columns, places));
   const Along samples = tiles_along(grid_middle, 1);
   // Runs of pixels begin and end at whole units, up to three of them outside of the windows.
@@ -151,12 +150,16 @@ void FewChannelsConv::declare(const LaunchArgs& args, const conv::FewChannelsPar
       ItemAxes(x, grid).axis(p.samples, p.x_batch, samples).axis(p.height, p.x_row, down).axis(p.width, p.x_column, across).axis(shape_.channels, 1).range());
   touched.read(product_.given(args, product_.at.w));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, p.extra[i]);
-  touched.write(ItemAxes(y, grid)
-                    .axis(p.samples, std::int64_t{p.rows} * p.columns * p.y_row, samples)
-                    .axis(p.rows, p.columns * p.y_row, tiles_along(grid_rows, places))
-                    .axis(p.columns, p.y_row, tiles_along(grid_columns, places))
-                    .axis(p.outputs, 1, tiles_along(grid_outer, shape_.outputs))
-                    .range());
+  const auto written = [&](std::size_t result, std::int64_t row) {
+    return ItemAxes(args.outputs[result], grid)
+        .axis(p.samples, std::int64_t{p.rows} * p.columns * row, samples)
+        .axis(p.rows, p.columns * row, tiles_along(grid_rows, places))
+        .axis(p.columns, row, tiles_along(grid_columns, places))
+        .axis(p.outputs, 1, tiles_along(grid_outer, shape_.outputs))
+        .range();
+  };
+  touched.write(written(product_.y, p.to.y_row));
+  if (product_.also) touched.write(written(product_.also->y, p.to.also_row));
   touched.declare();
 }
 

@@ -29,7 +29,7 @@ conv::WeightSteps plain_steps(const TensorView& weight, bool transposed) {
 }  // namespace
 
 Decline GeneralConv::declines(const Region& region) {
-  if (Decline reason = Product::declines(region)) return reason;
+  if (Decline reason = Product::declines(region, {.results = 2})) return reason;
   if (conv_geometry(region.problem()).channels_last || !region.problem().has(2)) return std::nullopt;
   // Columns of the result are channels for the bias and places for what follows.
   const auto bias = region.operand_of(2);
@@ -74,12 +74,14 @@ conv::Steps GeneralConv::steps_of_extra(const LaunchArgs& args, std::size_t i) c
 
 void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv::WeightSteps* weight, const ConvGate* gate) const {
   const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
   if (y.elements() == 0) return;
   const ConvTensor in = conv_tensor(x, geometry_.channels_last), out = conv_tensor(y, geometry_.channels_last);
   conv::GeneralParams p{};
   p.x = x.data;
   p.weight = w.data;
   p.y = y.data;
+  if (also) p.also = also->data, p.also_step = steps_of(conv_tensor(*also, geometry_.channels_last).strides);
   p.x_step = steps_of(in.strides);
   p.y_step = steps_of(out.strides);
   p.weight_step = weight ? *weight : plain_steps(w, transposed_);
@@ -111,8 +113,28 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
   };
   std::array<ByteRange, 2 + epilogue::most_extras> reads{samples(x), byte_range(w)};
   for (std::size_t i = 0; i < extras_.size(); ++i) reads[2 + i] = bias_ == extras_[i] ? byte_range(args.inputs[extras_[i]]) : samples(args.inputs[extras_[i]]);
-  const ByteRange written = samples(y);
-  args.queue->declare(std::span(reads).first(2 + extras_.size()), {&written, 1});
+  const std::array<ByteRange, 2> written{samples(y), also ? samples(*also) : ByteRange{}};
+  args.queue->declare(std::span(reads).first(2 + extras_.size()), std::span(written).first(also ? 2 : 1));
+}
+
+}  // namespace cermet::cuda
+
+namespace cermet::cuda {
+
+namespace conv_pointwise_file {
+extern const Kernel conv_pointwise_hopper;
+}
+namespace conv_hopper_file {
+extern const Kernel conv_hopper;
+}
+
+Decline declines_second_result(const Region& region) {
+  if (region.problem().op->kind != OpKind::conv || !Product(region).also) return std::nullopt;
+  for (const Kernel* hopper : {&conv_pointwise_file::conv_pointwise_hopper, &conv_hopper_file::conv_hopper}) {
+    if (hopper->declines(region.problem())) continue;
+    if (const Decline reason = hopper->declines(region)) return fmt::format("{} is faster alone, and declines the rest: {}", hopper->name, *reason);
+  }
+  return std::nullopt;
 }
 
 }  // namespace cermet::cuda
@@ -120,12 +142,17 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
 namespace cermet::cuda::conv_general_file {
 namespace {
 
+Decline declines(const Region& region) {
+  if (Decline reason = GeneralConv::declines(region)) return reason;
+  return declines_second_result(region);
+}
+
 Kernel general(const char* name, OpKind op) {
   return {.name = name,
           .op = op,
           .summary = "float32 multiply-adds for any layout, groups, strides and types, four output channels to a thread",
           .fuses = true,
-          .declines = GeneralConv::declines,
+          .declines = declines,
           .bind = [](const Region& r) -> Launcher { return [conv = GeneralConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
           .programs = [](const Region& r) { return std::vector<Program>{GeneralConv(r).program()}; }};
 }

@@ -34,4 +34,7 @@ class GeneralConv {
   std::vector<std::size_t> extras_;  ///< operands of the region that the epilogue reads
 };
 
+/// Of a region that the general convolution takes: why a second result is left to another launch.
+Decline declines_second_result(const Region& region);
+
 }  // namespace cermet::cuda

@@ -6,8 +6,8 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/as_linear.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
+#include "kernel/cuda/conv/windows.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 
 namespace cermet::cuda::conv_hopper_file {

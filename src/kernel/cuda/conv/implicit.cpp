@@ -2,9 +2,10 @@
 #include "kernel/cuda/device/conv/implicit.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
-#include "kernel/cuda/conv/rows.hpp"
 #include "kernel/cuda/conv/weights.hpp"
+#include "kernel/cuda/conv/windows.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
 
 namespace cermet::cuda::conv_implicit_file {
 namespace {
@@ -64,7 +65,8 @@ Decline ImplicitConv::declines(const Region& region) {
   if (weight[0].constant() * weight[1].constant() == 0) return "there are no channels";
   if (const std::int64_t group = p.attributes.integer("group"); group > 1 && weight[0].constant() / group < fewest_group_outputs)
     return "groups have few output channels, and tiles would be nearly empty";
-  return GeneralConv::declines(region);
+  if (Decline reason = GeneralConv::declines(region)) return reason;
+  return declines_second_result(region);
 }
 
 ImplicitConv::ImplicitConv(const Region& region, const Config& config)
@@ -125,7 +127,7 @@ std::size_t ImplicitConv::program_of(std::int64_t places, bool vectors, int& til
 void ImplicitConv::launch(const LaunchArgs& args) const {
   const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const std::optional<ConvRows> rows = ConvRows::of(product_, args, 8);
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, 8);
   if (!rows) {
     const conv::WeightSteps steps = conv_row_steps(weight.shape);
     return general_.launch(args, general_program(), &steps);
@@ -135,8 +137,7 @@ void ImplicitConv::launch(const LaunchArgs& args) const {
   p.x = x.data;
   p.x_batch = in.strides[0], p.x_row = in.strides[3], p.x_column = in.strides[4];
   p.weight = weight.data;
-  p.y = y.data;
-  p.y_row = rows->y_row;
+  p.to = rows->to;
   std::ranges::copy(rows->extra, p.extra);
   p.m = narrow(rows->count);
   p.k = narrow(conv_row_elements(weight.shape));
@@ -165,7 +166,8 @@ void ImplicitConv::launch(const LaunchArgs& args) const {
   items.read(lines_of_items(x, conv_window_lines(geometry_, in, out), own.grid, grid_rows, tile));
   items.read(&weight);
   for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, rows->extra[i]);
-  items.write(items.result({}, rows->y_row));
+  items.write(items.result({}, rows->to.y_row));
+  if (product_.also) items.write(items.second_result({}, rows->to.also_row));
   items.declare();
 }
 

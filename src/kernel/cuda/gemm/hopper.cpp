@@ -55,12 +55,15 @@ Decline HopperProduct::declines(const Region& region) {
   if (!known(n) || !known(k)) return "N or K is not known beforehand";
   const std::int64_t columns = n.constant() / (product.gated ? 2 : 1), length = k.constant();
   if (columns == 0 || length == 0) return "N or K is 0";
+  if (product.gated && product.blocked && product.at.w_scale >= 0 && columns % 128 != 0)
+    return fmt::format("halves of {} columns are not whole blocks, which share scales", columns);
   const DType b = p.input(1).dtype;
   if (length * bytes_of(b) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
   if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
   if (op == OpKind::grouped_linear && !known(p.input(1).dims[0])) return "the number of groups is not known beforehand";
+  if (op == OpKind::grouped_linear && p.input(1).dims[0] == Dim(0)) return "no group has a weight";
   return std::nullopt;
 }
 
@@ -92,7 +95,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
-  work_.widest = dual_ && is_fp8(b_) ? 64 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
+  work_.widest = dual_ && (is_fp8(b_) || product_.blocked) ? 64 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
   work_.offsets = grouped_;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
@@ -111,7 +114,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   work_.ungrouped = !grouped_ && !batches_;
   most_rows_ = rows;
   if (!config.empty()) tiles_ = {tile_of(config)};
-  else if (product_.blocked) tiles_ = {{128, 128}};
+  else if (product_.blocked) tiles_ = {{128, dual_ ? 64 : 128}};
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
 }

@@ -1,5 +1,6 @@
 // The kernels of hopper.hpp.
 #include "kernel/cuda/gemm/hopper.hpp"
+#include "kernel/cuda/gemm/rest.hpp"
 
 namespace cermet::cuda::gemm_hopper_kernels_file {
 namespace {
@@ -30,7 +31,7 @@ const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, H
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_hopper = kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear);
+const Kernel gemm_grouped_linear_hopper = with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear));
 
 /// The product of a convolution, whose rows are the places of images: most often their number is known.
 extern const Kernel gemm_places_hopper;

@@ -1,7 +1,6 @@
 #include "kernel/cuda/gemm/product.hpp"
 
 #include "base/checked.hpp"
-#include "op/grouped_work.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -26,7 +25,6 @@ SchemaPlaces schema_of(OpKind op) {
 }  // namespace
 
 Decline Product::declines_after(const Region& region, ProductLoops loops) {
-  if (region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem())) return "its last group has no weight";
   const TileProgramOrReason made = product_epilogue(region, loops);
   if (made.reason) return made.reason;
   const auto anchor = static_cast<std::size_t>(region.anchor);
@@ -38,8 +36,6 @@ Decline Product::declines_after(const Region& region, ProductLoops loops) {
     return fmt::format("{} results leave after the product, and {} can", count, loops.results == 1 ? "one" : "two");
   if (made.program.extras.size() > epilogue::most_extras)
     return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(), epilogue::most_extras);
-  if (const auto gate = loops.gated ? gate_after(region) : std::nullopt; gate && Product(region, loops).blocked)
-    return fmt::format("{} after {}: scales cover blocks of the weight", region.nodes[*gate].problem.op->name, region.problem().op->name);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
+#include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda::gemv_combine_file {
@@ -41,6 +42,7 @@ Decline declines(const Region& region) {
   const Product product(region, loops);
   if (product.blocked || product.column_sums) return "scales cover blocks of the reduction";
   if (region.results.size() != 1) return "more than the token leaves";
+  if (p.input(1).dims[0] == Dim(0)) return "no group has a weight";
   return std::nullopt;
 }
 
@@ -59,17 +61,18 @@ struct Combined {
     const gemv::CombineShape shape = shape_of(region);
     const std::string prologue = front.quantize ? fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide())) : "";
     const GeneratedType epilogue = product.epilogue();
-    programs.push_back({.header = "kernel/cuda/device/gemv/combine.cuh",
-                        .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true, .ids = {}, "
-                                            ".choices = {}, .stream = true, .prologue = {{{}}}}}, {}>",
-                                            p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
-                                            device_name(p.input(2).dtype), device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype),
-                                            shape.choices, prologue, epilogue.name),
-                        .prelude = epilogue.source,
-                        .threads = shape.threads(),
-                        .shared_bytes = shape.shared_bytes(),
-                        .min_blocks = shape.held > 8 ? 1 : 2,
-                        .alternates = true});
+    programs.push_back(
+        {.header = "kernel/cuda/device/gemv/combine.cuh",
+         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true{}, .ids = {}, "
+                             ".choices = {}, .stream = true, .prologue = {{{}}}}}, {}>",
+                             p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
+                             device_name(p.input(2).dtype), groups_end_in_rest(p) ? ", .rest = true" : "",
+                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, prologue, epilogue.name),
+         .prelude = epilogue.source,
+         .threads = shape.threads(),
+         .shared_bytes = shape.shared_bytes(),
+         .min_blocks = shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
+         .alternates = true});
   }
 
   void launch(const LaunchArgs& args) const {

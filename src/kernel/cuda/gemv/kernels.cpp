@@ -1,4 +1,5 @@
 // The kernels of gemv.hpp.
+#include "kernel/cuda/gemm/rest.hpp"
 #include "kernel/cuda/gemv/gemv.hpp"
 
 namespace cermet::cuda::gemv_kernels_file {
@@ -36,10 +37,10 @@ extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_
 const Kernel gemv_norm_linear = with_front("gemv.norm_linear", OpKind::linear);
 const Kernel gemv_norm_dual_linear = with_front("gemv.norm_dual_linear", OpKind::dual_linear);
 const Kernel gemv_front_scaled_mm = with_front("gemv.front_scaled_mm", OpKind::scaled_mm);
-const Kernel gemv_front_grouped_linear = with_front("gemv.front_grouped_linear", OpKind::grouped_linear);
+const Kernel gemv_front_grouped_linear = with_rest(with_front("gemv.front_grouped_linear", OpKind::grouped_linear));
 const Kernel gemv_linear = plain("gemv.linear", OpKind::linear);
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
 const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm);
-const Kernel gemv_grouped_linear = plain("gemv.grouped_linear", OpKind::grouped_linear);
+const Kernel gemv_grouped_linear = with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear));
 
 }  // namespace cermet::cuda::gemv_kernels_file

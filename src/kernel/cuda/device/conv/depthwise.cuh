@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernel/cuda/device/conv/depthwise.hpp"
-#include "kernel/cuda/device/conv/store.cuh"
 #include "kernel/cuda/device/team.cuh"
+#include "kernel/cuda/device/tile/store.cuh"
 
 namespace cermet::conv {
 
@@ -103,7 +103,7 @@ struct Depthwise {
     const int first = static_cast<int>(line) * p.columns + column;
 #pragma unroll
     for (int i = 0; i < places; ++i)
-      if (column + i < p.columns) store_results<E>(p.extra, static_cast<Element<E::out>*>(p.y), p.y_row, first + i, channel, p.channels, p.vectors, sums[i]);
+      if (column + i < p.columns) epilogue::store_results<E>(p.extra, p.to, first + i, channel, p.channels, p.vectors, sums[i]);
   }
 };
 

@@ -9,10 +9,9 @@ inline constexpr int depthwise_threads = 128;
 
 struct DepthwiseParams {
   const void* x;
-  int64_t x_batch, x_row;  ///< from a sample, a row of pixels to the next; channels are neighbours
-  const void* weight;      ///< [taps][channels]
-  void* y;
-  int64_t y_row;  ///< from a place to the next
+  int64_t x_batch, x_row;   ///< from a sample, a row of pixels to the next; channels are neighbours
+  const void* weight;       ///< [taps][channels]
+  epilogue::ResultRows to;  ///< places
   epilogue::Operand extra[epilogue::most_extras];
   int32_t x_column, weight_tap;     ///< from a pixel, a tap to the next
   int32_t channels, rows, columns;  ///< of y

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "kernel/cuda/device/conv/few_channels.hpp"
-#include "kernel/cuda/device/conv/store.cuh"
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
 #include "kernel/cuda/device/team.cuh"
+#include "kernel/cuda/device/tile/store.cuh"
 
 namespace cermet::conv {
 
@@ -86,7 +86,7 @@ struct FewChannels {
           const int pixel = (at + e) / S.channels;
           run[e] = e < valid ? x[h * p.x_row + pixel * p.x_column + (at + e - pixel * S.channels)] : T{};
         }
-        store_run(reinterpret_cast<T*>(to), run);
+        epilogue::store_run(reinterpret_cast<T*>(to), run);
       }
     }
     ptx::cp_async_commit();
@@ -167,7 +167,7 @@ struct FewChannels {
           float values[8];
 #pragma unroll
           for (int v = 0; v < 8; ++v) values[v] = sums[i][n + v / 2][2 * half + v % 2];
-          store_results<E>(p.extra, static_cast<Element<E::out>*>(p.y), p.y_row, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
+          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
         }
       }
     }

@@ -36,8 +36,7 @@ struct FewChannelsParams {
   const void* x;
   int64_t x_batch, x_row, x_column;  ///< from a sample, a row of pixels, a pixel to the next; channels are neighbours
   const void* weight;                ///< [outputs][taps][channels], rows padded with zeros
-  void* y;
-  int64_t y_row;  ///< from a place to the next
+  epilogue::ResultRows to;           ///< places
   epilogue::Operand extra[epilogue::most_extras];
   int32_t k;              ///< elements of a row of the weight, its padding included
   int32_t rows, columns;  ///< places of a sample

@@ -50,7 +50,6 @@ struct General {
   }
 
   static __device__ __forceinline__ void store(const Params& p, int batch, int channel, int count, const int (&place)[3], const float (&sums)[outputs]) {
-    auto* const y = static_cast<Element<E::out>*>(p.y);
 #pragma unroll
     for (int r = 0; r < outputs; ++r) {
       if (r >= count) break;
@@ -59,7 +58,12 @@ struct General {
         const auto* const data = static_cast<const Element<E::extra[I].dtype>*>(p.extra[I]);
         x.bits[I] = epilogue::bits_of(data[offset_of(p.extra_step[I], batch, channel + r, place)]);
       });
-      y[offset_of(p.y_step, batch, channel + r, place)] = epilogue::rounded<Element<E::out>>(E::value(sums[r], x));
+      const auto put = [&]<class Result>(epilogue::Which<Result>, void* y, const Steps& step) {
+        using Out = Element<Result::out>;
+        static_cast<Out*>(y)[offset_of(step, batch, channel + r, place)] = epilogue::rounded<Out>(Result::value(sums[r], x));
+      };
+      put(epilogue::Which<E>{}, p.y, p.y_step);
+      if constexpr (epilogue::gives_two<E>) put(epilogue::Which<typename E::Also>{}, p.also, p.also_step);
     }
   }
 

@@ -19,8 +19,8 @@ struct WeightSteps {
 
 struct GeneralParams {
   const void *x, *weight;
-  void* y;
-  Steps x_step, y_step;
+  void *y, *also;  ///< also: a second result, where the epilogue gives two
+  Steps x_step, y_step, also_step;
   WeightSteps weight_step;
   const void* extra[epilogue::most_extras];
   Steps extra_step[epilogue::most_extras];

@@ -2,10 +2,10 @@
 // gathers its windows from x on the way into shared memory. Tiles are those of the general GEMM: mma.sync, or float32 on the CUDA cores.
 #pragma once
 
-#include "kernel/cuda/device/conv/store.cuh"
 #include "kernel/cuda/device/conv/windows.cuh"
 #include "kernel/cuda/device/gemm/simt_core.cuh"
 #include "kernel/cuda/device/gemm/tensor_core.cuh"
+#include "kernel/cuda/device/tile/store.cuh"
 
 namespace cermet::conv {
 
@@ -20,7 +20,6 @@ struct ImplicitConfig {
 template <ImplicitConfig C, class E, class Team>
 struct ImplicitBody {
   using T = Element<C.type>;
-  using Out = Element<E::out>;
   static constexpr gemm::GeneralConfig product{.a = C.type, .b = C.type, .tensor = C.tensor, .block = C.block, .stages = C.stages};
   static constexpr int tile = C.block, threads = gemm::general_threads, own = tile / 16;
   // Four threads read the steps of a row, 16 bytes each.
@@ -59,7 +58,7 @@ struct ImplicitBody {
       T elements[windows][run];
       reader.take(elements);
 #pragma unroll
-      for (int i = 0; i < windows; ++i) store_run(reinterpret_cast<T*>(to + i * apart * Core::inner_pitch), elements[i]);
+      for (int i = 0; i < windows; ++i) epilogue::store_run(reinterpret_cast<T*>(to + i * apart * Core::inner_pitch), elements[i]);
       reader.advance((row_threads - 1) * run);
     }
   }
@@ -123,7 +122,7 @@ struct ImplicitBody {
           const auto v = *reinterpret_cast<const Vector<float, 4>*>(staged + row * pitch + column + i);
           values[i] = v[0], values[i + 1] = v[1], values[i + 2] = v[2], values[i + 3] = v[3];
         }
-        store_results<E>(p.extra, static_cast<Out*>(p.y), p.y_row, place.row + begin + row, place.column + column, place.end, p.vectors, values);
+        epilogue::store_results<E>(p.extra, p.to, place.row + begin + row, place.column + column, place.end, p.vectors, values);
       }
       Team::sync();
     }
@@ -152,7 +151,7 @@ struct ImplicitBody {
         float values[results];
 #pragma unroll
         for (int r = 0; r < results; ++r) values[r] = sums[i][j + r];
-        store_results<E>(p.extra, static_cast<Out*>(p.y), p.y_row, row, column, place.end, p.vectors, values);
+        epilogue::store_results<E>(p.extra, p.to, row, column, place.end, p.vectors, values);
       }
     }
   }

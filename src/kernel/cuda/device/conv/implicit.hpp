@@ -9,8 +9,7 @@ struct ImplicitParams {
   const void* x;
   int64_t x_batch, x_row, x_column;  ///< from a sample, a row of pixels, a pixel to the next; channels are neighbours
   const void* weight;                ///< [outputs][taps][channels of a group], rows padded with zeros
-  void* y;
-  int64_t y_row;  ///< from a place to the next
+  epilogue::ResultRows to;           ///< places
   epilogue::Operand extra[epilogue::most_extras];
   int32_t m;              ///< places of all samples
   int32_t k;              ///< elements of a row of the weight, its padding included

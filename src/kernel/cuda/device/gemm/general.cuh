@@ -113,7 +113,10 @@ struct GeneralBody {
         multiply(p, place, first, min_of(p.k, first + scale_block), smem, sums);
         add_block(p, place, kb, sums, values);
       }
-      store(p, place, [&]<class Result>(epilogue::Which<Result>, int i, int j, int, const Values& x) { return Result::value(values[i][j], x); });
+      store(p, place, [&]<class Result>(epilogue::Which<Result>, int i, int j, int, const Values& x) {
+        if constexpr (C.dual) return Result::value(values[i][j], values[i][half + j], x);
+        else return Result::value(values[i][j], x);
+      });
     } else {
       multiply(p, place, 0, p.k, smem, sums);
       store(p, place, [&]<class Result>(epilogue::Which<Result>, int i, int j, int n, const Values& x) {
@@ -124,7 +127,7 @@ struct GeneralBody {
     }
   }
 
-  /// Adds the scaled sums of a block of the reduction, and clears them.
+  /// Adds the scaled sums of a block of the reduction, and clears them. The scales of a second weight, which is the other half of the first, follow its own.
   static __device__ __forceinline__ void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own], float (&values)[own][own]) {
 #pragma unroll
     for (int i = 0; i < own; ++i) {
@@ -132,8 +135,10 @@ struct GeneralBody {
       const float left = place.row_scale == nullptr || row >= place.rows ? 1.0f : place.row_scale[row * p.row_scale.row + kb * p.row_scale_block];
 #pragma unroll
       for (int j = 0; j < own; ++j) {
-        const int n = place.column + Core::column_of(j);
-        const float term = __fmul_rn(left, __fmul_rn(n < p.n ? column_scale(p, place, n, kb) : 1.0f, static_cast<float>(sums[i][j])));
+        const bool up = C.dual && j >= half;
+        const int n = place.column + Core::column_of(j) - (up ? columns : 0);
+        const float right = n < p.n ? column_scale(p, place, up ? n + p.n : n, kb) : 1.0f;
+        const float term = __fmul_rn(left, __fmul_rn(right, static_cast<float>(sums[i][j])));
         values[i][j] = kb == 0 ? term : __fadd_rn(values[i][j], term);
         sums[i][j] = 0;
       }

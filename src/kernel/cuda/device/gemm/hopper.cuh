@@ -38,7 +38,8 @@ struct Hopper {
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
-  static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == 128 && !C.dual));
+  static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
+  static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);  // a tile of either half is within a block of columns
 
   using Ring = HopperRing<C, shape>;
   using Shared = typename Ring::Shared;
@@ -139,9 +140,13 @@ struct Hopper {
     for (int i = 0; i < b_parts * own; ++i) total[i / own][i % own] = -0.0f;  // added to anything gives that
 #pragma unroll 1
     for (int kt = 0; kt < k_tiles; kt += promote) {
-      float left[2] = {1.0f, 1.0f}, right = 1.0f;
+      float left[2] = {1.0f, 1.0f}, right[b_parts];
+#pragma unroll
+      for (int part = 0; part < b_parts; ++part) right[part] = 1.0f;
       if constexpr (C.blocked) {
-        if constexpr (C.column_scale) right = column_scale[kt];
+        if constexpr (C.column_scale)
+#pragma unroll
+          for (int part = 0; part < b_parts; ++part) right[part] = column_scale[part * (C.n / 128) * p.column_scale_step + kt];
         if constexpr (C.row_scale)
 #pragma unroll
           for (int h = 0; h < 2; ++h)
@@ -163,7 +168,7 @@ struct Hopper {
 #pragma unroll
       for (int i = 0; i < b_parts * own; ++i) {
         float term = static_cast<float>(d[i / own][i % own]);
-        if constexpr (C.blocked) term = __fmul_rn(left[i / 2 % 2], __fmul_rn(right, term));
+        if constexpr (C.blocked) term = __fmul_rn(left[i / 2 % 2], __fmul_rn(right[i / own], term));
         total[i / own][i % own] = __fadd_rn(total[i / own][i % own], term);
       }
     }

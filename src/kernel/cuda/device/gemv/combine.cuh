@@ -29,9 +29,10 @@ struct CombineBody {
 
   /// What the warps tell each other about a choice.
   struct Choice {
-    int row, group;
+    int row, group;  // group -1: the row has no weight, and is 0
     float weight, row_scale;
   };
+  static __device__ __forceinline__ int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
   struct Place {
     char* ring;
     S32* partial;    ///< [2][batch][most_choices]
@@ -154,13 +155,15 @@ struct CombineBody {
     float value;
     if constexpr (C.prologue.quantize) value = static_cast<float>(E::value(sum, place.choice[choice].row_scale, factors));
     else value = static_cast<float>(E::value(sum, factors));
+    if constexpr (C.rest)
+      if (place.choice[choice].group < 0) value = 0;
     float total = 0;
     const int first = static_cast<int>(lane_index()) / most_choices * most_choices;
 #pragma unroll
     for (int j = 0; j < C.choices; ++j) total = fmaf(place.choice[j].weight, __shfl_sync(0xffffffffu, value, first + j * S.along), total);
     using Out = Element<E::out>;
     if (q == 0 && r < rows) static_cast<Out*>(p.y)[column + r] = epilogue::rounded<Out>(total);
-    if (column + batch + r < end) epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, place.choice[choice].group, factors);
+    if (column + batch + r < end) epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, group_of(place.choice[choice]), factors);
   }
 
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
@@ -173,14 +176,17 @@ struct CombineBody {
     find_groups(p, row, group);
     Held x;
     const float row_scale = load(p, max_of(row[0], 0), a, x, place);
-    if (lane == 0 && a == 0) place.choice[own] = {max_of(row[0], 0), max_of(group[0], 0), group[0] < 0 ? quiet_nan() : weight, row_scale};
+    bool in_rest = false;
+    if constexpr (C.rest) in_rest = row[0] >= 0 && row[0] >= static_cast<const Element<C.offsets>*>(p.offsets)[p.groups];
+    if (lane == 0 && a == 0)
+      place.choice[own] = {max_of(row[0], 0), in_rest ? -1 : max_of(group[0], 0), group[0] < 0 && !in_rest ? quiet_nan() : weight, row_scale};
     Team::sync_part(0, 32 * S.warps());
     Factors factors;
     const int thread = static_cast<int>(Team::rank());
     if (thread < batch * most_choices) {
       const Choice& choice = place.choice[min_of(thread % most_choices / S.along, C.choices - 1)];
-      epilogue::load_row<E>(p.extra, choice.row, choice.group, factors);
-      epilogue::load_place<E>(p.extra, choice.row, min_of(begin + thread / most_choices, p.columns - 1), choice.group, factors);
+      epilogue::load_row<E>(p.extra, choice.row, group_of(choice), factors);
+      epilogue::load_place<E>(p.extra, choice.row, min_of(begin + thread / most_choices, p.columns - 1), group_of(choice), factors);
     }
 #pragma unroll 1
     for (int first = 0; first < columns; first += S.rows) {

@@ -36,6 +36,7 @@ struct Config {
   bool blocked = false;  ///< scales of 128 reduction steps
   bool dual = false;     ///< a second weight
   bool grouped = false;
+  bool rest = false;    ///< of grouped: rows from the last group's end on have no weight, and are 0
   bool routed = false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
   DType ids = DType::i32;
   int choices = 0;                    ///< experts of a token whose rows are weighted and added: see combine.cuh

@@ -43,7 +43,7 @@ struct ColumnFinish : RowSums<C, E> {
     for (int m = 0; m < sums; ++m) {
       const S32* const own = partial + (m * batch + r) * S.slots;
       if constexpr (ordered) {
-        value[m] = add_blocks(pass, min_of(pass.s.first + row + r, pass.s.end - 1), own);
+        value[m] = add_blocks(pass, min_of(pass.s.first + row + r, pass.s.end - 1) + m * pass.p.columns, own);
       } else {
         value[m] = own[q];
 #pragma unroll

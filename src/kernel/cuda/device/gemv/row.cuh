@@ -102,7 +102,7 @@ struct RowBody : RowSums<C, E> {
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
-        multiply_rows(pass, row, 0, S.held, sums, partial, [&](int r, int j) {
+        multiply_rows(pass, row, m, 0, S.held, sums, partial, [&](int r, int j) {
           const int column = Finish::column_of(s, row + r * S.side + pass.warp_n);
           return load_piece<W>(matrix + column * stride, ((j * S.along + pass.a) * 32 + pass.lane) * 16, S.row_bytes);
         });
@@ -127,11 +127,11 @@ struct RowBody : RowSums<C, E> {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
     Work::for_segments(p, start, [&](const Segment& s) {
-      multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int, Sums& sums, S32* partial) {
+      multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
           const char* const stage = pipeline.wait() + pass.a * piece_bytes + pass.lane * 16;
-          multiply_rows(pass, row, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
+          multiply_rows(pass, row, m, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
             const int offset = (j - chunk * per_chunk) * S.along * piece_bytes;
             Piece w{};
             if (S.row_bytes % (piece_bytes * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)

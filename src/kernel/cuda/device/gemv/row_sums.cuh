@@ -28,7 +28,7 @@ struct RowSums {
   static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
-  static_assert(!(C.dual && C.blocked) && !(E::column_sums && (C.dual || C.blocked)));
+  static_assert(!(E::column_sums && (C.dual || C.blocked)));
 
   /// One piece of a lane times what the lane holds of x.
   static __device__ __forceinline__ void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
@@ -87,9 +87,10 @@ struct RowSums {
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
-  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j).
+  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the other half of the first, follow its own.
   template <class From>
-  static __device__ __forceinline__ void multiply_rows(const Pass& pass, int row, int first_piece, int last_piece, Sums& sums, S32* partial, From&& from) {
+  static __device__ __forceinline__ void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece, int last_piece, Sums& sums,
+                                                       S32* partial, From&& from) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       if (j < first_piece || j >= last_piece) continue;
@@ -109,7 +110,7 @@ struct RowSums {
           float even = 0, odd = 0;
           multiply(w, pass.x.v[j], even, odd);
           const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
-          const int64_t at = pass.s.group * pass.p.w_scale_group_stride + column / pass.p.w_scale_columns * pass.p.w_scale_stride;
+          const int64_t at = pass.s.group * pass.p.w_scale_group_stride + (column + matrix * pass.p.columns) / pass.p.w_scale_columns * pass.p.w_scale_stride;
           const bool inside = block * scale_block < C.k;
           const float w_scale = pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
           sums.value[r] += inside ? pass.x_scales[j] * w_scale * (even + odd) : 0.0f;

@@ -16,4 +16,11 @@ struct Operand {
   int64_t group;   ///< from group to group of a grouped product, from batch to batch of a batched one
 };
 
+/// Results of a launch as rows, whose columns are neighbours. Steps count elements.
+struct ResultRows {
+  void* y;
+  void* also;               ///< a second result, where the epilogue gives two
+  int64_t y_row, also_row;  ///< from row to row
+};
+
 }  // namespace cermet::epilogue

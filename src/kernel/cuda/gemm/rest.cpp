@@ -1,0 +1,81 @@
+#include "kernel/cuda/gemm/rest.hpp"
+
+#include "base/checked.hpp"
+#include "kernel/cuda/device/gemm/rest.hpp"
+#include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/stored_rows.hpp"
+#include "kernel/cuda/narrow.hpp"
+#include "op/grouped_work.hpp"
+
+namespace cermet::cuda {
+namespace {
+
+/// As many as any family takes.
+constexpr ProductLoops loops{.gated = true, .results = 2, .rest = true};
+
+class RestRows {
+ public:
+  explicit RestRows(const Region& region) : product_(region, loops), offsets_(region.problem().input(2).dtype) {}
+  Program program() const {
+    const GeneratedType epilogue = product_.epilogue();
+    return {.header = "kernel/cuda/device/gemm/rest.cuh",
+            .task = fmt::format("cermet::gemm::Rest<{}, {}>", device_name(offsets_), epilogue.name),
+            .prelude = epilogue.source,
+            .threads = gemm::rest_threads};
+  }
+  void launch(const LaunchArgs& args, std::size_t program) const;
+
+ private:
+  Product product_;
+  DType offsets_;
+};
+
+void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
+  const TensorView &y = args.outputs[product_.y], &offsets = *product_.given(args, product_.at.offsets);
+  if (y.elements() == 0) return;
+  const std::optional<StoredRows> rows = StoredRows::of(product_, args, gemm::rest_run);
+  CERMET_ASSERT(rows);  // of a matrix
+  gemm::RestParams p{};
+  p.offsets = offsets.data;
+  p.to = rows->to;
+  std::ranges::copy(rows->extra, p.extra);
+  p.groups = narrow(offsets.shape[0] - 2, "product", "groups");
+  p.rows = narrow(rows->count, "product", "rows");
+  p.columns = narrow(y.shape.back(), "product", "columns");
+  p.vectors = rows->vectors;
+  const std::int64_t items = div_up(rows->count * div_up(std::int64_t{p.columns}, std::int64_t{gemm::rest_run}), std::int64_t{gemm::rest_threads});
+  args.queue->run(program, items, p);
+  if (!args.queue->wants_ranges()) return;
+  ProductItems touched(product_, args, {.grid = item_grid(1, 1, 1, items), .m = rows->count, .n = p.columns});  // offsets say which rows
+  touched.read(&offsets);
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows->extra[i]);
+  touched.write(touched.result({}, rows->to.y_row));
+  if (product_.also) touched.write(touched.second_result({}, rows->to.also_row));
+  touched.declare();
+}
+
+}  // namespace
+
+Kernel with_rest(Kernel product) {
+  Kernel kernel = product;
+  kernel.declines = [product](const Region& region) -> Decline {
+    if (groups_end_in_rest(region.problem()) && !region.operand_of(2)) return "rows are sorted inside, and those of the last group have no weight";
+    return product.declines(region);
+  };
+  kernel.programs = [product](const Region& region, const Config& config) {
+    std::vector<Program> list = product.programs(region, config);
+    if (groups_end_in_rest(region.problem())) list.push_back(RestRows(region).program());
+    return list;
+  };
+  kernel.bind = [product](const Region& region, const Config& config) -> Launcher {
+    Launcher launch = product.bind(region, config);
+    if (!groups_end_in_rest(region.problem())) return launch;
+    return [launch = std::move(launch), rest = RestRows(region), last = product.programs(region, config).size()](const LaunchArgs& args) {
+      launch(args);
+      rest.launch(args, last);
+    };
+  };
+  return kernel;
+}
+
+}  // namespace cermet::cuda
