@@ -81,9 +81,7 @@ Expansion::Expansion(const Region& region) {
   if (sum.bias) bias = place(*sum.bias);
 }
 
-std::int64_t Expansion::packed_bytes(const Problem& p, std::int64_t pixels) const {
-  return pixels * packed_pixel_bytes(p.size(1, 1)) + amx_overread;
-}
+std::int64_t Expansion::packed_bytes(const Problem& p, std::int64_t pixels) const { return pixels * packed_pixel_bytes(p.size(1, 1)) + amx_overread; }
 
 ExpansionRun::ExpansionRun(const Expansion& expansion, const LaunchArgs& args, const Shape& expanded)
     : expansion_(expansion),

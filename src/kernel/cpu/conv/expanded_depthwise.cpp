@@ -28,8 +28,8 @@ struct Plan {
   AnchorOperands operands;
   ConvStore store;
   MultiplyDepthwise multiply;
-  std::int64_t height, width;              ///< of the expanded image
-  std::int64_t buffer_floats;              ///< for each thread
+  std::int64_t height, width;  ///< of the expanded image
+  std::int64_t buffer_floats;  ///< for each thread
   std::int64_t least_bands = 1;
   std::int64_t copy_bytes;  ///< likewise
 
@@ -96,7 +96,8 @@ struct Launch {
   RowsRead read;
 
   /// Rows [row, end) of a sample's results, channels [channel, channel + count).
-  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer, std::byte* copy, bool packs) const {
+  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer, std::byte* copy,
+           bool packs) const {
     const ExpansionMemory memory{copy, read.first(row), packs};
     const std::int64_t row_floats = expanded.strides[3], most_rows = plan.buffer_floats / std::max<std::int64_t>(1, row_floats);
     for (std::int64_t base = 0, made = 0; row < end;) {  // rows [base, made) of the expanded image are in the buffer
@@ -118,7 +119,8 @@ struct Launch {
                                .width = round_up(out.channels(), panel_columns),
                                .store = store,
                                .multiply = plan.multiply};
-      for (; row < next; ++row) rows.run(sample * out.dims[3] + row, channel, channel + count);
+      rows.run(sample * out.dims[3] + row, sample * out.dims[3] + next, channel, channel + count);
+      row = next;
     }
   }
 };
@@ -140,7 +142,8 @@ void conv_expanded(const LaunchArgs& args, const Plan& plan) {
                       .expanded = expanded,
                       .out = out,
                       .read = {g.stride[1], g.before[1], g.extent(1), plan.height, plan.expansion.sum.function != nullptr}};
-  const std::int64_t bands = threads == 1 ? plan.least_bands : bands_of(launch.read, rows, parts * out.batch(), threads, plan.least_bands), items = out.batch() * bands * parts;
+  const std::int64_t bands = threads == 1 ? plan.least_bands : bands_of(launch.read, rows, parts * out.batch(), threads, plan.least_bands),
+                     items = out.batch() * bands * parts;
   SharedItems shared(items, args.pool->size());
   args.pool->run([&](int thread) {
     std::byte* const memory = args.workspace + thread * plan.thread_bytes();

@@ -1,6 +1,7 @@
 // conv by AMX tiles: a matrix product whose rows are windows.
 #include <algorithm>
 
+#include "base/checked.hpp"
 #include "kernel/cpu/conv/weights.hpp"
 #include "kernel/cpu/gemm/linear_parts.hpp"
 #include "op/conv.hpp"
@@ -9,16 +10,21 @@
 namespace cermet::cpu {
 namespace {
 
-/// Narrower ones and few windows are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros.
-constexpr std::int64_t least_channels = 64, least_gated_outputs = 96, least_windows = 128, least_elements = 25000;
+/// Narrower ones and few windows are faster as float32: packing rows takes as long for any number of columns, and tiles are filled up with zeros. What is
+/// before a convolution makes no difference, because it is to have the same bits with a gate and without.
+constexpr std::int64_t least_channels = 64, least_windows = 128, least_elements = 25000;
+/// Likewise of images of few pixels.
+constexpr std::int64_t few_windows = 1024, least_outputs_of_few = 96;
 /// Of single pixels that are expanded to several times as many channels packing is a small part.
-constexpr std::int64_t least_expansion = 3, least_expanded_channels = 32, least_expanded_windows = 48, least_expanded_products = 4 << 20;
+constexpr std::int64_t least_expansion = 3, least_expanded_channels = 32, least_expanded_products = 4 << 20;
 
-bool expands(const Region& region, const ConvGeometry& g) {
-  const Problem& p = region.problem();
+/// Whether an image is expanded, of channels that fill chunks to three quarters at least.
+bool expands(const Problem& p, const ConvGeometry& g) {
   const std::int64_t channels = p.size(1, 1), outputs = p.size(1, 0);
-  return region.anchor == 0 && g.taps() == 1 && outputs >= least_expansion * channels && max_rows(p, 0) * channels * outputs >= least_expanded_products;
+  return g.taps() == 1 && channels >= least_expanded_channels && 4 * channels >= 3 * round_up(channels, parts_steps) && outputs >= least_expansion * channels &&
+         max_rows(p, 0) * channels * outputs >= least_expanded_products;
 }
+
 /// Elements of windows of several pixels, of which 1024 are packed at a time, with 6 bytes for each.
 constexpr std::int64_t most_of_windows = 4608;
 
@@ -28,9 +34,9 @@ Decline parts_declines(const Region& region) {
   if (!g.channels_last) return "the layout is nchw";
   if (g.group != 1) return "channels are in groups";
   if (p.input(1).rank() < 4) return "there is one spatial axis";
-  const bool expanded = expands(region, g);
-  const PartsSizes least{.rows = expanded ? least_expanded_windows : least_windows,
-                         .columns = region.anchor == 0 ? least_channels : least_gated_outputs,
+  const bool expanded = expands(p, g);
+  const PartsSizes least{.rows = least_windows,
+                         .columns = g.taps() == 1 && max_rows(p, 0) < few_windows ? least_outputs_of_few : least_channels,
                          .steps = expanded ? least_expanded_channels : least_channels};
   if (Decline reason = linear_parts_decline(p, least)) return reason;
   const std::int64_t channels = p.size(1, 1);
