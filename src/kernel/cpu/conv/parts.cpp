@@ -15,14 +15,14 @@ namespace {
 constexpr std::int64_t least_channels = 64, least_windows = 128, least_elements = 25000;
 /// Likewise of images of few pixels.
 constexpr std::int64_t few_windows = 1024, least_outputs_of_few = 96;
-/// Of single pixels that are expanded to several times as many channels packing is a small part.
-constexpr std::int64_t least_expansion = 3, least_expanded_channels = 32, least_expanded_products = 4 << 20;
+/// Of single pixels that are expanded to several times as many channels packing is a small part. Larger weights come from memory, half as long again in parts.
+constexpr std::int64_t least_expansion = 3, least_expanded_channels = 32, least_expanded_products = 4 << 20, most_expanding_weight = 64 << 10;
 
 /// Whether an image is expanded, of channels that fill chunks to three quarters at least.
 bool expands(const Problem& p, const ConvGeometry& g) {
   const std::int64_t channels = p.size(1, 1), outputs = p.size(1, 0);
   return g.taps() == 1 && channels >= least_expanded_channels && 4 * channels >= 3 * round_up(channels, parts_steps) && outputs >= least_expansion * channels &&
-         max_rows(p, 0) * channels * outputs >= least_expanded_products;
+         outputs * channels <= most_expanding_weight && max_rows(p, 0) * channels * outputs >= least_expanded_products;
 }
 
 /// Elements of windows of several pixels, of which 1024 are packed at a time, with 6 bytes for each.
