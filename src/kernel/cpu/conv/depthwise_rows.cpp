@@ -62,9 +62,9 @@ void DepthwiseRows::run_rows(std::int64_t row, std::int64_t count, std::int64_t 
   }
 }
 
-/// Places of a row of `whole` whose results are stored before a function of them runs: those that stay in the first-level cache.
+/// Places of rows of `whole` whose results are stored before a function of them runs: those that stay in the first-level cache.
 std::int64_t DepthwiseRows::places_at_once(std::int64_t whole, std::int64_t channels) const {
-  constexpr std::int64_t most_results = 4096;
+  constexpr std::int64_t most_results = 4096 / depthwise_rows;
   return store.has_function() ? round_up(std::max<std::int64_t>(1, most_results / channels), depthwise_places) : whole;
 }
 
