@@ -1,6 +1,7 @@
 // Convolutions one after the other in one kernel: the bits of kernels one after another.
 #include <gtest/gtest.h>
 
+#include "kernel/cpu/gemm/parts.hpp"
 #include "op/case_data.hpp"
 #include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
@@ -73,6 +74,21 @@ TEST(ConvChain, DepthwiseOfAnExpandedImage) {
 TEST(ConvChain, DepthwiseOfManyStrips) {
   for (const Windows& w : {Windows{3, 1, 1, 1}, Windows{5, 2, 2, 2}, Windows{7, 1, 0, 0}, Windows{3, 5, 1, 1}})
     expect_expands(expanded({1, 41, 300, 4}, 32, w, std::nullopt, true), 4, true);
+}
+
+/// Images whose expansion conv.parts takes where there are tiles: in whole panels and not, in one strip and in several of more bands than threads need.
+TEST(ConvChain, DepthwiseOfAnImageExpandedByTiles) {
+  const std::tuple<Image, std::int64_t, Windows, std::optional<OpKind>, bool> cases[] = {
+      {{2, 13, 13, 64}, 208, {3, 1, 1, 1}, OpKind::silu, true},
+      {{1, 65, 64, 32}, 96, {3, 2, 1, 1}, OpKind::relu, true},
+      {{1, 12, 13, 96}, 288, {5, 1, 2, 2}, std::nullopt, false},
+  };
+  for (const auto& [x, channels, windows, function, biased] : cases) {
+    const Region region = expanded(x, channels, windows, function, biased);
+    const bool by_tiles = !conv_named("conv.parts").declines(Region(region.nodes[0].problem));
+    EXPECT_EQ(by_tiles, !cpu::parts_decline());
+    expect_expands(region, x.channels, biased);
+  }
 }
 
 /// A convolution of windows, then a depthwise one. `x`: what the first one reads, channels last; `transposes`: it is given with its channels in front.

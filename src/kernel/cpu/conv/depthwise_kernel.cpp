@@ -50,7 +50,8 @@ void conv_depthwise(const LaunchArgs& args, const Plan& plan) {
                      used = std::max<std::int64_t>(1, (channels + step - least_depthwise_channels) / step);
   const auto begin_of = [&](std::int64_t piece) { return piece == used ? channels : piece * step; };
   args.pool->parallel_for(rows * used, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t item = begin; item < end; ++item) launch.run(item / used, begin_of(item % used), begin_of(item % used + 1));
+    if (used == 1) return launch.run(begin, end, 0, channels);
+    for (std::int64_t item = begin; item < end; ++item) launch.run(item / used, item / used + 1, begin_of(item % used), begin_of(item % used + 1));
   });
 }
 

@@ -20,10 +20,11 @@ struct DepthwiseRows {
   const ConvStoreRun& store;
   MultiplyDepthwise multiply;
 
-  /// Channels [first, last) of a row of places.
-  void run(std::int64_t row, std::int64_t first, std::int64_t last) const;
+  /// Channels [first, last) of rows [row, end) of places.
+  void run(std::int64_t row, std::int64_t end, std::int64_t first, std::int64_t last) const;
 
  private:
+  void run_rows(std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last) const;
   std::int64_t places_at_once(std::int64_t whole, std::int64_t channels) const;
   void run_sums(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t first, std::int64_t last) const;
   void run_tile(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t c, std::int64_t last) const;

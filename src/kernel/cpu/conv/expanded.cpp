@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "kernel/cpu/conv/expanded_parts.hpp"
+#include "kernel/cpu/gemm/amx.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/region_part.hpp"
 
 namespace cermet::cpu {
 
-extern const Kernel conv_packed_nhwc;
+extern const Kernel conv_packed_nhwc, conv_parts;
 
 namespace {
 
@@ -19,6 +21,13 @@ constexpr std::int64_t set_floats = 512;
 constexpr std::int64_t most_copied_outputs = 64;
 
 RegionPart first_part(const Region& region) { return part_of(region, 0, static_cast<std::size_t>(region.anchor), Expansion::node_of(region)); }
+
+/// The kernel that takes a convolution by itself, whose bits it is to have here.
+const Kernel* kernel_alone(const Region& region) {
+  const auto kernels = kernels_of(OpKind::conv);
+  const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return !kernel->declines(region); });
+  return found == kernels.end() ? nullptr : *found;
+}
 
 bool reads_single_pixels(const ConvGeometry& g) {
   constexpr ConvGeometry::Axes one{1, 1, 1}, none{};
@@ -50,9 +59,8 @@ Decline Expansion::declines(const Region& region) {
   if (Decline reason = ConvPrologue::declines(part.region)) return reason;
   if (Decline reason = ConvStore::declines_after(part.region)) return reason;
   // Winograd's sums are others, and faster than what is saved here.
-  const auto kernels = kernels_of(OpKind::conv);
-  const auto alone = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return !kernel->declines(part.region); });
-  if (alone == kernels.end() || *alone != &conv_packed_nhwc) return fails("alone it is no product with packed panels");
+  const Kernel* const alone = kernel_alone(part.region);
+  if (alone != &conv_packed_nhwc && !(pixels && alone == &conv_parts)) return fails("alone it is no product with packed panels");
   const std::optional<SumProgram> sum = SumProgram::of(product_epilogue(part.region).program);
   if (!sum || sum->residual) return fails("more than a bias and one function follow it");
   return std::nullopt;
@@ -65,12 +73,15 @@ Expansion::Expansion(const Region& region) {
   x = region.operand_of(0, 0).value(), weight = region.operand_of(at, 1).value();
   geometry = conv_geometry(region.nodes[at].problem);
   by_pixels = at == 0 && reads_single_pixels(geometry);
+  by_parts = by_pixels && kernel_alone(part.region) == &conv_parts;
   prologue = ConvPrologue(part.region);
   for (std::optional<std::size_t>& operand : prologue.operands)
     if (operand) operand = place(*operand);
   sum = SumProgram::of(product_epilogue(part.region).program).value();
   if (sum.bias) bias = place(*sum.bias);
 }
+
+std::int64_t Expansion::packed_bytes(const Problem& p, std::int64_t pixels) const { return pixels * packed_pixel_bytes(p.size(1, 1)) + amx_overread; }
 
 ExpansionRun::ExpansionRun(const Expansion& expansion, const LaunchArgs& args, const Shape& expanded)
     : expansion_(expansion),
@@ -88,15 +99,17 @@ ExpansionRun::ExpansionRun(const Expansion& expansion, const LaunchArgs& args, c
 }
 
 void ExpansionRun::make(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t channel, std::int64_t count, const ExpandedRows& to,
-                        float* copy) const {
+                        const ExpansionMemory& memory) const {
   const Columns columns{channel, count};
   const auto place = [&](std::int64_t row, std::int64_t column) { return ExpandedRows{to.at + ((row - first) * width_ + column) * to.step, to.step}; };
   if (!windows_) {
     const float* const from = x_.as<const float>() + sample * in_.strides[0];
+    if (expansion_.by_parts) return make_by_parts(from, first, last - first, columns, to, memory);
     if (in_.strides[3] == width_ * in_.strides[4]) return make_line(from + first * in_.strides[3], in_.strides[4], (last - first) * width_, columns, to);
     for (std::int64_t row = first; row < last; ++row) make_line(from + row * in_.strides[3], in_.strides[4], width_, columns, place(row, 0));
     return;
   }
+  auto* const copy = reinterpret_cast<float*>(memory.at);
   for (std::int64_t row = first; row < last; row += windows_->rows_at_once())
     for (std::int64_t column = 0; column < width_; column += windows_->columns_at_once()) {
       const WindowRegion region{sample, 0, row, std::min(windows_->rows_at_once(), last - row), column, std::min(windows_->columns_at_once(), width_ - column)};
@@ -105,6 +118,27 @@ void ExpansionRun::make(std::int64_t sample, std::int64_t first, std::int64_t la
       for (std::int64_t r = 0; r < region.rows; ++r)
         make_line(source.first + r * source.row_step, source.column_step, region.columns, columns, place(row + r, column));
     }
+}
+
+/// Rows of single pixels, which are packed one after the other; `from`: the sample's.
+void ExpansionRun::make_by_parts(const float* from, std::int64_t first, std::int64_t rows, const Columns& columns, const ExpandedRows& to,
+                                 const ExpansionMemory& memory) const {
+  const std::int64_t row_bytes = width_ * packed_pixel_bytes(steps_), panel_bytes = packed_panel_bytes(steps_);
+  const bool one_line = in_.strides[3] == width_ * in_.strides[4];
+  const std::int64_t lines = one_line ? 1 : rows, places = rows / lines * width_;
+  for (std::int64_t line = 0; line < lines; ++line) {
+    std::byte* const packed = memory.at + (first + line - memory.first_row) * row_bytes;
+    if (memory.packs) pack_pixels({from + (first + line) * in_.strides[3], in_.strides[4], places, steps_}, packed);
+    const TapStore store{.y = to.at + line * width_ * to.step,
+                         .y_step = to.step,
+                         .bias = bias_ ? bias_ + columns.channel : nullptr,
+                         .residual = nullptr,
+                         .residual_step = 0,
+                         .low = expansion_.sum.low,
+                         .high = expansion_.sum.high};
+    PackedPixels{packed, places, steps_}.multiply(reinterpret_cast<const std::byte*>(weight_) + columns.channel / panel_columns * panel_bytes, columns.count,
+                                                  products_, expansion_.sum, store);
+  }
 }
 
 /// Neighbouring places, whose windows are `step` elements apart.

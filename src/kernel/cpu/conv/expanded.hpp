@@ -18,11 +18,14 @@ struct Expansion {
   ConvPrologue prologue;
   SumProgram sum;
   bool by_pixels = false;  ///< single pixels, which are read where they lie
+  bool by_parts = false;   ///< of them: by AMX tiles, because conv.parts takes the convolution alone
 
   static Decline declines(const Region& region);
   explicit Expansion(const Region& region);
   /// Floats that a thread needs to copy windows.
   std::int64_t copy_floats(const Problem& p) const { return by_pixels ? 0 : Windows::copy_floats(geometry, p.size(1, 1), most_tap_rows); }
+  /// Bytes of packed pixels.
+  std::int64_t packed_bytes(const Problem& p, std::int64_t pixels) const;
   /// The node of a region that is the convolution.
   static std::size_t node_of(const Region& region);
 };
@@ -33,6 +36,13 @@ struct ExpandedRows {
   std::int64_t step;
 };
 
+/// Memory for what is read of x: a copy of windows, or packed pixels, which stay there for other channels of the same rows.
+struct ExpansionMemory {
+  std::byte* at;
+  std::int64_t first_row;  ///< of packed pixels
+  bool packs;              ///< whether they are not there yet
+};
+
 /// The same with the operands of a launch.
 class ExpansionRun {
  public:
@@ -40,13 +50,16 @@ class ExpansionRun {
   ExpansionRun(const Expansion& expansion, const LaunchArgs& args, const Shape& expanded);
   ExpansionRun(const ExpansionRun&) = delete;
   ExpansionRun& operator=(const ExpansionRun&) = delete;
-  /// Computes rows [first, last) of a sample, `count` channels from `channel` on, a multiple of 32; `copy`: memory for windows.
-  void make(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t channel, std::int64_t count, const ExpandedRows& to, float* copy) const;
+  /// Computes rows [first, last) of a sample, `count` channels from `channel` on, a multiple of 32.
+  void make(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t channel, std::int64_t count, const ExpandedRows& to,
+            const ExpansionMemory& memory) const;
 
  private:
   struct Columns {
     std::int64_t channel, count;
   };
+  void make_by_parts(const float* from, std::int64_t first, std::int64_t rows, const Columns& columns, const ExpandedRows& to,
+                     const ExpansionMemory& memory) const;
   void make_line(const float* from, std::int64_t step, std::int64_t places, const Columns& columns, const ExpandedRows& to) const;
   void make_panel(const float* from, std::int64_t step, std::int64_t places, const Columns& columns, const ExpandedRows& to) const;
 

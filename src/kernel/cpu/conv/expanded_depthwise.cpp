@@ -2,6 +2,7 @@
 // second-level cache between the two.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checked.hpp"
 #include "kernel/cpu/conv/depthwise_rows.hpp"
@@ -18,6 +19,8 @@ namespace {
 constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
 /// Of expanded rows, for each thread.
 constexpr std::int64_t wanted_floats = (192 << 10) / float_bytes;
+/// Of packed pixels of a band, which stay in the second-level cache until all channels were made of them.
+constexpr std::int64_t most_packed_bytes = 768 << 10;
 
 struct Plan {
   Expansion expansion;
@@ -25,8 +28,10 @@ struct Plan {
   AnchorOperands operands;
   ConvStore store;
   MultiplyDepthwise multiply;
-  std::int64_t height, width;              ///< of the expanded image
-  std::int64_t buffer_floats, copy_bytes;  ///< for each thread
+  std::int64_t height, width;  ///< of the expanded image
+  std::int64_t buffer_floats;  ///< for each thread
+  std::int64_t least_bands = 1;
+  std::int64_t copy_bytes;  ///< likewise
 
   explicit Plan(const Region& region)
       : expansion(region),
@@ -37,8 +42,16 @@ struct Plan {
         height(region.problem().size(0, 1)),
         width(region.problem().size(0, 2)),
         buffer_floats(std::max(wanted_floats, geometry.extent(1) * width * panel_columns)),
-        copy_bytes(round_up(expansion.copy_floats(region.nodes[Expansion::node_of(region)].problem) * float_bytes, 64)) {}
+        copy_bytes(round_up(copy_bytes_of(region), 64)) {}
 
+  /// Memory for what is read of x. Bands are so many at least that their packed pixels stay in the cache.
+  std::int64_t copy_bytes_of(const Region& region) {
+    const Problem& first = region.nodes[Expansion::node_of(region)].problem;
+    if (!expansion.by_parts) return expansion.copy_floats(first) * float_bytes;
+    const std::int64_t rows = region.problem().outputs[0].dims[1].constant();
+    least_bands = std::clamp<std::int64_t>(div_up(expansion.packed_bytes(first, height * width), most_packed_bytes), 1, std::max<std::int64_t>(1, rows));
+    return expansion.packed_bytes(first, std::min(height, (div_up(rows, least_bands) - 1) * geometry.stride[1] + geometry.extent(1)) * width);
+  }
   std::int64_t buffer_bytes() const { return round_up(buffer_floats * float_bytes, 64); }
   std::int64_t thread_bytes() const { return buffer_bytes() + copy_bytes; }
 
@@ -62,11 +75,11 @@ struct RowsRead {
 
 /// In how many bands the rows of a sample are cut: rows that two bands read are computed twice, but too few items leave threads waiting. With a band or several
 /// for each thread, what comes next finds its rows in the caches of the core that wrote them, which is worth about an eighth.
-std::int64_t bands_of(const RowsRead& read, std::int64_t rows, std::int64_t panels, std::int64_t threads) {
-  constexpr std::int64_t most = 8;
+std::int64_t bands_of(const RowsRead& read, std::int64_t rows, std::int64_t panels, std::int64_t threads, std::int64_t fewest) {
+  const std::int64_t most = std::max<std::int64_t>(8, fewest);
   const std::int64_t overlap = std::max<std::int64_t>(0, read.extent - read.stride) * (read.has_function ? 2 : 1);
-  std::int64_t best = 1, least = -1;
-  for (std::int64_t bands = 1; bands <= std::min(most, rows); ++bands) {
+  std::int64_t best = fewest, least = -1;
+  for (std::int64_t bands = fewest; bands <= std::min(most, rows); ++bands) {
     const std::int64_t time = div_up(panels * bands, threads) * (div_up(rows, bands) * read.stride + overlap) * (bands % threads == 0 ? 7 : 8);
     if (least < 0 || time < least) best = bands, least = time;
   }
@@ -83,7 +96,9 @@ struct Launch {
   RowsRead read;
 
   /// Rows [row, end) of a sample's results, channels [channel, channel + count).
-  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer, float* copy) const {
+  void run(std::int64_t sample, std::int64_t row, std::int64_t end, std::int64_t channel, std::int64_t count, float* buffer, std::byte* copy,
+           bool packs) const {
+    const ExpansionMemory memory{copy, read.first(row), packs};
     const std::int64_t row_floats = expanded.strides[3], most_rows = plan.buffer_floats / std::max<std::int64_t>(1, row_floats);
     for (std::int64_t base = 0, made = 0; row < end;) {  // rows [base, made) of the expanded image are in the buffer
       const std::int64_t first = read.first(row);
@@ -93,7 +108,7 @@ struct Launch {
       std::int64_t next = row + 1;
       while (next < end && read.last(next) - base <= most_rows) ++next;
       if (const std::int64_t last = read.last(next - 1); last > made) {
-        expansion.make(sample, made, last, channel, count, {buffer + (made - base) * row_floats, expanded.strides[4]}, copy);
+        expansion.make(sample, made, last, channel, count, {buffer + (made - base) * row_floats, expanded.strides[4]}, memory);
         made = last;
       }
       const DepthwiseRows rows{.g = plan.geometry,
@@ -104,7 +119,8 @@ struct Launch {
                                .width = round_up(out.channels(), panel_columns),
                                .store = store,
                                .multiply = plan.multiply};
-      for (; row < next; ++row) rows.run(sample * out.dims[3] + row, channel, channel + count);
+      rows.run(sample * out.dims[3] + row, sample * out.dims[3] + next, channel, channel + count);
+      row = next;
     }
   }
 };
@@ -126,15 +142,18 @@ void conv_expanded(const LaunchArgs& args, const Plan& plan) {
                       .expanded = expanded,
                       .out = out,
                       .read = {g.stride[1], g.before[1], g.extent(1), plan.height, plan.expansion.sum.function != nullptr}};
-  const std::int64_t bands = threads == 1 ? 1 : bands_of(launch.read, rows, parts * out.batch(), threads), items = out.batch() * bands * parts;
+  const std::int64_t bands = threads == 1 ? plan.least_bands : bands_of(launch.read, rows, parts * out.batch(), threads, plan.least_bands),
+                     items = out.batch() * bands * parts;
   SharedItems shared(items, args.pool->size());
   args.pool->run([&](int thread) {
     std::byte* const memory = args.workspace + thread * plan.thread_bytes();
     auto* const buffer = reinterpret_cast<float*>(memory);
-    auto* const copy = reinterpret_cast<float*>(memory + plan.buffer_bytes());
+    std::byte* const copy = memory + plan.buffer_bytes();
+    std::int64_t packed = -1;  // band of a sample
     for (std::int64_t item = shared.take(thread); item >= 0; item = shared.take(thread)) {
       const std::int64_t channel = item % parts * step, band = item / parts % bands;
-      launch.run(item / parts / bands, rows * band / bands, rows * (band + 1) / bands, channel, std::min(step, channels - channel), buffer, copy);
+      launch.run(item / parts / bands, rows * band / bands, rows * (band + 1) / bands, channel, std::min(step, channels - channel), buffer, copy,
+                 std::exchange(packed, item / parts) != item / parts);
     }
   });
 }
@@ -153,7 +172,7 @@ Decline declines(const Region& region) {
 }
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
-  if (region.operand_of(Expansion::node_of(region), 1) == operand) return &conv_panels;
+  if (region.operand_of(Expansion::node_of(region), 1) == operand) return Expansion(region).by_parts ? &conv_parts_panels : &conv_panels;
   return region.operand_of(1) == operand ? &conv_channels : nullptr;
 }
 

@@ -55,46 +55,89 @@ HWY_INLINE void store_first(Floats v, float* p, std::size_t count) {
   hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
 }
 
-/// Stores `columns` columns of sums that are in a tile already: registers would have to have addresses.
-HWY_NOINLINE void store_some(const float* tile, int rows, const TapStore& s, std::int64_t columns) {
+/// A member that the compiler must not load together with its neighbour.
+HWY_INLINE std::int64_t read_alone(const std::int64_t& member) {
+  std::int64_t value = member;
+  asm("" : "+r"(value));
+  return value;
+}
+
+/// Stores the first `columns` columns of sums that are in a tile already: registers would have to have addresses.
+HWY_NOINLINE void store_some(const float* tile, int rows, const TapStore& s, std::int64_t first, std::int64_t columns) {
+  float* const y = s.y + first;
+  const float *const biases = s.bias ? s.bias + first : nullptr, *const residual = s.residual ? s.residual + first : nullptr;
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
   for (std::int64_t c = 0; c < columns; c += lane_count) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(lane_count, columns - c));
-    const Floats bias = s.bias ? load_first(s.bias + c, count) : hn::Zero(FloatTag());
+    const Floats bias = biases ? load_first(biases + c, count) : hn::Zero(FloatTag());
     for (int r = 0; r < rows; ++r) {
       Floats sum = load(tile + r * panel_columns + c);
-      if (s.bias) sum = hn::Add(sum, bias);
-      if (s.residual) sum = hn::Add(sum, load_first(s.residual + r * s.residual_step + c, count));
-      store_first(clamp(sum, low, high), s.y + r * s.y_step + c, count);
+      if (biases) sum = hn::Add(sum, bias);
+      if (residual) sum = hn::Add(sum, load_first(residual + r * s.residual_step + c, count));
+      store_first(clamp(sum, low, high), y + r * s.y_step + c, count);
     }
   }
 }
 
+/// The same of whole rows, which are written one after the other.
+HWY_NOINLINE void store_rows(const float* tile, int rows, const TapStore& s) {
+  constexpr int vectors = static_cast<int>(panel_columns) / lane_count;
+  const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
+  const bool biased = s.bias != nullptr;
+  Floats bias[vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) bias[v] = biased ? load(s.bias + v * lane_count) : hn::Zero(FloatTag());
+  float* y = s.y;
+  const float* residual = s.residual;
+  const std::int64_t y_step = s.y_step, residual_step = s.residual_step;
+  for (int r = 0; r < rows; ++r, y += y_step, tile += panel_columns) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      Floats sum = load(tile + v * lane_count);
+      if (biased) sum = hn::Add(sum, bias[v]);
+      if (residual) sum = hn::Add(sum, load(residual + v * lane_count));
+      store(clamp(sum, low, high), y + v * lane_count);
+    }
+    if (residual) residual += residual_step;
+  }
+}
+
+void store_tile(const float* tile, int rows, const TapStore& s, std::int64_t columns) {
+  if (columns == panel_columns) store_rows(tile, rows, s);
+  else store_some(tile, rows, s, 0, columns);
+}
+
+/// From column `column` of a store on.
 template <int R, int V>
-HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s) {
+HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s, std::int64_t column) {
+  float* const y = s.y + column;
+  const float* const residual = s.residual ? s.residual + column : nullptr;
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
-    const Floats bias = s.bias ? load(s.bias + v * lane_count) : hn::Zero(FloatTag());
+    const Floats bias = s.bias ? load(s.bias + column + v * lane_count) : hn::Zero(FloatTag());
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       Floats sum = sums[r][v];
       if (s.bias) sum = hn::Add(sum, bias);
-      if (s.residual) sum = hn::Add(sum, load(s.residual + r * s.residual_step + v * lane_count));
-      store(clamp(sum, low, high), s.y + r * s.y_step + v * lane_count);
+      if (residual) sum = hn::Add(sum, load(residual + r * s.residual_step + v * lane_count));
+      store(clamp(sum, low, high), y + r * s.y_step + v * lane_count);
     }
   }
 }
 
-/// The product for V vectors of columns.
+/// The product for V vectors of columns from `column` on. What callers have just written is read a member at a time: a copy of a struct takes several at once,
+/// and such a load waits until all stores before it, the results of the last block among them, have left the processor.
 template <int R, int V>
-HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to, std::int64_t columns) {
+HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to, std::int64_t column) {
+  const std::int64_t columns = rows.columns - column;
+  panel += column, tile += column;
   Floats sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
-  Ahead ahead = rows.ahead;
+  Ahead ahead{rows.ahead.at, read_alone(rows.ahead.step)};
   for (const TapRun* run = rows.runs; run < rows.runs + rows.run_count; ++run) {
     RowPointers<R> x(rows.first + run->offset, rows.step);
     for (std::int64_t k = run->length; k > 0; --k) {
@@ -112,30 +155,19 @@ HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float*
       panel += panel_columns;
     }
   }
-  if (store_to && columns >= V * lane_count) return store_sums<R, V>(sums, *store_to);
+  if (store_to && columns >= V * lane_count) return store_sums<R, V>(sums, *store_to, column);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) store(sums[r][v], tile + r * panel_columns + v * lane_count);
-  if (store_to) store_some(tile, R, *store_to, columns);
+  if (store_to) store_some(tile, R, *store_to, column, columns);
 }
 
 template <int R>
 void multiply_panel(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to) {
   constexpr int vectors = static_cast<int>(panel_columns) / lane_count, V = R * vectors <= 2 * block_rows ? vectors : 2;
-  if (rows.columns <= lane_count) return multiply_columns<R, 1>(rows, panel, tile, store_to, rows.columns);
-  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V) {
-    const int column = v * lane_count;
-    if (!store_to) {
-      multiply_columns<R, V>(rows, panel + column, tile + column, nullptr, 0);
-      continue;
-    }
-    TapStore part = *store_to;
-    part.y += column;
-    if (part.bias) part.bias += column;
-    if (part.residual) part.residual += column;
-    multiply_columns<R, V>(rows, panel + column, tile + column, &part, rows.columns - column);
-  }
+  if (rows.columns <= lane_count) return multiply_columns<R, 1>(rows, panel, tile, store_to, 0);
+  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V) multiply_columns<R, V>(rows, panel, tile, store_to, v * lane_count);
 }
 
 template <std::size_t... R>
@@ -148,7 +180,7 @@ constexpr std::array<MultiplyTaps, sizeof...(R)> table_of(std::index_sequence<R.
 TapProducts products() {
   static constexpr auto table = table_of(std::make_index_sequence<block_rows>());
   static_assert(block_rows <= most_tap_rows);
-  return {table.data(), block_rows, store_some};
+  return {table.data(), block_rows, store_tile};
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -7,6 +7,7 @@
 #include "format/element.hpp"
 #include "kernel/cpu/conv/winograd.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
+#include "kernel/cpu/gemm/parts.hpp"
 #include "op/conv.hpp"
 #include "op/reference.hpp"
 
@@ -70,6 +71,22 @@ void pack_panels(const TensorView& view, std::byte* destination, ThreadPool& poo
   });
 }
 
+std::int64_t parts_size(const TensorType& weight) {
+  return panel_count(weight.dims[0].constant()) * div_up(weight.dims[1].constant(), parts_steps) * parts_panel_bytes;
+}
+
+void pack_parts_panels(const TensorView& view, std::byte* destination, ThreadPool& pool) {
+  const std::int64_t panels = panel_count(view.shape[0]), length = view.shape[1], step = div_up(length, parts_steps) * parts_panel_bytes;
+  std::vector<float> whole(static_cast<std::size_t>(panels * panel_columns * length));
+  pack_panels<false>(view, reinterpret_cast<std::byte*>(whole.data()), pool);
+  pool.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      PanelParts parts(whole.data() + panel * panel_columns * length, length, destination + panel * step);
+      split_rest(parts);
+    }
+  });
+}
+
 void pack_channels(const TensorView& view, std::byte* destination, ThreadPool&) {
   const Weight weight(view);
   const std::int64_t width = round_up(weight.outputs(), panel_columns);
@@ -120,6 +137,7 @@ void pack_winograd(const TensorView& view, std::byte* destination, ThreadPool& p
 }  // namespace
 
 constexpr WeightLayout conv_panels{"conv.panels", panels_size<0>, pack_panels<false>};
+constexpr WeightLayout conv_parts_panels{"conv.parts", parts_size, pack_parts_panels};
 constexpr WeightLayout conv_channels{"conv.channels", panels_size<0>, pack_channels};
 constexpr WeightLayout winograd_panels{"conv.winograd", winograd_size_of, pack_winograd};
 constexpr WeightLayout transposed_panels{"conv.transposed_panels", panels_size<1>, pack_panels<true>};
