@@ -11,6 +11,7 @@
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
+#include "kernel/forced.hpp"
 #include "select/apart.hpp"
 #include "select/cost_factors.hpp"
 #include "select/device_identity.hpp"
