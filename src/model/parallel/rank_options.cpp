@@ -58,7 +58,10 @@ EngineOptions options_of_rank(EngineOptions options, int rank, int ranks) {
   options.device = device_of(options.device, rank);
   const int threads = options.threads > 0 ? options.threads : ThreadPool(0).size();
   options.threads = std::max(1, threads / ranks);
-  if (rank > 0) options.on_load = {};
+  if (rank > 0) {  // in other threads than rank 0, which reports
+    options.on_load = {};
+    options.fusion.records = nullptr;
+  }
   return options;
 }
 

@@ -19,7 +19,8 @@ void check_ranks(const EngineOptions& options, int processes);
 /// Throws Error naming what of the model cannot be shared out so.
 void check_model_can_be_shared(const std::filesystem::path& folder, const EngineOptions& options);
 
-/// Options of one of several ranks that are threads of this process: a share of its threads, a GPU of its own.
+/// Options of one of several ranks that are threads of this process: a share of its threads, a GPU of its own; rank 0 alone reports what was loaded and
+/// compiled.
 EngineOptions options_of_rank(EngineOptions options, int rank, int ranks);
 /// The same of a process that was started with others, by what may have shared the cores out.
 EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place);
