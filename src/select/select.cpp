@@ -12,6 +12,7 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
+#include "kernel/measured_apart.hpp"
 #include "select/apart.hpp"
 #include "select/cost_factors.hpp"
 #include "select/device_identity.hpp"
@@ -163,7 +164,7 @@ bool is_taken(const Region& region) {
     if (decline_of(*kernel, region)) continue;
     const std::size_t own = region.is_single() || forced_configs().find(kernel->name) ? 0 : kernel->cut(region);
     if (own == 0) return true;
-    if (kernel->cost) cut = own;
+    if (own != measured_apart && kernel->cost) cut = own;
   }
   return cut > 0 && !is_faster_apart(region, cut);
 }

@@ -1,4 +1,5 @@
 // What fills the hole behind a product, in every family: which take it and launch their own programs needs no GPU.
+#include "select/select.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/support/product_regions.hpp"
 #include "tests/support/region_run.hpp"
@@ -49,6 +50,31 @@ TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
       EXPECT_EQ(!reason, capability == 80 && (kernel->name == "gemm.linear.tensor" || kernel->name == "gemm.linear.general")) << kernel->name;
     }
   }
+}
+
+/// Who asks for them has them; what was measured to be slower is not formed.
+TEST(ProductRegionChoice, PlannersFormWhatIsFasterTogether) {
+  const auto device = make_null_device(90);
+  const auto is_formed = [&](std::string_view text) {
+    Region region = parse_region(text);
+    region.set_target(device->target());
+    region.nodes[0].problem.constant_inputs = 2;
+    EXPECT_TRUE(select_kernel(region).kernel) << text;
+    return is_taken(region);
+  };
+  const auto gate = [&](int rows) {
+    return is_formed(fmt::format(
+        "{{n0 = scaled_mm($0: i8[{0}, 256], $1: i8[512, 256], $2: f32[{0}, 2], $3: f32[4, 2]); n1 = silu_and_mul(strict n0)}} anchor n0 -> n1", rows));
+  };
+  EXPECT_TRUE(gate(1));
+  EXPECT_FALSE(gate(64));
+  const auto both = [&](std::string_view x, std::string_view w, int group) {
+    return is_formed(
+        fmt::format("{{n0 = conv($0: f16[{}], $1: f16[{}]) {{layout = \"nhwc\", group = {}}}; n1 = relu(strict n0)}} anchor n0 -> n0, n1", x, w, group));
+  };
+  EXPECT_TRUE(both("2, 19, 18, 40", "40, 1, 3, 3", 40));
+  EXPECT_TRUE(both("2, 19, 18, 3", "40, 3, 3, 3", 1));
+  EXPECT_FALSE(both("2, 19, 18, 36", "36, 36, 3, 3", 1));
 }
 
 TEST(ProductRegionChoice, WhatStopsAGateIsSaid) {

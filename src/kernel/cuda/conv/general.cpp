@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/item_axes.hpp"
+#include "kernel/measured_apart.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -127,6 +128,9 @@ extern const Kernel conv_pointwise_hopper;
 namespace conv_hopper_file {
 extern const Kernel conv_hopper;
 }
+namespace conv_implicit_file {
+extern const Kernel conv_implicit;
+}
 
 Decline declines_second_result(const Region& region) {
   if (region.problem().op->kind != OpKind::conv || !Product(region).also) return std::nullopt;
@@ -135,6 +139,12 @@ Decline declines_second_result(const Region& region) {
     if (const Decline reason = hopper->declines(region)) return fmt::format("{} is faster alone, and declines the rest: {}", hopper->name, *reason);
   }
   return std::nullopt;
+}
+
+// 2.6 % slower than apart on an H200: docs/notes/conv-cuda.md.
+std::size_t second_result_cut(const Region& region) {
+  const bool takes = region.problem().op->kind == OpKind::conv && !region.is_single() && !conv_implicit_file::conv_implicit.declines(region);
+  return takes && Product(region).also ? measured_apart : 0;
 }
 
 }  // namespace cermet::cuda
@@ -154,7 +164,8 @@ Kernel general(const char* name, OpKind op) {
           .fuses = true,
           .declines = declines,
           .bind = [](const Region& r) -> Launcher { return [conv = GeneralConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
-          .programs = [](const Region& r) { return std::vector<Program>{GeneralConv(r).program()}; }};
+          .programs = [](const Region& r) { return std::vector<Program>{GeneralConv(r).program()}; },
+          .cut = second_result_cut};
 }
 
 }  // namespace

@@ -183,6 +183,7 @@ const Kernel conv_implicit{
     .bind = [](const Region& r, const Config& config) -> Launcher { return [conv = ImplicitConv(r, config)](const LaunchArgs& args) { conv.launch(args); }; },
     .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
     .programs = [](const Region& r, const Config& config) { return ImplicitConv(r, config).programs(); },
-    .configs = [](const Region&) { return ImplicitConv::configs(); }};
+    .configs = [](const Region&) { return ImplicitConv::configs(); },
+    .cut = second_result_cut};
 
 }  // namespace cermet::cuda::conv_implicit_file

@@ -1,4 +1,5 @@
 // The kernels of general.hpp.
+#include "kernel/cuda/gemm/gate_cut.hpp"
 #include "kernel/cuda/gemm/general.hpp"
 #include "kernel/cuda/gemm/rest.hpp"
 
@@ -20,7 +21,8 @@ Kernel make(const char* name, OpKind op, const char* summary) {
           .workspace = [](const Region& r, const Config& config, int) { return GeneralProduct(r, kinds, config).workspace(); },
           .programs = [](const Region& r, const Config& config) { return GeneralProduct(r, kinds, config).programs(); },
           .configs = [](const Region&) { return GeneralProduct::configs(); },
-          .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return GeneralProduct(r, kinds, config).seconds(limits); }};
+          .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return GeneralProduct(r, kinds, config).seconds(limits); },
+          .cut = gate_cut};
 }
 
 Kernel general(const char* name, OpKind op) {

@@ -1,4 +1,5 @@
 // The kernels of hopper.hpp.
+#include "kernel/cuda/gemm/gate_cut.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/rest.hpp"
 
@@ -21,7 +22,8 @@ Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few)
           .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
           .configs = [product](const Region& region) { return product(region, {}).configs(); },
           .space = [product](const Region& region) { return product(region, {}).space(); },
-          .cost = [product](const Region& region, const Config& config, const DeviceLimits& limits) { return product(region, config).seconds(limits); }};
+          .cost = [product](const Region& region, const Config& config, const DeviceLimits& limits) { return product(region, config).seconds(limits); },
+          .cut = gate_cut};
 }
 
 }  // namespace
