@@ -205,17 +205,19 @@ HWY_INLINE void multiply_rows(const DepthwiseBlock& b, const TapStore& to, const
   if (b.place_rows == 2) multiply_one<taps, stride, edges>(b, to, below_of(b, to, p), 1);
 }
 
-/// Blocks at the edges of an image that are as wide as it reads have code of their own, without a comparison for each element.
+/// Blocks at the edges of an image that keeps its size have code of their own, without a comparison for each element; wide windows and strides gain nothing.
 template <int taps, int stride>
 void multiply_places(const DepthwiseBlock& b, const TapStore& to) {
-  constexpr int low = (taps - 1) / 2, cut = stride == 1 ? low : low - 1;  // of padding that keeps the size, or halves an even one
   for_places(b, to, [&](const Places& p) HWY_ATTR {
     constexpr int elements = row_elements<taps, stride>;
     const bool left = p.low > 0, right = p.high < elements;
     if (!left && !right) return multiply_rows<taps, stride, Edges{}>(b, to, p);
-    if (taps < 7 && p.low == low && !right) return multiply_rows<taps, stride, Edges{low, 0}>(b, to, p);
-    if (taps < 7 && !left && p.high == elements - cut) return multiply_rows<taps, stride, Edges{0, cut}>(b, to, p);
-    if (taps < 7 && p.low == low && p.high == elements - cut) return multiply_rows<taps, stride, Edges{low, cut}>(b, to, p);
+    if constexpr (stride == 1 && taps < 7) {
+      constexpr int edge = (taps - 1) / 2;
+      if (p.low == edge && !right) return multiply_rows<taps, stride, Edges{edge, 0}>(b, to, p);
+      if (!left && p.high == elements - edge) return multiply_rows<taps, stride, Edges{0, edge}>(b, to, p);
+      if (p.low == edge && p.high == elements - edge) return multiply_rows<taps, stride, Edges{edge, edge}>(b, to, p);
+    }
     multiply_rows<taps, stride, Edges{.checked = true}>(b, to, p);
   });
 }

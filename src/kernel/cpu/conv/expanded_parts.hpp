@@ -16,7 +16,7 @@ std::int64_t packed_pixel_bytes(std::int64_t channels);
 /// Bytes from one panel of conv_parts_panels to the next.
 std::int64_t packed_panel_bytes(std::int64_t channels);
 
-/// Writes pixels as multiply_packed_pixels() reads them.
+/// Writes pixels as PackedPixels reads them.
 void pack_pixels(const PixelRun& pixels, std::byte* packed);
 
 /// The products of packed pixels with some panels of conv_parts_panels, 32 columns of results each, and what follows them.
