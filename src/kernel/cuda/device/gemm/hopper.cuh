@@ -33,6 +33,8 @@ struct Hopper {
   static constexpr int promote = C.blocked ? 1 : C.promote;
   /// Stages whose weights are asked for before earlier launches have ended.
   static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(C.stages, k_tiles) : 0;
+  /// Those after them whose weights are asked for to the L2.
+  static constexpr int ahead = C.constant_b && C.grouping == Grouping::none ? min_of(16, k_tiles - early) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
@@ -239,11 +241,13 @@ struct Hopper {
           for (int kt = 0; kt < early; ++kt) load_b(p, shared, kt, kt, place.n);
         }
         __syncwarp();
-      } else if (team.rank() < 32 && early < k_tiles) {
+      }
+    }
+    if constexpr (ahead > 0) {
+      if (team.rank() < 32) {
         const Place place(p, item);
-        constexpr int most = 16;
         const int kt = early + static_cast<int>(lane_index());
-        if (kt < min_of(early + most, k_tiles)) {
+        if (kt < early + ahead) {
           ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
           if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
         }
