@@ -131,12 +131,14 @@ Program HopperProduct::program(const HopperTile& tile) const {
   config += fmt::format(", .constant_b = {}", device_name(constant_b_));
   if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
+  if (tile.cluster != 1) config += fmt::format(", .cluster = {}", tile.cluster);
   const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
           .threads = shape.threads(),
-          .shared_bytes = shape.shared_bytes(stages)};
+          .shared_bytes = shape.shared_bytes(stages),
+          .cluster = tile.cluster};
 }
 
 std::vector<Program> HopperProduct::tile_programs() const {

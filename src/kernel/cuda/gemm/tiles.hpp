@@ -13,6 +13,7 @@ struct HopperTile {
   int block_m = 128, block_n = 256;
   int stages = 0;                    ///< of the ring in shared memory; 0: as many as fit
   int raster = gemm::hopper_raster;  ///< tiles of rows that share a sweep over the columns
+  int cluster = 1;                   ///< blocks that load the rows of neighbouring tiles for each other
   friend bool operator==(const HopperTile&, const HopperTile&) = default;
 };
 

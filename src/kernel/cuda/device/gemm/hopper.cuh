@@ -37,6 +37,7 @@ struct Hopper {
   static constexpr int ahead = C.constant_b && C.grouping == Grouping::none ? min_of(16, k_tiles - early) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
+  static_assert(C.cluster == 1 || (C.grouping == Grouping::none && C.windows.kernel_h == 0 && C.block_m % (8 * C.cluster) == 0));
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
@@ -78,13 +79,24 @@ struct Hopper {
       produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) {
 #pragma unroll
         for (int part = 0; part < C.a_parts; ++part)
-          ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
+          if constexpr (C.cluster == 1) {
+            ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
+          } else {
+            constexpr int own_rows = C.block_m / C.cluster;
+            const int first = static_cast<int>(ptx::cluster_rank()) * own_rows;
+            ptx::tma_load_2d_multicast(shared.a(stage, part) + first * HopperShape::tile_row, &p.a, kt * row_elements, a_row + part * p.a_part + first,
+                                       shared.full + stage, (1 << C.cluster) - 1);
+          }
       });
     }
   }
 
   static __device__ __forceinline__ void release(const Shared& shared, int stage) {
-    if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
+    if constexpr (C.cluster == 1) {
+      if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
+    } else {
+      if (lane_index() < C.cluster) ptx::mbarrier_arrive_cluster(shared.empty + stage, lane_index());
+    }
   }
 
   /// Products of one stage, without waiting for them.
@@ -258,7 +270,11 @@ struct Hopper {
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int begun = ring.is_open ? 0 : early;
-    if (!ring.is_open) team.sync();
+    if constexpr (C.cluster > 1) {
+      if (!ring.is_open) ptx::cluster_barrier();  // all of its rings are set up
+    } else {
+      if (!ring.is_open) team.sync();
+    }
     ring.is_open = true;
     const Shared shared(smem);
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
