@@ -132,14 +132,12 @@ Program HopperProduct::program(const HopperTile& tile) const {
   config += fmt::format(", .constant_b = {}", device_name(constant_b_));
   if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
-  if (tile.cluster != 1) config += fmt::format(", .cluster = {}", tile.cluster);
   const GeneratedType epilogue = product_.epilogue();
   return {.header = "kernel/cuda/device/gemm/hopper.cuh",
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
           .threads = shape.threads(),
-          .shared_bytes = shape.shared_bytes(stages),
-          .cluster = tile.cluster};
+          .shared_bytes = shape.shared_bytes(stages)};
 }
 
 std::vector<Program> HopperProduct::tile_programs() const {
@@ -170,7 +168,7 @@ std::vector<Config> HopperProduct::configs() const {
       list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", stages}});
   }
   if (!known_rows_ || !work_.ungrouped || product_.blocked) return list;
-  for (const HopperTile& tile : further_hopper_tiles(work_))
+  for (const HopperTile& tile : further_hopper_tiles(work_, most_rows_))
     list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", hopper_stages(work_, tile)}});
   return list;
 }

@@ -99,8 +99,8 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
         args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows), width, gemm::HopperShape::tile_row}));
   };
   const std::int64_t x_rows = (view.batches - 1) * (view.x_batch / view.x_stride) + view.m;
-  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, tile.block_m / tile.cluster);
-  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, tile.block_m / tile.cluster);
+  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, tile.block_m);
+  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, tile.block_m);
   const std::int64_t w_step = view.w_batch / view.w_stride;
   const std::int64_t w_rows = (p.groups - 1) * w_step + n_;
   p.b = map_of(w.data, b_, w_rows, k_, view.w_stride, tile.block_n);
@@ -204,7 +204,7 @@ void HopperProduct::declare_parts(const LaunchArgs& args, const View& view, std:
 }
 
 void HopperProduct::declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const {
-  if (!args.queue->wants_ranges() || tile.cluster > 1) return;  // items of clusters are in another order
+  if (!args.queue->wants_ranges()) return;
   ProductTiles tiles{.m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
   const std::int64_t across = div_up(n_, tile.block_n);
   if (grouped_) {

@@ -1,5 +1,4 @@
 // What tiles of hopper.hpp may be: fields and constraints of its configurations.
-#include "base/checked.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 
 namespace cermet::cuda {
@@ -7,13 +6,8 @@ namespace cermet::cuda {
 ConfigSpace HopperProduct::space() const {
   ConfigSpace space;
   if (product_.blocked) space.add(ConfigField::fixed("tile_m", 128)).add(ConfigField::fixed("tile_n", 128));
-  else space.add(ConfigField::set("tile_m", {64, 128})).add(ConfigField::set("tile_n", {32, 64, 80, 96, 112, 128, 192, 224, 256}));
+  else space.add(ConfigField::set("tile_m", {64, 128})).add(ConfigField::set("tile_n", {32, 64, 96, 112, 128, 192, 224, 256}));
   space.add(ConfigField::range("stages", 2, 16));
-  if (work_.ungrouped && windows_.config.empty()) {
-    space.add(ConfigField::powers("cluster", 1, 2).with_usual(1));
-    space.constrain("clusters share out whole tiles of the columns",
-                    [n = n_](const Config& c) { return div_up(n, c.at("tile_n")) % c.find("cluster").value_or(1) == 0; });
-  }
   if (!grouped_) space.add(ConfigField::powers("raster", 1, 64).with_usual(gemm::hopper_raster));
   space.constrain(fmt::format("tile_n is 32 or below twice the {} columns", n_),
                   [n = n_](const Config& c) { return c.at("tile_n") == 32 || c.at("tile_n") < 2 * n; });
@@ -27,8 +21,7 @@ ConfigSpace HopperProduct::space() const {
 
 HopperTile HopperProduct::tile_of(const Config& config) {
   const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
-  return {field("tile_m"), field("tile_n"), field("stages"), static_cast<int>(config.find("raster").value_or(gemm::hopper_raster)),
-          static_cast<int>(config.find("cluster").value_or(1))};
+  return {field("tile_m"), field("tile_n"), field("stages"), static_cast<int>(config.find("raster").value_or(gemm::hopper_raster))};
 }
 
 }  // namespace cermet::cuda

@@ -1,6 +1,7 @@
 #include "kernel/cuda/gemm/tiles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/checked.hpp"
@@ -11,17 +12,11 @@ namespace {
 constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 256}, {64, 128}, {64, 64}, {64, 32}};
 /// For the few or odd columns of convolutions, beside the others where one tile is chosen for a known number of rows.
 constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
-/// For one number of rows: widths that make whole rounds of columns which powers of two do not divide well.
-constexpr HopperTile further_candidates[] = {{64, 80}, {64, 96}, {64, 112}, {64, 224}, {128, 112}, {128, 224}};
+/// For one number of rows: 28672 columns are 256 tiles of these, which is two rounds of 132 SMs with hardly any rest.
+constexpr HopperTile further_candidates[] = {{64, 112}, {128, 112}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
   return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped, work.also_bytes};
-}
-
-/// What a block asks the L2 for in a stage: of rows that clusters share, its part.
-double copied_bytes(const HopperWork& work, const HopperTile& tile) {
-  const int rows = work.a_parts * tile.block_m / tile.cluster + work.b_parts * tile.block_n;
-  return static_cast<double>(rows) * gemm::HopperShape::tile_row;
 }
 
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.
@@ -45,7 +40,7 @@ Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m)
   // An instruction multiplies 64 rows with block_n columns, 32 bytes of k at a time.
   const double operations = 2.0 * 64 * tile.block_n * 32 / static_cast<double>(size_of(work.operand));
   const double full = operations * sms / work.operation_rate, instruction = std::max(full, 16 * cycle + full / 2);
-  const double instructions = 4.0 * work.a_parts * work.b_parts * shape.consumers(), copy = copied_bytes(work, tile) * sms / work.cache_rate;
+  const double instructions = 4.0 * work.a_parts * work.b_parts * shape.consumers(), copy = shape.stage_bytes() * sms / work.cache_rate;
   r.busy = instructions * full;
   r.step = std::max(instructions * instruction, copy);
   r.bytes =
@@ -84,7 +79,7 @@ double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std
   const Rounds all = rounds_of(work, tile, m);
   const double busy = static_cast<double>(all.tiles) / (all.count * work.multiprocessors);
   HopperWork alone = work;
-  alone.cache_rate *= std::min(93.0, 50 / busy) / assumed;
+  alone.cache_rate *= std::min(93.0, 50 / std::sqrt(busy)) / assumed;
   const Rounds r = rounds_of(alone, tile, m);
   const double clock = std::max(1.0, busy * r.busy / r.step / 0.77);
   const double computing = r.count * (r.stages * r.step * clock + r.tile_end);
@@ -102,10 +97,10 @@ std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {
   return possible;
 }
 
-std::vector<HopperTile> further_hopper_tiles(const HopperWork& work) {
+std::vector<HopperTile> further_hopper_tiles(const HopperWork& work, std::int64_t m) {
   std::vector<HopperTile> further;
   for (const HopperTile& tile : further_candidates)
-    if (suits(work, tile)) further.push_back(tile);
+    if (suits(work, tile) && (tile.block_m > 64 || m <= 64)) further.push_back(tile);
   return further;
 }
 

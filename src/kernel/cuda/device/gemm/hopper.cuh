@@ -31,13 +31,11 @@ struct Hopper {
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
   static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
   static constexpr int promote = C.blocked ? 1 : C.promote;
-  /// Stages whose weights are asked for before earlier launches have ended.
-  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(C.stages, k_tiles) : 0;
-  /// Those after them whose weights are asked for to the L2.
-  static constexpr int ahead = C.constant_b && C.grouping == Grouping::none ? min_of(16, k_tiles - early) : 0;
+  /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the rows in the queue of the copies, prefetches
+  /// to the L2 as well; four stages keep the memory busy meanwhile.
+  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(4, min_of(C.stages, k_tiles)) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
-  static_assert(C.cluster == 1 || (C.grouping == Grouping::none && C.windows.kernel_h == 0 && C.block_m % (8 * C.cluster) == 0));
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
@@ -79,24 +77,13 @@ struct Hopper {
       produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) {
 #pragma unroll
         for (int part = 0; part < C.a_parts; ++part)
-          if constexpr (C.cluster == 1) {
-            ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
-          } else {
-            constexpr int own_rows = C.block_m / C.cluster;
-            const int first = static_cast<int>(ptx::cluster_rank()) * own_rows;
-            ptx::tma_load_2d_multicast(shared.a(stage, part) + first * HopperShape::tile_row, &p.a, kt * row_elements, a_row + part * p.a_part + first,
-                                       shared.full + stage, (1 << C.cluster) - 1);
-          }
+          ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
       });
     }
   }
 
   static __device__ __forceinline__ void release(const Shared& shared, int stage) {
-    if constexpr (C.cluster == 1) {
-      if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
-    } else {
-      if (lane_index() < C.cluster) ptx::mbarrier_arrive_cluster(shared.empty + stage, lane_index());
-    }
+    if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 
   /// Products of one stage, without waiting for them.
@@ -234,7 +221,7 @@ struct Hopper {
     }
   }
 
-  /// Of a block's first tile: weights to the ring, the next ones to the L2, and parameters to where consumers read them.
+  /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
@@ -255,26 +242,12 @@ struct Hopper {
         __syncwarp();
       }
     }
-    if constexpr (ahead > 0) {
-      if (team.rank() < 32) {
-        const Place place(p, item);
-        const int kt = early + static_cast<int>(lane_index());
-        if (kt < early + ahead) {
-          ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
-          if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
-        }
-      }
-    }
   }
 
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int begun = ring.is_open ? 0 : early;
-    if constexpr (C.cluster > 1) {
-      if (!ring.is_open) ptx::cluster_barrier();  // all of its rings are set up
-    } else {
-      if (!ring.is_open) team.sync();
-    }
+    if (!ring.is_open) team.sync();
     ring.is_open = true;
     const Shared shared(smem);
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);

@@ -3,7 +3,6 @@
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
-#include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 
 namespace cermet::gemm {
@@ -47,7 +46,7 @@ struct HopperRing {
     const Shared shared(smem);
     for (int i = 0; i < C.stages; ++i) {
       ptx::mbarrier_init(shared.full + i, 1);
-      ptx::mbarrier_init(shared.empty + i, S.consumers() * 4 * C.cluster);
+      ptx::mbarrier_init(shared.empty + i, S.consumers() * 4);
     }
     ptx::fence_mbarrier_init();
     ptx::prefetch_tensor_map(&p.a);
@@ -58,10 +57,6 @@ struct HopperRing {
   template <class Team>
   __device__ __forceinline__ void close(const HopperParams&, Team, char*) {
     wait_for_rows();
-    if constexpr (C.cluster > 1) {
-      __syncwarp();
-      ptx::cluster_barrier();  // neighbours arrive at the barriers of this block until they have ended
-    }
   }
 };
 

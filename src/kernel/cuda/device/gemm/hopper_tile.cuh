@@ -32,14 +32,12 @@ struct HopperConfig {
   bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
   HopperWindows windows = {};
   bool gated = false;  ///< a gate multiplies the rows of a
-  int cluster = 1;     ///< blocks that have neighbouring tiles of the same rows: each loads its part of those for all
 };
 
 /// A tile of the result. A whole warp constructs it.
 template <HopperConfig C>
 struct TileCoord {
-  static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n)), clusters_n = tiles_n / C.cluster;
-  static_assert(tiles_n % C.cluster == 0);
+  static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
   int row, rows_end;  // of a and y, within the group where groups are batches
   int n, group = 0;
 
@@ -54,9 +52,9 @@ struct TileCoord {
       const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, C.block_m, static_cast<int>(item / tiles_n));
       group = found.group, row = found.row, rows_end = found.rows_end;
     } else {
-      const uint32_t place = item / C.cluster, sweep = place / (C.raster * clusters_n), first = sweep * C.raster;
-      const uint32_t rest = place - sweep * (C.raster * clusters_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
-      n = static_cast<int>(rest / size * C.cluster + item % C.cluster) * C.block_n;
+      const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
+      const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
+      n = static_cast<int>(rest / size) * C.block_n;
       row = static_cast<int>(first + rest % size) * C.block_m, rows_end = p.m;
     }
   }

@@ -19,14 +19,6 @@ __device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/// Arrives at the barrier that lies at the same place in block `rank` of the cluster, which may be this one.
-__device__ __forceinline__ void mbarrier_arrive_cluster(uint64_t* barrier, uint32_t rank) {
-  asm volatile(
-      "{\n .reg .b32 place;\n mapa.shared::cluster.u32 place, %0, %1;\n mbarrier.arrive.shared::cluster.b64 _, [place];\n}" ::"r"(shared_address(barrier)),
-      "r"(rank)
-      : "memory");
-}
-
 /// One arrival that also announces bytes of bulk copies.
 __device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");

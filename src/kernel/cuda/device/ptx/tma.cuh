@@ -19,14 +19,6 @@ __device__ __forceinline__ void tma_load_2d(void* shared, const TensorMapBytes* 
                : "memory");
 }
 
-/// The same into every block of the cluster whose bit is set, at the same place, each with its own barrier.
-__device__ __forceinline__ void tma_load_2d_multicast(void* shared, const TensorMapBytes* map, int column, int row, uint64_t* barrier, uint16_t blocks) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
-                   shared_address(shared)),
-               "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(blocks)
-               : "memory");
-}
-
 /// Channels `channel`.. of the pixels of as many neighbouring windows as the map says, the first of which stands at (w, h) of a sample, at the tap (tap_w,
 /// tap_h) from a window's first. Windows go on in the next row, and in the next sample.
 __device__ __forceinline__ void tma_load_windows(void* shared, const TensorMapBytes* map, int channel, int w, int h, int sample, int tap_w, int tap_h,
@@ -36,11 +28,6 @@ __device__ __forceinline__ void tma_load_windows(void* shared, const TensorMapBy
                "l"(map), "r"(channel), "r"(w), "r"(h), "r"(sample), "r"(shared_address(barrier)), "h"(static_cast<uint16_t>(tap_w)),
                "h"(static_cast<uint16_t>(tap_h))
                : "memory");
-}
-
-/// Brings a tile to the L2.
-__device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");
 }
 
 /// Copies a tile from shared to global memory; what lies outside the tensor is left out. Part of this thread's current group of bulk stores.
