@@ -29,6 +29,10 @@ constexpr Checked checked[] = {
 /// (bench/results/h200/tune/few-rows.jsonl).
 constexpr double grouped = 0.1;
 
+/// Between tiles of the Hopper product for a known number of rows, which models put in the order of bench/results/h200/compare/hopper-tiles.json where they
+/// say that one takes less by this.
+constexpr double hopper_tiles = 0.1;
+
 bool is_attention(const Kernel& kernel) { return kernel.name.starts_with("attention."); }
 
 std::optional<double> checked_margin(const Kernel& kernel, const Target* target) {
@@ -42,10 +46,9 @@ std::optional<double> checked_margin(const Kernel& kernel, const Target* target)
 double config_margin(const Kernel& kernel, const Region& region) {
   const Target* const target = region.target();
   if (target && is_attention(kernel)) return contexts;
-  // A tile that is best for the most rows alone is no choice where they vary: the kernel's own has one for every number of them. On an H200 tiles that the
-  // model found cheaper by this were: 28 in place of 35 us for 512 x 4096 x 4096. That is not known of other products.
-  const auto own = kernel.name == "gemm.linear.hopper" ? checked_margin(kernel, target) : std::nullopt;
-  return own && symbols_of(region).empty() ? *own : unchecked;
+  // A tile that is best for the most rows alone is no choice where they vary: the kernel's own has one for every number of them.
+  const bool tiles = kernel.name == "gemm.linear.hopper" || kernel.name == "gemm.scaled_mm.hopper";
+  return tiles && checked_margin(kernel, target) && symbols_of(region).empty() ? hopper_tiles : unchecked;
 }
 
 bool is_compared_by_own_choice(const Kernel& kernel, const Target* target) { return checked_margin(kernel, target).has_value(); }

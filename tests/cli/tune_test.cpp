@@ -165,7 +165,7 @@ TEST(Tune, MistakesAreNamed) {
 TEST(OpsSpace, PrintsFieldsConstraintsAndPoints) {
   const CommandResult text = run_cermet("ops linear --space 'x=bf16[512,4096] w=bf16[6144,4096]' --device null:sm_90");
   ASSERT_EQ(text.code, 0) << text.err;
-  for (const char* part : {"gemm.linear.hopper: ", "tile_m", "one of 32, 64, 96, 128, 192, 256", "2 to 16", "16 where it is not named",
+  for (const char* part : {"gemm.linear.hopper: ", "tile_m", "one of 32, 64, 96, 112, 128, 192, 224, 256", "2 to 16", "16 where it is not named",
                            "where stages * (1 * tile_m", "cublaslt.linear: runs in one way"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
   const auto json = run_cermet("ops linear --space 'x=f32[512,256] w=f32[256,256]' --threads 4 --json", "", "CERMET_AMX_PRODUCTS=off").json();

@@ -113,9 +113,10 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   }
   work_.ungrouped = !grouped_ && !batches_;
   most_rows_ = rows;
+  known_rows_ = knows_rows(p);
   if (!config.empty()) tiles_ = {tile_of(config)};
   else if (product_.blocked) tiles_ = {{128, dual_ ? 64 : 128}};
-  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && knows_rows(p)) tiles_ = {best_hopper_tile(work_, rows)};
+  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && known_rows_) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
 }
 
@@ -169,6 +170,9 @@ std::vector<Config> HopperProduct::configs() const {
     for (int stages = most; stages >= 2; stages = stages > 4 ? 4 : stages - 1)
       list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", stages}});
   }
+  if (!known_rows_ || !work_.ungrouped || product_.blocked) return list;
+  for (const HopperTile& tile : further_hopper_tiles(work_, most_rows_))
+    list.push_back({{"tile_m", tile.block_m}, {"tile_n", tile.block_n}, {"stages", hopper_stages(work_, tile)}});
   return list;
 }
 

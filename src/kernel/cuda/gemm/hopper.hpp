@@ -78,7 +78,7 @@ class HopperProduct {
   HopperWindowRows windows_;
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
-  bool dual_ = false, grouped_ = false, constant_b_ = false, split_ = false, batches_ = false;
+  bool dual_ = false, grouped_ = false, constant_b_ = false, known_rows_ = false, split_ = false, batches_ = false;
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;

@@ -6,7 +6,7 @@ namespace cermet::cuda {
 ConfigSpace HopperProduct::space() const {
   ConfigSpace space;
   if (product_.blocked) space.add(ConfigField::fixed("tile_m", 128)).add(ConfigField::fixed("tile_n", work_.widest));
-  else space.add(ConfigField::set("tile_m", {64, 128})).add(ConfigField::set("tile_n", {32, 64, 96, 128, 192, 256}));
+  else space.add(ConfigField::set("tile_m", {64, 128})).add(ConfigField::set("tile_n", {32, 64, 96, 112, 128, 192, 224, 256}));
   space.add(ConfigField::range("stages", 2, 16));
   if (!grouped_) space.add(ConfigField::powers("raster", 1, 64).with_usual(gemm::hopper_raster));
   space.constrain(fmt::format("tile_n is 32 or below twice the {} columns", n_),

@@ -1,6 +1,7 @@
 #include "kernel/cuda/gemm/tiles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/checked.hpp"
@@ -11,6 +12,8 @@ namespace {
 constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 256}, {64, 128}, {64, 64}, {64, 32}};
 /// For the few or odd columns of convolutions, beside the others where one tile is chosen for a known number of rows.
 constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
+/// For one number of rows: 28672 columns are 256 tiles of these, which is two rounds of 132 SMs with hardly any rest.
+constexpr HopperTile further_candidates[] = {{64, 112}, {128, 112}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
   return {tile.block_m, tile.block_n, work.a_parts, work.b_parts, work.out_bytes, work.vector_bytes, work.ungrouped, work.also_bytes};
@@ -76,7 +79,7 @@ double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std
   const Rounds all = rounds_of(work, tile, m);
   const double busy = static_cast<double>(all.tiles) / (all.count * work.multiprocessors);
   HopperWork alone = work;
-  alone.cache_rate *= std::min(93.0, 50 / busy) / assumed;
+  alone.cache_rate *= std::min(93.0, 50 / std::sqrt(busy)) / assumed;
   const Rounds r = rounds_of(alone, tile, m);
   const double clock = std::max(1.0, busy * r.busy / r.step / 0.77);
   const double computing = r.count * (r.stages * r.step * clock + r.tile_end);
@@ -92,6 +95,13 @@ std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work) {
   for (const HopperTile& tile : candidates)
     if (suits(work, tile)) possible.push_back(tile);
   return possible;
+}
+
+std::vector<HopperTile> further_hopper_tiles(const HopperWork& work, std::int64_t m) {
+  std::vector<HopperTile> further;
+  for (const HopperTile& tile : further_candidates)
+    if (suits(work, tile) && (tile.block_m > 64 || m <= 64)) further.push_back(tile);
+  return further;
 }
 
 HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m) {

@@ -44,6 +44,8 @@ int hopper_stages(const HopperWork& work, const HopperTile& tile);
 int most_hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
+/// Others that a known number of rows may make worth it.
+std::vector<HopperTile> further_hopper_tiles(const HopperWork& work, std::int64_t m);
 /// The best of them for one number of rows.
 HopperTile best_hopper_tile(const HopperWork& work, std::int64_t m);
 /// The fewest tiles that are near the best for every number of rows up to `most`; at most three.

@@ -48,7 +48,7 @@ inline constexpr int load_columns = 32;
 template <class Out, int First, int Columns, class Results, class Address>
 __device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
-  static_assert(Columns % load_columns == 0);
+  static_assert(Columns % 16 == 0);  // fewer than load_columns: what is loaded past them is not used
   const int lane = static_cast<int>(lane_index()), t = lane % 4;
 #pragma unroll
   for (int j = 0; j < Columns / 8; j += 2) {
@@ -117,7 +117,7 @@ __device__ __forceinline__ void store_rows(Results& results, char* staging, Out*
     for (int r = 0; r < 16; r += step) {
       const int row = r + lane / lanes, column = I * Chunk + own;
       const auto unit = *reinterpret_cast<const Vector<uint32_t, 4>*>(staging + row * Pitch + own * bytes);
-      if (row < rows && column < columns) *reinterpret_cast<Vector<uint32_t, 4>*>(y + row * y_stride + column) = unit;
+      if ((step <= 16 || row < 16) && row < rows && column < columns) *reinterpret_cast<Vector<uint32_t, 4>*>(y + row * y_stride + column) = unit;
     }
   };
   for_constants<Columns / Chunk>(chunk);

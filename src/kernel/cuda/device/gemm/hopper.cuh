@@ -31,8 +31,9 @@ struct Hopper {
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
   static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
   static constexpr int promote = C.blocked ? 1 : C.promote;
-  /// Stages whose weights are asked for before earlier launches have ended.
-  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(C.stages, k_tiles) : 0;
+  /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the rows in the queue of the copies, prefetches
+  /// to the L2 as well; four stages keep the memory busy meanwhile.
+  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(4, min_of(C.stages, k_tiles)) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
@@ -225,7 +226,7 @@ struct Hopper {
     }
   }
 
-  /// Of a block's first tile: weights to the ring, the next ones to the L2, and parameters to where consumers read them.
+  /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
@@ -244,14 +245,6 @@ struct Hopper {
           for (int kt = 0; kt < early; ++kt) load_b(p, shared, kt, kt, place.n);
         }
         __syncwarp();
-      } else if (team.rank() < 32 && early < k_tiles) {
-        const Place place(p, item);
-        constexpr int most = 16;
-        const int kt = early + static_cast<int>(lane_index());
-        if (kt < min_of(early + most, k_tiles)) {
-          ptx::tma_prefetch_2d(&p.b, kt * row_elements, place.n);
-          if constexpr (C.dual) ptx::tma_prefetch_2d(&p.b_up, kt * row_elements, place.n);
-        }
       }
     }
   }

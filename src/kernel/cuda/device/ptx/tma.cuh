@@ -30,11 +30,6 @@ __device__ __forceinline__ void tma_load_windows(void* shared, const TensorMapBy
                : "memory");
 }
 
-/// Brings a tile to the L2.
-__device__ __forceinline__ void tma_prefetch_2d(const TensorMapBytes* map, int column, int row) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(column), "r"(row) : "memory");
-}
-
 /// Copies a tile from shared to global memory; what lies outside the tensor is left out. Part of this thread's current group of bulk stores.
 __device__ __forceinline__ void tma_store_2d(const void* shared, const TensorMapBytes* map, int column, int row) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(column), "r"(row), "r"(shared_address(shared))

@@ -61,10 +61,10 @@ struct Wgmma;
   CERMET_D64                                                                                                                                            \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, " \
   "%93, %94, %95"
-#define CERMET_D128                                                                                                                                      \
-  CERMET_D96                                                                                                                                             \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, " \
-  "%121, %122, %123, %124, %125, %126, %127"
+#define CERMET_D112 \
+  CERMET_D96        \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
+#define CERMET_D128 CERMET_D112 ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define CERMET_EIGHT(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
 #define CERMET_V4(c) c(d[0]), c(d[1]), c(d[2]), c(d[3])
 #define CERMET_V8(c) CERMET_EIGHT(c, 0)
@@ -76,7 +76,8 @@ struct Wgmma;
 #define CERMET_V56(c) CERMET_V48(c), CERMET_EIGHT(c, 48)
 #define CERMET_V64(c) CERMET_V48(c), CERMET_EIGHT(c, 48), CERMET_EIGHT(c, 56)
 #define CERMET_V96(c) CERMET_V64(c), CERMET_EIGHT(c, 64), CERMET_EIGHT(c, 72), CERMET_EIGHT(c, 80), CERMET_EIGHT(c, 88)
-#define CERMET_V128(c) CERMET_V96(c), CERMET_EIGHT(c, 96), CERMET_EIGHT(c, 104), CERMET_EIGHT(c, 112), CERMET_EIGHT(c, 120)
+#define CERMET_V112(c) CERMET_V96(c), CERMET_EIGHT(c, 96), CERMET_EIGHT(c, 104)
+#define CERMET_V128(c) CERMET_V112(c), CERMET_EIGHT(c, 112), CERMET_EIGHT(c, 120)
 
 #define CERMET_WGMMA(N, instruction, A, B, Accumulator, constraint, regs, vals, ia, ib, ip, flags)                                                  \
   template <>                                                                                                                                       \
@@ -109,6 +110,7 @@ CERMET_WGMMA_TYPES(96, CERMET_D48, CERMET_V48, 48, 49, 50)
 CERMET_WGMMA_TYPES(112, CERMET_D56, CERMET_V56, 56, 57, 58)
 CERMET_WGMMA_TYPES(128, CERMET_D64, CERMET_V64, 64, 65, 66)
 CERMET_WGMMA_TYPES(192, CERMET_D96, CERMET_V96, 96, 97, 98)
+CERMET_WGMMA_TYPES(224, CERMET_D112, CERMET_V112, 112, 113, 114)
 CERMET_WGMMA_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130)
 
 /// The same with a in registers (four of mma.cuh's fragments, one for each warp's 16 rows) and b[K, N] with N contiguous: accumulates.
@@ -155,7 +157,9 @@ CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
 #undef CERMET_D64
 #undef CERMET_V64
 #undef CERMET_D96
+#undef CERMET_D112
 #undef CERMET_V96
+#undef CERMET_V112
 #undef CERMET_D128
 #undef CERMET_V128
 #undef CERMET_EIGHT
