@@ -65,7 +65,7 @@ double ProductBinding::gate_seconds(const Region& region, const DeviceLimits& li
   constexpr double operations = 120;  // 1.2 ns of a thread for each element of the result, which does so many meanwhile
   const Problem& p = region.problem();
   if (p.op->kind != OpKind::grouped_linear || !is_gated(region)) return 0;
-  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1) / 2) / limits.f32_operations_per_second;
+  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1)) / 2 / limits.f32_operations_per_second;
 }
 
 }  // namespace cermet::cpu
