@@ -11,7 +11,8 @@
 namespace cermet::cpu {
 
 ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types, std::int64_t token_count, std::byte* memory)
-    : tokens(token_count),
+    : WorkspaceLayout{memory},
+      tokens(token_count),
       hidden(p.size(mixture_x, 1)),
       features(p.size(mixture_down, 2)),
       experts(p.size(mixture_router, 0)),
@@ -22,11 +23,6 @@ ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types
       batches(p.attributes.flag("overlap") ? 2 : 1) {
   const std::int64_t most = p.size(mixture_x, 0), most_of_batch = div_up(most, batches);
   room = most_of_batch * exchanged_rows_per_token(p);
-  const auto place = [&](DType dtype, const Shape& shape) {
-    const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
-    bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 64);
-    return view;
-  };
   logits = place(DType::f32, {tokens, experts});
   weights = place(DType::f32, {tokens, k});
   ids = place(DType::i32, {tokens, k});

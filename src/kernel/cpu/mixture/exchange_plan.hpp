@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernel/cpu/mixture/parts.hpp"
+#include "kernel/workspace_layout.hpp"
 
 namespace cermet::cpu {
 
@@ -21,7 +22,7 @@ struct ExchangeBatch {
 };
 
 /// Sizes of a call, and its memory.
-struct ExchangeLayout {
+struct ExchangeLayout : WorkspaceLayout {
   std::int64_t tokens, hidden, features, experts, ranks, k, room;  ///< room: rows of a batch
   ExpertTypes types;
   TensorView logits, weights, ids;  ///< of the rank's own tokens
@@ -29,7 +30,6 @@ struct ExchangeLayout {
   TensorView counts, all_counts;    ///< i32: rows of each expert, [batches, E], of every rank, [R, batches, E]
   int batches;
   std::array<ExchangeBatch, 2> batch;
-  std::int64_t bytes = 0;
 
   /// For `token_count` of the problem's tokens.
   ExchangeLayout(const Problem& p, const ExpertTypes& types, std::int64_t token_count, std::byte* memory);

@@ -3,10 +3,10 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/mixture/moe.cpp"
 #include <hwy/foreach_target.h>
 
-#include "base/checked.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/mixture/parts.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
+#include "kernel/workspace_layout.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -38,21 +38,15 @@ void gate_rows(const TensorView& rows, Activation activation, ThreadPool& pool) 
 namespace {
 
 /// Sizes of a call and the values between its parts, one after the other in a workspace.
-struct Layout {
+struct Layout : WorkspaceLayout {
   std::int64_t tokens, hidden, features, experts, k;
   TensorView logits, weights, ids, row_of;
   TensorView codes, scales;  ///< of the tokens, where experts are quantized
   ExpertRows rows;
-  std::int64_t bytes = 0;
 
   Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen,
          const ExpertTypes& types, std::byte* memory)
-      : tokens(token_count), hidden(hidden_size), features(feature_count), experts(expert_count), k(chosen) {
-    const auto place = [&](DType dtype, const Shape& shape) {
-      const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
-      bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 64);
-      return view;
-    };
+      : WorkspaceLayout{memory}, tokens(token_count), hidden(hidden_size), features(feature_count), experts(expert_count), k(chosen) {
     logits = place(DType::f32, {tokens, experts});
     weights = place(DType::f32, {tokens, k});
     ids = place(DType::i32, {tokens, k});

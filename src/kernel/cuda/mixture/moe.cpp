@@ -1,12 +1,12 @@
 // moe and ep_moe: the kernels of their parts in a row, with float32 in between.
 #include <array>
 
-#include "base/checked.hpp"
 #include "kernel/cuda/device/mixture/moe.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/mixture_parts.hpp"
 #include "kernel/part_choice.hpp"
+#include "kernel/workspace_layout.hpp"
 #include "op/infer.hpp"
 #include "op/mixture.hpp"
 
@@ -60,21 +60,15 @@ Decline declines(const Problem& p) {
 }
 
 /// Sizes of a call and the values between its parts, laid one after the other into a workspace.
-struct Layout {
+struct Layout : WorkspaceLayout {
   std::int64_t tokens, hidden, features, experts, k;
   TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;
   TensorView x, residual, y;  ///< dense copies, where rows of several ranks are not evenly apart
-  std::int64_t bytes = 0;
 
   Layout(const Shape& x_shape, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x_type, DType residual_type, DType y_type,
          std::byte* memory)
-      : tokens(1), hidden(x_shape.back()), features(feature_count), experts(expert_count), k(chosen) {
+      : WorkspaceLayout{memory, 256}, tokens(1), hidden(x_shape.back()), features(feature_count), experts(expert_count), k(chosen) {
     for (int a = 0; a + 1 < x_shape.rank(); ++a) tokens *= x_shape[a];
-    const auto place = [&](DType dtype, const Shape& shape) {
-      const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
-      bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), 256);
-      return view;
-    };
     logits = place(DType::f32, {tokens, experts});
     weights = place(DType::f32, {tokens, k});
     ids = place(DType::i32, {tokens, k});
