@@ -165,6 +165,18 @@ TEST(ConvChain, ProductsOfSinglePixelsWithoutAMean) {
   expect_region_conforms(region, {normal(), normal(0.2), normal(), normal(0.2), normal()}, 1, 40);
 }
 
+TEST(ConvChain, WhatComesBeforeAProductByTilesStaysApart) {
+  for (const std::int64_t channels : {24, 64}) {  // tiles take 64
+    RegionBuilder b(Rounding::strict);
+    const Value image = b.operand(type(DType::f32, {1, channels, 28, 28})), weight = b.operand(type(DType::f32, {128, channels, 1, 1}));
+    b.result(b.add(OpKind::conv, {b.add(OpKind::transpose, {image}, {{"permutation", Ints{0, 2, 3, 1}}}), weight}, {{"layout", "nhwc"}}));
+    const Region region = chain_of(b);
+    const bool by_tiles = !conv_named("conv.parts").declines(Region(region.problem()));
+    EXPECT_EQ(by_tiles, channels == 64 && !cpu::parts_decline());
+    EXPECT_EQ(conv_named("conv.packed").declines(region).has_value(), by_tiles);
+  }
+}
+
 TEST(ConvChain, SinglePixelsDeclineImages) {
   const auto reason = [](const Region& region) { return conv_named("conv.single_pixels").declines(region).value_or("taken"); };
   EXPECT_EQ(reason(squeezed({1, 2, 1, 32}, 12, false)), "a convolution has more than one pixel, channels in front or other types than float32");

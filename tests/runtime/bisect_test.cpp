@@ -28,12 +28,21 @@ constexpr const char* network = R"(graph g {
   output y = %h
 })";
 
+/// The result has the name of a value whose channels go to another place.
+constexpr const char* image = R"(graph g {
+  input %x : f32[1, 3, 8, 8]
+  constant %w : f32[8, 3, 3, 3]
+  %c = conv(%x, %w) {pads = [1, 1, 1, 1]} : f32[1, 8, 8, 8]
+  %y = relu(%c) : f32[1, 8, 8, 8]
+  output y = %y
+})";
+
 /// Compiles the network as the options say and runs it on the CPU.
-BisectRun runs_of(const char* text = network) {
-  return [text](const FusionOptions& fusion) {
+BisectRun runs_of(const char* text = network, const Shape& shape = {4, 8}) {
+  return [text, shape](const FusionOptions& fusion) {
     Context context(ContextOptions{.device = "cpu", .threads = 1});
     Session session(parse_graph(text), context, load_by_name, {.maximum = {}, .skip = {}, .fusion = fusion});
-    OwnedTensor x(DType::f32, {4, 8});
+    OwnedTensor x(DType::f32, shape);
     fill_by_name("x", x.view);
     session.bind("x", x.view);
     session.run();
@@ -100,6 +109,19 @@ TEST(Bisect, FindsTheBlockWithTheWrongKernel) {
   ASSERT_TRUE(report.block);
   EXPECT_EQ(report.block->value, "h");
   EXPECT_EQ(report.block->index, 0u);
+  EXPECT_NEAR(report.block->found - report.block->expected, 1, 1e-4);
+}
+
+TEST(Bisect, FindsTheBlockWhoseValueHasTheNameOfAResult) {
+  FusionOptions options;
+  options.choose = [](const Region& region, Choice& choice) {
+    if (region.nodes.size() > 1 && region.nodes.back().problem.op->kind == OpKind::relu) choice.kernel = &off_by_one(*choice.kernel);
+  };
+  const BisectReport report = bisect(runs_of(image, {1, 3, 8, 8}), options, 1e-4);
+  ASSERT_TRUE(report.culprit);
+  EXPECT_EQ(report.culprit->results, std::vector<std::string>{"y"});
+  ASSERT_TRUE(report.block);
+  EXPECT_EQ(report.block->value, "y");
   EXPECT_NEAR(report.block->found - report.block->expected, 1, 1e-4);
 }
 

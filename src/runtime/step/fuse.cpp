@@ -24,10 +24,15 @@ void keep_first(std::vector<FusionGroup>& groups, Compilation& c, Changes& chang
   groups = std::move(kept);
 }
 
+/// An output may have the name already: of an image whose channels were moved, whose elements it has in another order.
 void keep_values(Compilation& c, const std::vector<std::string>& names) {
+  Graph& graph = c.state->graph;
   for (const FusionGroup& group : c.groups)
-    for (const ValueId id : group.results)
-      if (const std::string& name = c.graph().value(id).name; std::ranges::find(names, name) != names.end()) c.state->graph.add_output(name, id);
+    for (const ValueId id : group.results) {
+      const std::string& name = graph.value(id).name;
+      if (std::ranges::find(names, name) == names.end() || std::ranges::find(graph.outputs(), name, &GraphOutput::name) != graph.outputs().end()) continue;
+      graph.add_output(name, id);
+    }
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 #include "kernel/roofline.hpp"
 
 namespace cermet::cpu {
+
+extern const Kernel conv_parts;
+
 namespace {
 
 constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
@@ -212,9 +215,13 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   args.pool->run(body);
 }
 
+/// Sums of tiles are rounded otherwise, and what is around a convolution is not to change its bits.
+bool goes_by_tiles_alone(const Region& region) { return !conv_parts.declines(Region(region.problem())); }
+
 Decline declines(const Region& region) {
   if (region.problem().attributes.text("layout") != "nhwc") return "the layout is nchw";
   if (Decline reason = ConvPrologue::declines(region)) return reason;
+  if (!region.is_single() && goes_by_tiles_alone(region)) return "the convolution goes by tiles alone, which have other bits";
   return ConvStore::declines_after(region);
 }
 
