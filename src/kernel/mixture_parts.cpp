@@ -56,6 +56,12 @@ std::int64_t exchanged_rows_per_token(const Problem& p) {
   return std::max(k, p.attributes.integer("ranks") * std::min(k, held));
 }
 
+MixturePart part_of_weight(std::size_t operand) {
+  if (operand == mixture_router) return part_router;
+  if (operand == mixture_gate_up) return part_gate_up;
+  return operand == mixture_down ? part_down : mixture_part_count;
+}
+
 MixtureQuantizers mixture_quantizers(const Problem& p) {
   const TensorType& x = p.input(mixture_x);
   const Dim hidden = x.dims.back(), features = dim_of(p, mixture_down, 2);

@@ -15,6 +15,9 @@ enum MixturePart : std::size_t { part_router, part_gating, part_permute, part_ga
 /// ep_moe with a rank's own tokens the products are those of the rank's experts with as many rows as all ranks may send it.
 std::array<Problem, mixture_part_count> mixture_parts(const Problem& p);
 
+/// The product that multiplies by this operand of the mixture; mixture_part_count for operands that are no weights.
+MixturePart part_of_weight(std::size_t operand);
+
 /// What quantizes the rows of x, [T, H], and those between the products, [R, F], where the weights that they meet are quantized; what rounds the latter where
 /// attribute hidden_dtype says so.
 struct MixtureQuantizers {

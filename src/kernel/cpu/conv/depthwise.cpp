@@ -9,6 +9,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/conv/depthwise.hpp"
+#include "kernel/cpu/gemm/accumulate-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
@@ -42,15 +43,6 @@ constexpr int row_elements = (places - 1) * stride + taps;
 HWY_INLINE void clear(Sums& sums) { sums[0] = sums[1] = sums[2] = sums[3] = sums[4] = sums[5] = sums[6] = hn::Zero(FloatTag()); }
 static_assert(places == 7);
 
-/// sum += x * w with both in registers: GCC 12 would load x once for each tap.
-HWY_INLINE void accumulate_tap(Floats& sum, Floats x, Floats w) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(w.raw));
-#else
-  sum = hn::MulAdd(x, w, sum);
-#endif
-}
-
 /// What the elements of a row of x are added to: sums with the weights of one row of taps.
 template <int taps>
 struct TapsAndSums {
@@ -66,7 +58,7 @@ HWY_INLINE void load_taps(const DepthwiseBlock& b, const float* weight, Floats (
 /// Adds element j of a row with tap k. Loops over both are unrolled by templates, because GCC unrolls its own too late to keep sums in registers.
 template <int stride, int j, int k>
 HWY_INLINE void add_tap(Floats x, Floats w, Sums& sums) {
-  if constexpr (j >= k && (j - k) % stride == 0 && (j - k) / stride < places) accumulate_tap(sums[(j - k) / stride], x, w);
+  if constexpr (j >= k && (j - k) % stride == 0 && (j - k) / stride < places) accumulate(sums[(j - k) / stride], x, w);
 }
 template <int stride, int j, int... k>
 HWY_INLINE void add_taps(Floats x, const Floats (&w)[sizeof...(k)], Sums& sums, std::integer_sequence<int, k...>) {

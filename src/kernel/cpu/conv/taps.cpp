@@ -10,6 +10,7 @@
 #include <array>
 #include <utility>
 
+#include "kernel/cpu/gemm/accumulate-inl.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/vec-inl.hpp"
@@ -19,15 +20,6 @@ namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag()));
-
-/// sum += x * weights, without a copy of x: see gemm/float.cpp.
-HWY_INLINE void accumulate(Floats& sum, Floats x, Floats weights) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(weights.raw));
-#else
-  sum = hn::MulAdd(x, weights, sum);
-#endif
-}
 
 /// Addresses of R rows by few registers: every fourth row has a pointer, the ones between are multiples of the step away.
 template <int R>

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "kernel/cpu/gemm/accumulate-inl.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/vec-inl.hpp"
@@ -37,16 +38,6 @@ HWY_INLINE Floats panel_weights(const format::bf16* unit) {
   const auto pairs = hn::LoadU(wide, reinterpret_cast<const std::uint32_t*>(unit));
   if constexpr (part == 0) return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pairs));
   return hn::BitCast(FloatTag(), hn::And(pairs, hn::Set(wide, 0xffff0000u)));
-}
-
-/// sum += x * weights. GCC likes to put the result into the register of x, and then spills accumulators in the largest blocks; naming the
-/// instruction keeps the sum in place.
-HWY_INLINE void accumulate(Floats& sum, Floats x, Floats weights) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(weights.raw));
-#else
-  sum = hn::MulAdd(x, weights, sum);
-#endif
 }
 
 template <int part>

@@ -37,10 +37,7 @@ MixtureLaunchers bind_mixture_parts(const Problem& p) {
 }
 
 const WeightLayout* mixture_weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t part = operand == mixture_router    ? part_router
-                           : operand == mixture_gate_up ? part_gate_up
-                           : operand == mixture_down    ? part_down
-                                                        : mixture_part_count;
+  const MixturePart part = part_of_weight(operand);
   if (part == mixture_part_count) return nullptr;
   const MixtureKernels parts = mixture_kernels(p);
   return parts[part].choice.kernel->weight_layout(parts[part].region, 1);

@@ -1,4 +1,4 @@
-// int8 codes of values that share a scale. Include after <hwy/foreach_target.h>.
+// Values that share a scale as int8 elements. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_SHARED_SCALE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_SHARED_SCALE_INL
 #undef CERMET_SHARED_SCALE_INL

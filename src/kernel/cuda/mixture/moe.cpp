@@ -169,10 +169,7 @@ std::vector<Program> programs(const Problem& p) {
 }
 
 const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
-  const std::size_t index = operand == mixture_router    ? part_router
-                            : operand == mixture_gate_up ? part_gate_up
-                            : operand == mixture_down    ? part_down
-                                                         : mixture_part_count;
+  const MixturePart index = part_of_weight(operand);
   if (index == mixture_part_count) return nullptr;
   const Parts parts = parts_of(p);
   return parts.part[index].choice.kernel->weight_layout(parts.part[index].region, 1);
