@@ -120,6 +120,12 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   else tiles_ = choose_hopper_tiles(work_, rows);
 }
 
+bool HopperProduct::starts_early(const HopperTile& tile) const {
+  if (!constant_b_ || grouped_ || batches_) return false;
+  if (!known_rows_ && tile.block_m < 128) return true;  // what few rows take
+  return most_rows_ <= 128 || div_up(most_rows_, tile.block_m) * div_up(n_, tile.block_n) <= work_.multiprocessors;
+}
+
 Program HopperProduct::program(const HopperTile& tile) const {
   const int stages = hopper_stages(work_, tile);
   const gemm::HopperShape shape{tile.block_m,    tile.block_n,       work_.a_parts,   work_.b_parts,
@@ -132,7 +138,7 @@ Program HopperProduct::program(const HopperTile& tile) const {
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}", grouping, device_name(offsets_));
   if (tile.raster != gemm::hopper_raster) config += fmt::format(", .raster = {}", tile.raster);
-  config += fmt::format(", .constant_b = {}", device_name(constant_b_));
+  if (starts_early(tile)) config += ", .early = true";
   if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
   const GeneratedType epilogue = product_.epilogue();

@@ -64,6 +64,9 @@ class HopperProduct {
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
   void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
+  /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile each, and where products read weights for
+  /// most of their time; others lose up to 5 % (docs/notes/gemm-cuda.md).
+  bool starts_early(const HopperTile& tile) const;
   /// Says what the items of the last launch touch.
   void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;
   void declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const;

@@ -220,7 +220,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   else if (split_)
     items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid).axis(3, view.m * k_).axis(view.m, k_, tiles.rows).axis(k_, 1).range());
   else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
-  const bool fetched = constant_b_ && !grouped_ && !batches_;
+  const bool fetched = starts_early(tile);
   items.read(
       early(windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1), fetched));  // of windows it is packed
   if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));

@@ -33,11 +33,12 @@ struct Hopper {
   static constexpr int promote = C.blocked ? 1 : C.promote;
   /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the rows in the queue of the copies, prefetches
   /// to the L2 as well; four stages keep the memory busy meanwhile.
-  static constexpr int early = C.constant_b && C.grouping == Grouping::none ? min_of(4, min_of(C.stages, k_tiles)) : 0;
+  static constexpr int early = C.early ? min_of(4, min_of(C.stages, k_tiles)) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
+  static_assert(!C.early || C.grouping == Grouping::none);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
   static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);  // a tile of either half is within a block of columns
@@ -49,10 +50,11 @@ struct Hopper {
   static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
-  /// A stage's tiles of b. All bytes of the stage are announced, those of a's too, whichever come first.
+  /// All bytes of a stage, of a's and of b's tiles.
+  static __device__ __forceinline__ void announce(const Shared& shared, int stage) { ptx::mbarrier_arrive_expect(shared.full + stage, stage_bytes); }
+  /// A stage's tiles of b.
   static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
     uint64_t* const full = shared.full + stage;
-    ptx::mbarrier_arrive_expect(full, stage_bytes);
     ptx::tma_load_2d(shared.b(stage, 0), &p.b, kt * row_elements, row, full);
     if constexpr (C.dual) ptx::tma_load_2d(shared.b(stage, 1), &p.b_up, kt * row_elements, row, full);
   }
@@ -60,12 +62,14 @@ struct Hopper {
   /// Stages of the ring, of which the first `begun` have their tiles of b on the way. load_a(kt, stage)
   template <class LoadA>
   static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int b_row, LoadA load_a) {
-    for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
-      if (kt >= begun) {
-        ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
-        load_b(p, shared, slot.stage, kt, b_row);
-      }
+    int kt = 0;
+    if constexpr (early > 0)
+      for (; kt < begun; ++kt, slot.advance()) load_a(kt, slot.stage);
+    for (; kt < k_tiles; ++kt, slot.advance()) {
+      ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
+      announce(shared, slot.stage);
       load_a(kt, slot.stage);
+      load_b(p, shared, slot.stage, kt, b_row);
     }
   }
 
@@ -242,7 +246,10 @@ struct Hopper {
         const Shared shared(smem);
         if (ptx::elect_one()) {
 #pragma unroll 1
-          for (int kt = 0; kt < early; ++kt) load_b(p, shared, kt, kt, place.n);
+          for (int kt = 0; kt < early; ++kt) {
+            announce(shared, kt);
+            load_b(p, shared, kt, kt, place.n);
+          }
         }
         __syncwarp();
       }

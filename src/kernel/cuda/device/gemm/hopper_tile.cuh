@@ -29,7 +29,7 @@ struct HopperConfig {
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
   int raster = hopper_raster;
-  bool constant_b = false;  ///< no launch writes b: tiles may be fetched early
+  bool early = false;  ///< a block's first tiles of b, which no launch writes, are asked for before earlier launches have ended
   HopperWindows windows = {};
   bool gated = false;  ///< a gate multiplies the rows of a
 };
