@@ -119,7 +119,7 @@ TEST(LongTuneProcesses, KilledWhileTheyTuneAHundredTimes) {
     ASSERT_EQ(chosen["kernel"], "rowwise.softmax") << chosen;
     for (const std::string& name : shared.files()) ASSERT_EQ(name.find("damaged"), std::string::npos) << name;
   }
-  EXPECT_GT(stored, 20) << "many are killed after they stored something";
+  EXPECT_GT(stored, 5) << "some are killed after they stored something";
 }
 
 }  // namespace
