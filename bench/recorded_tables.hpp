@@ -1,6 +1,7 @@
-// What all candidates of a call took on a GPU, as bench/tune_tables.py records it: searches and models are held against it without one.
+// What all candidates of a call took, as bench/tune_tables.py records it: searches and models are held against it, those of a GPU without one.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -19,14 +20,15 @@ namespace cermet {
 /// A region with its candidates as they are now, and what those took that were recorded.
 class RecordedTable {
  public:
-  /// `json`: one of the record's tables. Candidates are told by what they compile, so that a record outlives the names of configurations.
-  RecordedTable(const Json& json, const Target* target) : name(fmt::format("{} {}", json.at("op").as_string(), json.at("shape").as_string())) {
+  /// `json`: one of the record's tables; `threads`: of a CPU's record. A GPU's candidates are told by what they compile, so that a record outlives the names of
+  /// configurations; a CPU's are those of this machine.
+  RecordedTable(const Json& json, const Target* target, int threads = 1) : name(fmt::format("{} {}", json.at("op").as_string(), json.at("shape").as_string())) {
     region = region_of_tuning_text(json.at("region").as_string(), target);
-    candidates = tune_candidates(region, 1);
+    candidates = tune_candidates(region, threads);
     seconds.resize(candidates.list.size());
     std::map<Way, std::size_t> known;
     for (std::size_t i = 0; i < candidates.list.size(); ++i) known.emplace(way_of(candidates.list[i].choice), i);
-    const Selection selection = explain_selection(region, {.tuned = false});
+    const Selection selection = explain_selection(region, {.threads = threads, .tuned = false});
     for (const Json row : json.at("tried").as_array()) {
       if (row.size() < 4) continue;  // it was given up, or failed
       const auto kernel = std::ranges::find_if(selection.candidates, [&](const Candidate& c) { return c.kernel->name == row.at(0).as_string(); });
@@ -66,10 +68,20 @@ class RecordedTable {
   }
 };
 
-inline std::vector<RecordedTable> recorded_tables(const std::filesystem::path& file, const Target* target) {
+/// Threads of a CPU's record, by the end of its device's text ("..., L3 32768 KiB, 8 threads"); nothing for a GPU's.
+inline std::optional<int> threads_of(std::string_view device) {
+  constexpr std::string_view end = " threads";
+  if (!device.ends_with(end)) return std::nullopt;
+  device.remove_suffix(end.size());
+  return std::atoi(std::string(device.substr(device.rfind(' ') + 1)).c_str());
+}
+
+/// `gpu`: what stands for the GPU of a GPU's record.
+inline std::vector<RecordedTable> recorded_tables(const std::filesystem::path& file, const Target* gpu) {
   const JsonDocument document = JsonDocument::read(file);
+  const std::optional<int> threads = threads_of(document.root().at("device").as_string());
   std::vector<RecordedTable> tables;
-  for (const Json table : document.root().at("tables").as_array()) tables.emplace_back(table, target);
+  for (const Json table : document.root().at("tables").as_array()) tables.emplace_back(table, threads ? nullptr : gpu, threads.value_or(1));
   return tables;
 }
 

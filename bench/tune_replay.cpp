@@ -1,4 +1,5 @@
-// How near searches come to the best of all candidates, and how near the choice without tuning is, by recorded tables: needs no GPU.
+// How near searches come to the best of all candidates, and how near the choice without tuning is, by recorded tables: needs no GPU,
+// and for a CPU's record that machine or one like it.
 //   build/bin/bench_tune_replay bench/results/h200/tune/tables.json [--json]
 //   build/bin/bench_tune_replay bench/results/h200/tune/tables.json --wrong-models 0.3
 // The second: with every modelled time off by a factor whose logarithm has that deviation, and another candidate in place of the choice without tuning.

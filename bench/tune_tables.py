@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what every candidate of some calls takes, so that searches and models are compared without a GPU (bench/search_replay.cpp, tests/select).
+"""Records what every candidate of some calls takes, so that searches and models are compared without a GPU (bench/tune_replay.cpp, tests/select).
 
   python3 bench/tune_tables.py --device cuda --output tables.json
   python3 bench/tune_tables.py --device cuda --numbers 0,17,5 --seconds 0.005 --output tables.json

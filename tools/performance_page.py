@@ -8,6 +8,7 @@ import sys
 
 import gpu_page
 import network_page
+import tune_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs/performance.md'
@@ -68,7 +69,7 @@ def files():
         text += gpu_page.section(path, record, {name: image.relative_to(PAGE.parent) for name, image in images.items()})
     for path in sorted((ROOT / 'bench/results/cpu').glob('*.json')):
         text += cpu_section(path, json.loads(path.read_text()))
-    return {PAGE: text + network_page.section(), **written}
+    return {PAGE: text + network_page.section() + tune_page.section(), **written}
 
 
 def main():

@@ -1,4 +1,5 @@
-"""Tests of the installed package. They need NumPy, and with PyTorch installed there are more; CERMET_TEST_TORCH=1 insists on it."""
+"""Tests of the installed package. They need NumPy, and with PyTorch installed there are more; CERMET_TEST_TORCH=1 insists on it, and
+CERMET_TEST_CUDA=1 on a GPU that PyTorch sees."""
 
 import importlib.util
 import os
@@ -10,9 +11,15 @@ import pytest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 if importlib.util.find_spec("torch") is None:
-    if os.environ.get("CERMET_TEST_TORCH") == "1":
-        raise RuntimeError("CERMET_TEST_TORCH: expected torch to be installed, found none")
+    for name in ("CERMET_TEST_TORCH", "CERMET_TEST_CUDA"):
+        if os.environ.get(name) == "1":
+            raise RuntimeError(f"{name}: expected torch to be installed, found none")
     collect_ignore = ["test_torch.py", "test_compile.py", "test_graph_torch.py"]
+elif os.environ.get("CERMET_TEST_CUDA") == "1":
+    import torch
+
+    if not torch.cuda.is_available():
+        raise RuntimeError("CERMET_TEST_CUDA: expected PyTorch to see a GPU, found none")
 
 
 @pytest.fixture(scope="session")

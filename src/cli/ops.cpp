@@ -15,6 +15,8 @@
 namespace cermet::cli::ops_verb {
 namespace {
 
+constexpr const char* example = "example";  ///< --space without a call: that of the operator's page
+
 struct Options {
   std::string name, space, constants, device = "cpu";
   std::int64_t tokens = 512;
@@ -88,8 +90,14 @@ void show_text(Console& console, const OpDefinition& op) {
 
 // ---- One call ----
 
+Region region_of(const Options& options) {
+  if (options.name.empty()) return parse_region_call(options.space, "", options.tokens);
+  const bool is_example = options.space == example;
+  return parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : options.space, options.tokens);
+}
+
 void show_spaces(Console& console, const Options& options) {
-  Region region = options.name.empty() ? parse_region_call(options.space, "", options.tokens) : parse_region_call(options.name, options.space, options.tokens);
+  Region region = region_of(options);
   mark_constants(region, options.constants);
   const Context context({options.device, options.threads});
   region.set_target(context.target());
@@ -99,7 +107,8 @@ void show_spaces(Console& console, const Options& options) {
 void show(Console& console, const Options& options) {
   if (options.name.empty()) {
     if (options.space.empty()) return console.json() ? list_json(console) : list_text(console);
-    require(is_region_text(options.space), "--space: expected an operator's name before it, or a region, found {}", quote(options.space));
+    require(is_region_text(options.space), "--space: expected an operator's name before it, or a region, found {}",
+            options.space == example ? "nothing" : quote(options.space));
     return show_spaces(console, options);
   }
   const OpDefinition& op = api::operator_named(options.name);
@@ -114,14 +123,16 @@ Verb verb() {
   return {"ops", "the operators; one operator's schema, semantics and kernels; what a tuner may choose from for a call",
           "  cermet ops\n"
           "  cermet ops rms_norm\n"
+          "  cermet ops rms_norm --space\n"
           "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("NAME", options->name, "an operator");
-            parser.option(
+            Option space = parser.option(
                 "--space", options->space,
                 "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
-                "from");
+                "from; without a call, for the example of the operator's page");
+            space.or_alone(example);
             parser.option("--constant", options->constants,
                           "with --space: operands known before the first run, or none; by default those that a kernel would prepack");
             parser.option("--tokens", options->tokens, "with --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();

@@ -19,6 +19,11 @@ Option& Option::range(double least, double most) {
   return *this;
 }
 
+Option& Option::or_alone(const std::string& value) {
+  option_->expected(0, 1)->default_str(value);
+  return *this;
+}
+
 Option& Option::show_default() {
   option_->capture_default_str();
   return *this;

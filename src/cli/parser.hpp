@@ -22,6 +22,8 @@ class Option {
   Option& range(std::int64_t least, std::int64_t most);
   Option& range(int least, int most) { return range(std::int64_t{least}, std::int64_t{most}); }
   Option& range(double least, double most);
+  /// May be given without a value, and has this one then.
+  Option& or_alone(const std::string& value);
   /// --help shows the variable's value at this point as the default.
   Option& show_default();
 

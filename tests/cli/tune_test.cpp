@@ -172,7 +172,11 @@ TEST(OpsSpace, PrintsFieldsConstraintsAndPoints) {
   const auto& space = json["spaces"][0];
   EXPECT_EQ(space["kernel"], "gemm.linear.packed");
   EXPECT_EQ(space["points"].size(), 7u * 2 * 3);
+  const CommandResult alone = run_cermet("ops linear --space --device null:sm_90");
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NE(alone.out.find("gemv.linear: "), std::string::npos) << alone.out;
   expect_mistake("ops linear --space 'x=f32[2,3]'", {"linear"});
+  expect_mistake("ops --space", {"--space: expected an operator's name before it, or a region, found nothing"});
   expect_mistake("ops --space 'f32[2,3]'", {"--space: expected an operator's name before it, or a region"});
 }
 
