@@ -7,14 +7,15 @@
 
 namespace cermet::cuda {
 
-/// A normalization, a quantization, a normalization that quantizes, the sorting of a mixture's rows, or that and a quantization.
+/// A normalization, a quantization, a normalization that quantizes, or the sorting of a mixture's rows; before the sorting the choice of one token's experts,
+/// after it a quantization.
 struct Front {
   explicit Front(const Region& region);
   /// Why the nodes before the anchor are none of those, or what they give is read elsewhere.
   static Decline declines(const Region& region);
 
-  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr;  ///< norm and quantize may be one node
-  std::size_t norm_node = 0, quantize_node = 0, permute_node = 0;
+  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr, *gating = nullptr;  ///< norm and quantize may be one node
+  std::size_t norm_node = 0, quantize_node = 0, permute_node = 0, gating_node = 0;
 
   bool is_empty() const { return norm == nullptr && quantize == nullptr && permute == nullptr; }
   bool adds() const { return norm != nullptr && (norm->op->kind == OpKind::add_rms_norm || norm->op->kind == OpKind::add_rms_norm_quant); }

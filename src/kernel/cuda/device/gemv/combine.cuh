@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
 #include "kernel/cuda/device/overlap.cuh"
+#include "kernel/cuda/device/ptx/global.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -38,19 +39,30 @@ struct CombineBody {
     S32* partial;    ///< [2][batch][most_choices]
     Choice* choice;  ///< [choices]
     float* largest;  ///< [warps]
+    int *row, *group;  ///< [choices], where they are known early
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
         : ring(smem),
           partial(reinterpret_cast<S32*>(smem + partial_at)),
           choice(reinterpret_cast<Choice*>(smem + scratch_at)),
           largest(reinterpret_cast<float*>(smem + scratch_at + most_choices * sizeof(Choice))),
+          row(reinterpret_cast<int*>(largest + most_choices)),
+          group(row + most_choices),
           barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
   };
-  static_assert(most_choices * (sizeof(Choice) + 4) <= S.scratch_bytes);
+  static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
+  /// Whether what the launch before publishes may be read.
+  static constexpr bool reads_early = C.ids == DType::i32 && C.offsets == DType::i32;
 
   static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
+  /// An index that the launch before may have stored while this one began.
+  template <class T>
+  static __device__ __forceinline__ int64_t load_index(const T* from) {
+    if constexpr (reads_early) return ptx::load_l2(from);
+    else return *from;
+  }
   static __device__ __forceinline__ int row_of(const Params& p, int choice) {
-    const int64_t row = static_cast<const Element<C.ids>*>(p.row_of_choice)[choice];
+    const int64_t row = load_index(static_cast<const Element<C.ids>*>(p.row_of_choice) + choice);
     return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
   }
   /// The experts of `Count` rows, -1 where there is none. All lanes of a warp call.
@@ -61,7 +73,7 @@ struct CombineBody {
     for (int j = 0; j < Count; ++j) group[j] = -1;
 #pragma unroll 4
     for (int e = static_cast<int>(lane_index()); e < p.groups; e += 32) {
-      const int64_t begin = offsets[e], end = offsets[e + 1];
+      const int64_t begin = load_index(offsets + e), end = load_index(offsets + e + 1);
 #pragma unroll
       for (int j = 0; j < Count; ++j)
         if (row[j] >= begin && row[j] < end) group[j] = e;
@@ -70,14 +82,37 @@ struct CombineBody {
     for (int j = 0; j < Count; ++j) group[j] = __reduce_max_sync(0xffffffffu, group[j]);
   }
 
-  /// By the filling warp: rows [first, end) of every choice's weight. A choice that does not exist is given the first expert's.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
-    WeightPipeline pipeline(place.ring, place.barriers, at);
-    const int begin = begin_of(p, item), end = begin_of(p, item + 1);
+  /// Columns of an item whose weights are asked for before the wait: as many as the stages hold.
+  static __device__ __forceinline__ int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
+  /// By the filling warp, before the wait, where the choices are known.
+  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int row[C.choices], group[C.choices];
 #pragma unroll
     for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
     find_groups(p, row, group);
+#pragma unroll
+    for (int j = 0; j < C.choices; ++j) place.row[j] = row[j], place.group[j] = group[j];
+    __syncwarp();
+    const int begin = begin_of(p, item), end = begin_of(p, item + 1);
+    feed_columns(p, begin, min_of(end, begin + early_columns(p)), group, place, at);
+  }
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+    int group[C.choices];
+    if (p.early != 0) {
+#pragma unroll
+      for (int j = 0; j < C.choices; ++j) group[j] = place.group[j];
+    } else {
+      int row[C.choices];
+#pragma unroll
+      for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
+      find_groups(p, row, group);
+    }
+    feed_columns(p, begin_of(p, item) + early_columns(p), begin_of(p, item + 1), group, place, at);
+  }
+  /// Rows [begin, end) of every choice's weight. A choice that does not exist is given the first expert's.
+  static __device__ __forceinline__ void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices], const Place& place,
+                                                      PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     const int64_t stride = p.w_stride * element;
     const bool aligned = ((reinterpret_cast<uintptr_t>(p.w) | static_cast<uintptr_t>(stride) | static_cast<uintptr_t>(p.w_group_stride * element)) & 15) == 0;
@@ -170,10 +205,11 @@ struct CombineBody {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along, a = warp % S.along;
     const int begin = begin_of(p, item), end = begin_of(p, item + 1), columns = end - begin;
-    const int row[1] = {row_of(p, own)};
+    const int row[1] = {p.early != 0 ? place.row[own] : row_of(p, own)};
     int group[1];
     const float weight = p.weights[own];
-    find_groups(p, row, group);
+    if (p.early != 0) group[0] = place.group[own];
+    else find_groups(p, row, group);
     Held x;
     const float row_scale = load(p, max_of(row[0], 0), a, x, place);
     bool in_rest = false;
@@ -242,10 +278,14 @@ struct Combine {
     __device__ __forceinline__ void close(const Params&, Team, char*) {}
   };
 
-  /// Which weights are read is not known before earlier tasks end.
+  /// Which weights are read is not known before earlier tasks end, unless the one before says so.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team team, char*, Ring& ring) {
+  static __device__ __forceinline__ void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team, [[maybe_unused]] char* smem, Ring& ring) {
     constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+#if CERMET_ARCH >= 900
+    using Body = CombineBody<C, E, Team>;
+    if (p.early != 0 && team.warp() == Body::S.warps()) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
+#endif
     if (ring.is_open) return;
     touch_parameters<0, sizeof(Params) - unused>(p);
     team.sync();

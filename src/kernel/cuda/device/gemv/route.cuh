@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/config.cuh"
+#include "kernel/cuda/device/mixture/gating.cuh"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemv {
@@ -15,7 +16,10 @@ struct Route {
   __device__ __forceinline__ explicit Route(const Params& p) {
     if constexpr (C.routed) {
       const int lane = static_cast<int>(lane_index());
-      if (lane < p.rows) {
+      if constexpr (C.chooses) {
+        const int id = gating::Task<C.gating>::find_ids(static_cast<const ChoosingParams&>(p).gating, 0, lane_index());
+        if (lane < p.rows) expert = id;
+      } else if (lane < p.rows) {
         const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
         if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
       }
@@ -36,6 +40,11 @@ struct Route {
     group = __shfl_sync(0xffffffffu, expert, pair);
     token = pair / choices;
     return true;
+  }
+
+  /// By one warp: what choosing gives beside the experts.
+  static __device__ __forceinline__ void store_weights(const Params& p) {
+    if constexpr (C.chooses) gating::Task<C.gating>::run_token(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
   }
 
   /// By one warp: what sorting gives beside the rows.
