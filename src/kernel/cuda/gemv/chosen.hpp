@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "base/function_ref.hpp"
 #include "kernel/cuda/device/mixture/gating.hpp"
 #include "kernel/kernel.hpp"
 

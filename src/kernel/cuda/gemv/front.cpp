@@ -43,11 +43,11 @@ Decline declines_norm(const Region& region, std::size_t n) {
 }
 
 /// Whether every block should make an int8 row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but not
-/// before 5120 columns, and those of 8192 that gates are.
+/// before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result.
 bool is_faster_inside(const Problem& product, bool norms) {
   const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
-  if (norms) return k <= 2048 && (n <= 2 * k || n >= 6 * k);
-  return k <= 2048 || (k <= 8192 && k > 2 * n);
+  if (norms) return k <= 2048 && (n < 3 * k || n >= 6 * k);
+  return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
 
 Decline declines_quantize(const Region& region, std::size_t n) {
@@ -138,6 +138,11 @@ DType Front::rounded(const Region& region) const {
   if (norm == nullptr || quantize != nullptr) return DType::f32;
   const RegionInput& edge = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[0];
   return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
+}
+bool Front::lets_next_wait(const Region& region) const {
+  if (quantize == nullptr || region.problem().op->kind != OpKind::scaled_mm) return false;
+  const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
+  return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
 bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
 

@@ -26,6 +26,8 @@ struct Front {
   DType x_type() const;
   /// What the product reads a normalized row as: the type of an edge that is strict, otherwise f32.
   DType rounded(const Region& region) const;
+  /// Whether the launch behind an int8 row that is made inside starts late: at sizes where that made the product faster than one with a kernel before it.
+  bool lets_next_wait(const Region& region) const;
   /// int8 with the scale absmax / 127.5.
   bool is_wide() const;
 };

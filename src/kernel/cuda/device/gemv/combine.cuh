@@ -2,11 +2,11 @@
 // Every expert has warps of its own; a stage of shared memory has the same rows of each expert's weight.
 #pragma once
 
+#include "kernel/cuda/device/gemv/combine_choices.cuh"
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
 #include "kernel/cuda/device/overlap.cuh"
-#include "kernel/cuda/device/ptx/global.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemv {
@@ -14,7 +14,7 @@ namespace cermet::gemv {
 #if CERMET_ARCH >= 900
 
 template <Config C, class E, class Team>
-struct CombineBody {
+struct CombineBody : CombineChoices<C> {
   using Params = gemv::Params;
   using S32 = Sum<C>;
   using Arithmetic = RowSums<C, E>;
@@ -22,6 +22,7 @@ struct CombineBody {
   static constexpr int element = static_cast<int>(sizeof(Element<C.w>)), count = lane_elements<C.w>;
   static constexpr CombineShape S = combine_shape(C.k, element, C.choices);
   using Held = HeldRow<C, S.held>;
+  using CombineChoices<C>::find_groups, CombineChoices<C>::row_of;
   static constexpr PipelineShape pipeline_shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
   using WeightPipeline = Pipeline<pipeline_shape>;
   static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
@@ -36,9 +37,9 @@ struct CombineBody {
   static __device__ __forceinline__ int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
   struct Place {
     char* ring;
-    S32* partial;    ///< [2][batch][most_choices]
-    Choice* choice;  ///< [choices]
-    float* largest;  ///< [warps]
+    S32* partial;      ///< [2][batch][most_choices]
+    Choice* choice;    ///< [choices]
+    float* largest;    ///< [warps]
     int *row, *group;  ///< [choices], where they are known early
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
@@ -51,36 +52,8 @@ struct CombineBody {
           barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
   };
   static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
-  /// Whether what the launch before publishes may be read.
-  static constexpr bool reads_early = C.ids == DType::i32 && C.offsets == DType::i32;
 
   static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
-  /// An index that the launch before may have stored while this one began.
-  template <class T>
-  static __device__ __forceinline__ int64_t load_index(const T* from) {
-    if constexpr (reads_early) return ptx::load_l2(from);
-    else return *from;
-  }
-  static __device__ __forceinline__ int row_of(const Params& p, int choice) {
-    const int64_t row = load_index(static_cast<const Element<C.ids>*>(p.row_of_choice) + choice);
-    return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
-  }
-  /// The experts of `Count` rows, -1 where there is none. All lanes of a warp call.
-  template <int Count>
-  static __device__ __forceinline__ void find_groups(const Params& p, const int (&row)[Count], int (&group)[Count]) {
-    const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
-#pragma unroll
-    for (int j = 0; j < Count; ++j) group[j] = -1;
-#pragma unroll 4
-    for (int e = static_cast<int>(lane_index()); e < p.groups; e += 32) {
-      const int64_t begin = load_index(offsets + e), end = load_index(offsets + e + 1);
-#pragma unroll
-      for (int j = 0; j < Count; ++j)
-        if (row[j] >= begin && row[j] < end) group[j] = e;
-    }
-#pragma unroll
-    for (int j = 0; j < Count; ++j) group[j] = __reduce_max_sync(0xffffffffu, group[j]);
-  }
 
   /// Columns of an item whose weights are asked for before the wait: as many as the stages hold.
   static __device__ __forceinline__ int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
@@ -96,6 +69,7 @@ struct CombineBody {
     const int begin = begin_of(p, item), end = begin_of(p, item + 1);
     feed_columns(p, begin, min_of(end, begin + early_columns(p)), group, place, at);
   }
+  /// By the filling warp: the rest of an item's columns.
   static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int group[C.choices];
     if (p.early != 0) {

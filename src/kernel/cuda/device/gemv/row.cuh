@@ -11,15 +11,6 @@
 
 namespace cermet::gemv {
 
-template <Config C, class E, class Team, bool Rotates = C.rotation.given>
-struct FinishOf {
-  using type = ColumnFinish<C, E, Team>;
-};
-template <Config C, class E, class Team>
-struct FinishOf<C, E, Team, true> {
-  using type = PairFinish<C, E, Team>;
-};
-
 /// What the threads of a team do. E: the epilogue, see tile/epilogue.cuh.
 template <Config C, class E, class Team>
 struct RowBody : RowSums<C, E> {
@@ -97,10 +88,7 @@ struct RowBody : RowSums<C, E> {
   static __device__ __forceinline__ void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
     const Route<C> route(p);
     if constexpr (C.routed)
-      if (start.is_first() && Team::warp() == 0) {
-        route.store(p);
-        route.store_weights(p);
-      }
+      if (start.is_first() && Team::warp() == 0) route.store(p), route.store_weights(p);
     Work::for_segments(p, start, route, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
@@ -214,9 +202,9 @@ struct Row {
   using Params = typename ParamsOf<C.rotation.given, C.chooses>::type;
   /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
   /// makes, which is late itself, they are, too.
-  static constexpr Overlap overlap = C.routed && C.stream                                                       ? Overlap::own
+  static constexpr Overlap overlap = C.routed && C.stream                                                ? Overlap::own
                                      : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late
-                                                                                                               : Overlap::early;
+                                                                                                         : Overlap::early;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
@@ -248,6 +236,8 @@ struct Row {
     const bool feeds = C.stream && team.warp() == Body::S.warps;
     if constexpr (C.stream)
       if (feeds) Body::feed_early(p, ring.start, typename Body::Place(smem), ring.at);
+    if constexpr (C.chooses)
+      if (feeds) Route<C>::warm_up(p);
     if (!feeds) {
       ring.start.settle();
       if (!ring.is_open) {

@@ -101,11 +101,11 @@ struct Task {
     __syncwarp();
   }
 
-  static __device__ __forceinline__ void load_logits(const Params& p, int64_t token, uint32_t lane, float (&logit)[per]) {
-    const T* row = static_cast<const T*>(p.logits) + token * p.logits_stride;  // [experts]
+  /// `row` [experts]; vectors: it starts at a multiple of 16 bytes.
+  static __device__ __forceinline__ void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
     constexpr bool whole = C.experts % 32 == 0 && (per & (per - 1)) == 0;
     constexpr int width = min_of(per, per_16_bytes<T>);
-    if (whole && p.vectors) {
+    if (whole && vectors) {
 #pragma unroll
       for (int i = 0; i < per / width; ++i) {
         const auto v = reinterpret_cast<const Vector<T, width>*>(row + lane * per)[i];
@@ -141,43 +141,46 @@ struct Task {
   }
 
   /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist. `words`: shared memory of the warp.
-  static __device__ __forceinline__ void make_keys(const Params& p, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
+  static __device__ __forceinline__ void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
                                                    uint32_t (&key)[per]) {
 #pragma unroll
     for (int i = 0; i < per; ++i) {
       const int e = static_cast<int>(lane) * per + i;
       float choice = by_score<C> ? score[i] : logit[i];
-      if (C.has_bias && e < C.experts) choice += to_float(static_cast<const Element<C.bias>*>(p.bias)[e]);
+      if (C.has_bias && e < C.experts) choice += to_float(static_cast<const Element<C.bias>*>(bias)[e]);
       key[i] = e < C.experts ? order_key(choice) : 0;
     }
     if constexpr (C.groups > 1) drop_groups(key, lane, words);
   }
 
-  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0.
+  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0. Not unrolled:
+  /// code that runs once costs what reading it costs.
   template <class Visit>
   static __device__ __forceinline__ void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
+#pragma unroll 1
     for (int j = first; j < last; ++j) {
       uint32_t best = 0;
 #pragma unroll
       for (int i = 0; i < per; ++i) best = max_of(best, key[i]);
       const uint32_t largest = warp_max(best);
-      const int owner = __ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest))) - 1;
+      const uint32_t holders = __ballot_sync(0xffffffffu, best == largest);
       const int at = find(key, largest);
-      visit(j, owner, at);
+      visit(j, __ffs(static_cast<int>(holders)) - 1, at);
+      const bool owns = (holders & ((2u << lane) - 1)) == 1u << lane;
 #pragma unroll
       for (int i = 0; i < per; ++i)
-        if (static_cast<int>(lane) == owner && i == at) key[i] = 0;
+        if (owns && i == at) key[i] = 0;
     }
   }
 
   /// The experts of a token, of which lane j gets the j-th. Whole warps call.
-  static __device__ __forceinline__ int find_ids(const Params& p, int64_t token, uint32_t lane) {
+  static __device__ __forceinline__ int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
     static_assert(C.k <= 32 && C.groups == 1);
     float logit[per], score[per] = {};
-    load_logits(p, token, lane, logit);
+    load_logits(row, vectors, lane, logit);
     if constexpr (by_score<C>) score_logits(lane, logit, score);
     uint32_t key[per];
-    make_keys(p, lane, logit, score, nullptr, key);
+    make_keys(bias, lane, logit, score, nullptr, key);
     int id = 0;
     choose(lane, 0, C.k, key, [&](int j, int owner, int at) {
       const int expert = __shfl_sync(0xffffffffu, static_cast<int>(lane) * per + at, owner);
@@ -189,10 +192,10 @@ struct Task {
   /// A token by a warp.
   static __device__ __forceinline__ void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
     float logit[per], score[per];
-    load_logits(p, token, lane, logit);
+    load_logits(static_cast<const T*>(p.logits) + token * p.logits_stride, p.vectors, lane, logit);
     score_logits(lane, logit, score);
     uint32_t key[per];
-    make_keys(p, lane, logit, score, words, key);
+    make_keys(p.bias, lane, logit, score, words, key);
     float weight[k_slots], sum = 0;  // lane j % 32 keeps the j-th choice in slot j / 32
     int id[k_slots];
 #pragma unroll
