@@ -1,7 +1,6 @@
 #include "device/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/checked.hpp"
@@ -73,6 +72,11 @@ void Plan::add_fill(void* memory, unsigned char value, std::int64_t bytes) {
 void Plan::add_product(const MatrixProduct& product) {
   add(Launch::Kind::product).program = static_cast<std::uint32_t>(products_.size());
   products_.push_back(product);
+}
+
+void Plan::publish(const Launch::Published& results) {
+  CERMET_ASSERT(!launches_.empty());
+  if (!wants_ranges_) launches_.back().published = results;
 }
 
 void Plan::declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) {

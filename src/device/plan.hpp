@@ -1,6 +1,7 @@
 // Launches as records: what a device is asked to do, written down before it is asked. Running, capturing, timing, printing and checking read the list.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,7 @@ struct Launch {
   struct Span {
     std::uint32_t first = 0, count = 0;
   };
+  using Published = std::array<const void*, 2>;
 
   Kind kind = Kind::call;
   bool fallback = false;       ///< of a program: see cuda::Program::fallback
@@ -52,6 +54,7 @@ struct Launch {
   std::uint32_t program = 0;   ///< its place in the list of the step's programs, or of a product in that of products
   std::uint32_t items = 0;     ///< of a program: work items, over the thread blocks of `shape`
   std::uint32_t barriers = 0;  ///< of a program: how often all of its items wait for each other, so that they must run at once
+  Published published = {};    ///< what the launch behind it may read before it waits, see Plan::publish()
   DeviceFunction function;
   LaunchShape shape;
   Span parameters;     ///< bytes, 64-byte aligned
@@ -83,6 +86,12 @@ class Plan {
   void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes);
   /// The same for a launch of whose bytes nothing was said.
   void complete(Launch& launch, std::span<const ByteRange> reads, std::span<const ByteRange> writes);
+
+  /// The last launch lets the one behind it start when it has stored two of its results, which begin here, so that they may be read at once. Ignored where
+  /// ranges are wanted: launches may be ordered by those, and they do not say so.
+  void publish(const Launch::Published& results);
+  /// Whether these are the last launch's.
+  bool is_published(const Launch::Published& results) const { return results[0] != nullptr && !launches_.empty() && launches_.back().published == results; }
 
   std::span<const Launch> launches() const { return launches_; }
   std::span<Launch> launches() { return launches_; }

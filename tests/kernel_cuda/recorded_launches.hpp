@@ -135,11 +135,15 @@ class NullLaunches {
     stream->launches.clear();
     plan_.clear();
     plan_.want_ranges(true);
-    const cuda::TaskQueue queue(*device_, plan_, loaded_);
-    kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});
+    add_to(plan_, inputs, outputs);
     plan_.enqueue(*stream);
     fallbacks = plan_.fallbacks();
     return stream->launches;
+  }
+  /// The same behind what is in a plan.
+  void add_to(Plan& plan, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
+    const cuda::TaskQueue queue(*device_, plan, loaded_);
+    kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});
   }
   std::int64_t fallbacks = 0;
   const Plan& plan() const { return plan_; }

@@ -9,7 +9,7 @@ namespace cermet {
 struct DecodeCase {
   DType w = DType::i8;
   std::int64_t k = 2048, n = 90;
-  std::string front;   ///< norm, add_norm, quant, norm_quant, add_norm_quant; of experts: permute, permute_quant, quant
+  std::string front;   ///< norm, add_norm, quant, norm_quant, add_norm_quant; of experts: permute, permute_quant, quant, and the first two after choose_
   bool gated = false;  ///< silu_and_mul ends it
   std::int64_t experts = 0, choices = 0;
   bool combined = false;      ///< moe_unpermute ends it
@@ -18,7 +18,8 @@ struct DecodeCase {
 };
 
 inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
-  const std::int64_t rows = c.experts == 0 || c.front.starts_with("permute") ? 1 : c.choices;
+  const bool permutes = c.front.find("permute") != std::string::npos;
+  const std::int64_t rows = c.experts == 0 || permutes ? 1 : c.choices;
   const bool adds = c.front.starts_with("add_"), quantizes = c.front.ends_with("quant"), is_quantized = c.w == DType::i8 && !quantizes;
   const auto x = b.operand({is_quantized ? DType::i8 : DType::f32, {rows, c.k}});
   if (is_quantized) scale = b.operand({DType::f32, {rows}});
@@ -38,8 +39,16 @@ inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, Regi
     return y;
   }
   auto y = x;
-  if (c.front.starts_with("permute")) {
-    y = b.add(OpKind::moe_permute, {x, b.operand({DType::i32, {1, c.choices}})}, {{"experts", c.experts}});
+  if (permutes) {
+    RegionBuilder::Value ids;
+    if (c.front.starts_with("choose_")) {
+      const auto weights = b.add(OpKind::topk_gating, {b.operand({DType::f32, {1, c.experts}})}, {{"k", c.choices}, {"renormalize", true}});
+      b.result(weights);
+      ids = b.result_of(weights.node, 1);
+    } else {
+      ids = b.operand({DType::i32, {1, c.choices}});
+    }
+    y = b.add(OpKind::moe_permute, {x, ids}, {{"experts", c.experts}});
     offsets = b.result_of(y.node, 1);
     b.result(offsets);
     b.result(b.result_of(y.node, 2));
@@ -106,9 +115,10 @@ inline std::vector<NamedRegion> decode_regions(const Target* target) {
     for (const std::int64_t choices : {1, 2, 3, 6, 8}) {
       const bool integer = w == DType::i8;
       const std::string name = fmt::format("{}_of_{}", name_of(w), choices);
-      DecodeCase first{.w = w, .k = 2048, .n = 96, .front = integer ? "permute_quant" : "permute", .gated = true, .experts = 40, .choices = choices};
+      const std::string front = integer ? "permute_quant" : "permute", before = choices % 2 == 0 ? "choose_" : "";
+      DecodeCase first{.w = w, .k = 2048, .n = 96, .front = before + front, .gated = true, .experts = 40, .choices = choices};
       add("experts_" + name, first);
-      first.gated = false, first.k = 264;
+      first.gated = false, first.k = 264, first.front = front;
       add("experts_ungated_" + name, first);
       for (const std::int64_t k : {48, 768, 1408})
         add(fmt::format("combined_{}_{}", name, k),

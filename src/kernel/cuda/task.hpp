@@ -101,6 +101,10 @@ class TaskQueue {
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
   void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) const { plan_->declare(reads, writes); }
 
+  /// Says that the last launch lets the next one start when it has stored these results (Overlap::own), which that may then read before it waits.
+  void publish(const void* first, const void* second) const { plan_->publish({first, second}); }
+  bool is_published(const void* first, const void* second) const { return plan_->is_published({first, second}); }
+
   /// The queue of a kernel inside this one, whose programs are `count` of these, from `first` on.
   TaskQueue part(std::size_t first, std::size_t count) const {
     TaskQueue inner(*device_, *plan_, programs_.subspan(first, count));

@@ -33,7 +33,7 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
 #if CERMET_ARCH >= 900
   constexpr bool late = overlap_of<Task>() == Overlap::late;
   if constexpr (late && !Call::halves) return run_items_late<Task>(p, items, team, smem);
-  if constexpr (!late) asm volatile("griddepcontrol.launch_dependents;");
+  if constexpr (overlap_of<Task>() == Overlap::early) start_next_launch();
 #endif
   typename Call::Ring ring(p, team, smem);
   if constexpr (Call::halves) {
@@ -45,7 +45,7 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
       if (item == blockIdx.x) {
         wait_for_earlier_launches();
 #if CERMET_ARCH >= 900
-        if constexpr (late) asm volatile("griddepcontrol.launch_dependents;");
+        if constexpr (late) start_next_launch();
 #endif
       }
       Call::compute(p, item, team, smem, ring);

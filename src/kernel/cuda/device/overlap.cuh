@@ -9,6 +9,7 @@ namespace cermet {
 enum class Overlap : uint8_t {
   early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
+  own,    ///< when every block has called start_next_launch(), which is after that: what the task stored before may be read by the next launch while it waits
 };
 
 /// Task::overlap; early where a task has none.
@@ -16,6 +17,13 @@ template <class Task>
 __host__ __device__ constexpr Overlap overlap_of() {
   if constexpr (requires { Task::overlap; }) return Task::overlap;
   else return Overlap::early;
+}
+
+/// By any thread of a block.
+__device__ __forceinline__ void start_next_launch() {
+#if CERMET_ARCH >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 #if CERMET_ARCH >= 900
@@ -32,7 +40,7 @@ __device__ __forceinline__ void run_items_late(const typename Task::Params& p, u
   while (true) {
     if (item == blockIdx.x) {
       asm volatile("griddepcontrol.wait;" ::: "memory");
-      asm volatile("griddepcontrol.launch_dependents;");
+      start_next_launch();
     }
     if (item >= items) return;
     Call::compute(p, item, team, smem, ring);

@@ -91,6 +91,7 @@ struct Combined {
     p.columns = narrow(y.shape.back(), "product", "columns");
     p.row_of_choice = args.inputs[static_cast<std::size_t>(row_of)].data;
     p.weights = args.inputs[static_cast<std::size_t>(weights)].as<const float>();
+    p.early = args.queue->is_published(p.row_of_choice, p.offsets) ? 1 : 0;
     for (std::size_t i = 0; i < product.extras().size(); ++i) {
       p.extra[i] = product.operand(args, i);
       p.extra[i].row = product.extra_steps(args, i, 1)[0];

@@ -43,11 +43,11 @@ Decline declines_norm(const Region& region, std::size_t n) {
 }
 
 /// Whether every block should make an int8 row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but not
-/// before 5120 columns, and those of 8192 that gates are.
+/// before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result.
 bool is_faster_inside(const Problem& product, bool norms) {
   const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
-  if (norms) return k <= 2048 && (n <= 2 * k || n >= 6 * k);
-  return k <= 2048 || (k <= 8192 && k > 2 * n);
+  if (norms) return k <= 2048 && (n < 3 * k || n >= 6 * k);
+  return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
 
 Decline declines_quantize(const Region& region, std::size_t n) {
@@ -73,6 +73,23 @@ Decline declines_permute(const Region& region, std::size_t n) {
   return std::nullopt;
 }
 
+/// Experts from which a warp chooses in its registers, beside all else that the product keeps there.
+constexpr std::int64_t most_chosen_from = 256;
+
+Decline declines_gating(const Region& region) {
+  const Problem& p = region.nodes[0].problem;
+  if (region.nodes.size() < 2 || region.nodes[1].problem.op->kind != OpKind::moe_permute || !reads_alone(region, 1, 1, 0, 1, true))
+    return "rows are not sorted by the experts that are chosen";
+  if (max_rows(p, 0) != 1) return "chooses the experts of one token";
+  if (p.size(0, 1) > most_chosen_from) return fmt::format("chooses from up to {} experts", most_chosen_from);
+  if (p.attributes.integer("groups") > 1) return "experts are chosen by groups";
+  if (p.size(0, 1) != region.nodes[1].problem.attributes.integer("experts")) return "chooses from experts that are not those of the product";
+  if (result_of(region, 0, 0) < 0) return "the weights of the chosen experts are not read";
+  for (std::size_t i = 0; i < p.inputs.size(); ++i)
+    if (p.has(i) && !region.operand_of(0, i)) return fmt::format("operand {} of topk_gating is computed inside", i);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int result_of(const Region& region, std::size_t node, std::size_t output) {
@@ -87,16 +104,20 @@ Front::Front(const Region& region) {
     if (is_norm(op) || is_norm_quant(op)) norm = &p, norm_node = n;
     if (is_norm_quant(op) || op == OpKind::dynamic_quant) quantize = &p, quantize_node = n;
     if (op == OpKind::moe_permute) permute = &p, permute_node = n;
+    if (op == OpKind::topk_gating) gating = &p, gating_node = n;
   }
 }
 
 Decline Front::declines(const Region& region) {
   const auto anchor = static_cast<std::size_t>(region.anchor);
-  for (std::size_t n = 0; n < anchor; ++n) {
+  const std::size_t first = region.nodes[0].problem.op->kind == OpKind::topk_gating ? 1 : 0;
+  if (first == 1)
+    if (Decline reason = declines_gating(region)) return reason;
+  for (std::size_t n = first; n < anchor; ++n) {
     const OpKind op = region.nodes[n].problem.op->kind;
     const bool permutes = op == OpKind::moe_permute, quantizes = op == OpKind::dynamic_quant || is_norm_quant(op);
     if (!permutes && !quantizes && !is_norm(op)) return fmt::format("{} before the product is not computed", region.nodes[n].problem.op->name);
-    const bool in_order = anchor == 1 || (anchor == 2 && n == 0 && permutes) || (anchor == 2 && n == 1 && op == OpKind::dynamic_quant);
+    const bool in_order = anchor == first + 1 || (anchor == first + 2 && (n == first ? permutes : op == OpKind::dynamic_quant));
     if (!in_order) return "more is before the product than is computed";
     // The row that a normalization gives may be stored, too.
     const bool may_leave = is_norm(op) && max_rows(region.problem(), 0) == 1;
@@ -111,12 +132,17 @@ Decline Front::declines(const Region& region) {
   return std::nullopt;
 }
 
-std::size_t Front::x(const Region& region) const { return *region.operand_of(0, adds() ? 1 : 0); }
+std::size_t Front::x(const Region& region) const { return *region.operand_of(permute_node, adds() ? 1 : 0); }
 DType Front::x_type() const { return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype; }
 DType Front::rounded(const Region& region) const {
   if (norm == nullptr || quantize != nullptr) return DType::f32;
   const RegionInput& edge = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[0];
   return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
+}
+bool Front::lets_next_wait(const Region& region) const {
+  if (quantize == nullptr || region.problem().op->kind != OpKind::scaled_mm) return false;
+  const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
+  return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
 bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
 

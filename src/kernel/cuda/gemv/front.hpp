@@ -7,14 +7,15 @@
 
 namespace cermet::cuda {
 
-/// A normalization, a quantization, a normalization that quantizes, the sorting of a mixture's rows, or that and a quantization.
+/// A normalization, a quantization, a normalization that quantizes, or the sorting of a mixture's rows; before the sorting the choice of one token's experts,
+/// after it a quantization.
 struct Front {
   explicit Front(const Region& region);
   /// Why the nodes before the anchor are none of those, or what they give is read elsewhere.
   static Decline declines(const Region& region);
 
-  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr;  ///< norm and quantize may be one node
-  std::size_t norm_node = 0, quantize_node = 0, permute_node = 0;
+  const Problem *norm = nullptr, *quantize = nullptr, *permute = nullptr, *gating = nullptr;  ///< norm and quantize may be one node
+  std::size_t norm_node = 0, quantize_node = 0, permute_node = 0, gating_node = 0;
 
   bool is_empty() const { return norm == nullptr && quantize == nullptr && permute == nullptr; }
   bool adds() const { return norm != nullptr && (norm->op->kind == OpKind::add_rms_norm || norm->op->kind == OpKind::add_rms_norm_quant); }
@@ -25,6 +26,8 @@ struct Front {
   DType x_type() const;
   /// What the product reads a normalized row as: the type of an edge that is strict, otherwise f32.
   DType rounded(const Region& region) const;
+  /// Whether the launch behind an int8 row that is made inside starts late: at sizes where that made the product faster than one with a kernel before it.
+  bool lets_next_wait(const Region& region) const;
   /// int8 with the scale absmax / 127.5.
   bool is_wide() const;
 };

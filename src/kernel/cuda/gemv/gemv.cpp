@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/gemv/front.hpp"
+#include "kernel/cuda/mixture/gating.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
@@ -81,8 +82,9 @@ FewRows::FewRows(const Region& region, const Config& config)
     epsilon_ = static_cast<float>(norm.attributes.number("eps"));
     norm_offset_ = static_cast<float>(norm.attributes.number("weight_offset"));
   }
+  if (front.gating) chosen_.emplace(region, front.gating_node);
   if (front.permute) {
-    ids_ = static_cast<int>(*region.operand_of(front.permute_node, 1));
+    if (!front.gating) ids_ = static_cast<int>(*region.operand_of(front.permute_node, 1));
     sorted_offsets_ = result_of(region, front.permute_node, 1);
     row_of_ = result_of(region, front.permute_node, 2);
   }
@@ -139,17 +141,19 @@ double FewRows::seconds(const Region& region, const DeviceLimits& limits) const 
 std::string FewRows::row_task(const Region& region, bool aligned) const {
   const Problem& p = region.problem();
   const Front front(region);
-  const DType ids = front.permute ? front.permute->input(1).dtype : DType::i32;
+  std::string ids = device_name(front.permute ? front.permute->input(1).dtype : DType::i32);
+  if (front.gating) ids += fmt::format(", .chooses = true, .gating = {}", gating_config(*front.gating, 32));
   std::string sizes = ring_bytes_ == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes_);
   if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
   if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
+  if (front.lets_next_wait(region)) sizes += ", .late = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
       ".stream = {}{}, .prologue = {{{}}}{}}}, {}>",
       p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
       device_name(product_.blocked), device_name(product_.has_two_weights()), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), device_name(ids), device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
+      device_name(front.permute != nullptr), ids, device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
 }
 
 std::string FewRows::prologue(const Region& region, bool aligned) const {

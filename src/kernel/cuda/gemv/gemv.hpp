@@ -9,6 +9,7 @@
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/gemm/product.hpp"
+#include "kernel/cuda/gemv/chosen.hpp"
 #include "kernel/cuda/gemv/rotation.hpp"
 #include "kernel/cuda/task.hpp"
 
@@ -46,6 +47,7 @@ class FewRows {
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
   /// Says what the items of the only launch touch (items.cpp).
   void declare(const LaunchArgs& args, const gemv::RotatedParams& p) const;
+  void run(const LaunchArgs& args, const gemv::RotatedParams& p) const;
   std::string row_task(const Region& region, bool aligned) const;
 
   std::optional<RotatedHeads> heads_;
@@ -53,6 +55,7 @@ class FewRows {
   int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum
   int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
+  std::optional<ChosenExperts> chosen_;               ///< where they are chosen before it
   float epsilon_ = 0, norm_offset_ = 0;
   DType offsets_ = DType::i32;
   std::int64_t row_bytes_;  ///< of a weight

@@ -36,6 +36,10 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
   store(normed_, one);
   store(sorted_offsets_, true);
   store(row_of_, true);
+  if (chosen_) {
+    for (const int place : chosen_->operands()) items.read(product_.given(args, place));
+    for (const int place : chosen_->results()) store(place, true);
+  }
   items.declare();
 }
 

@@ -33,10 +33,12 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
 
 void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView* const ids = product_.given(args, ids_);
-  if (ids == nullptr) return;
-  p.ids = ids->data;
-  p.ids_stride = ids->strides[0];
-  p.choices = narrow(ids->shape[1], "product", "choices");
+  if (ids == nullptr && !chosen_) return;
+  if (ids != nullptr) {
+    p.ids = ids->data;
+    p.ids_stride = ids->strides[0];
+  }
+  p.choices = narrow(chosen_ ? chosen_->choices() : ids->shape[1], "product", "choices");
   if (sorted_offsets_ >= 0) p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
   if (row_of_ >= 0) {
     const TensorView& row_of = args.outputs[static_cast<std::size_t>(row_of_)];
@@ -135,13 +137,19 @@ void FewRows::launch(const LaunchArgs& args) const {
       const TensorView& view = product_.extra(args, i);
       p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
-    const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-    const bool all = is_aligned(p.x) && is_aligned(p.delta) && is_aligned(p.sum) && is_aligned(p.norm_weight);
-    const std::size_t program = aligned_ && !all ? 1 : 0;
-    if (heads_) args.queue->run(program, p.shares, p);
-    else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
+    run(args, p);
     if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
   }
+}
+
+void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p) const {
+  const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  const bool all = is_aligned(p.x) && is_aligned(p.delta) && is_aligned(p.sum) && is_aligned(p.norm_weight);
+  const std::size_t program = aligned_ && !all ? 1 : 0;
+  if (heads_) return args.queue->run(program, p.shares, p);
+  if (chosen_) args.queue->run(program, p.shares, gemv::ChoosingParams{p, chosen_->params(args)});
+  else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
+  if (stream_ && p.row_of != nullptr && p.sorted_offsets != nullptr) args.queue->publish(p.row_of, p.sorted_offsets);
 }
 
 }  // namespace cermet::cuda

@@ -1,17 +1,15 @@
 // Host half of topk_gating.
-#include "kernel/cuda/device/mixture/gating.hpp"
+#include "kernel/cuda/mixture/gating.hpp"
+
 #include "base/checked.hpp"
 #include "base/device_limits.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
-namespace cermet::cuda::mixture_gating_file {
-namespace {
+namespace cermet::cuda {
 
-constexpr int warps = 4;  // tokens of a block
-
-std::string config_of(const Problem& p, int threads) {
+std::string gating_config(const Problem& p, int threads) {
   const Attributes& a = p.attributes;
   const DType bias = p.has(1) ? p.input(1).dtype : DType::f32;
   return fmt::format(
@@ -23,6 +21,25 @@ std::string config_of(const Problem& p, int threads) {
       threads);
 }
 
+gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights, const TensorView* ids, float scale) {
+  const bool vectors = is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
+  return {.logits = logits.data,
+          .bias = bias ? bias->data : nullptr,
+          .weights = weights.as<float>(),
+          .ids = ids ? ids->as<std::int32_t>() : nullptr,
+          .tokens = logits.shape[0],
+          .logits_stride = logits.strides[0],
+          .weights_stride = weights.strides[0],
+          .ids_stride = ids ? ids->strides[0] : 0,
+          .scale = scale,
+          .vectors = vectors};
+}
+
+namespace mixture_gating_file {
+namespace {
+
+constexpr int warps = 4;  // tokens of a block
+
 /// Shared memory of a token.
 std::int64_t group_bytes(const Problem& p) {
   const std::int64_t groups = p.attributes.integer("groups");
@@ -30,18 +47,7 @@ std::int64_t group_bytes(const Problem& p) {
 }
 
 gating::Params params_of(const LaunchArgs& args, float scale) {
-  const TensorView &logits = args.inputs[0], &weights = args.outputs[0], &ids = args.outputs[1];
-  const bool vectors = is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
-  return {.logits = logits.data,
-          .bias = args.has(1) ? args.inputs[1].data : nullptr,
-          .weights = weights.as<float>(),
-          .ids = ids.as<std::int32_t>(),
-          .tokens = logits.shape[0],
-          .logits_stride = logits.strides[0],
-          .weights_stride = weights.strides[0],
-          .ids_stride = ids.strides[0],
-          .scale = scale,
-          .vectors = vectors};
+  return gating_params(args.inputs[0], args.has(1) ? &args.inputs[1] : nullptr, args.outputs[0], &args.outputs[1], scale);
 }
 
 /// Items have neighbouring tokens.
@@ -81,7 +87,7 @@ const Kernel moe_gating_warp{.name = "moe.gating_warp",
                              },
                              .programs = [](const Problem& p) -> std::vector<Program> {
                                return {{.header = "kernel/cuda/device/mixture/gating.cuh",
-                                        .task = fmt::format("cermet::gating::Task<{}>", config_of(p, warps * 32)),
+                                        .task = fmt::format("cermet::gating::Task<{}>", gating_config(p, warps * 32)),
                                         .threads = warps * 32,
                                         .shared_bytes = warps * group_bytes(p)}};
                              },
@@ -104,10 +110,11 @@ const Kernel moe_gating_block{.name = "moe.gating_block",
                               },
                               .programs = [](const Problem& p) -> std::vector<Program> {
                                 return {{.header = "kernel/cuda/device/mixture/gating_block.cuh",
-                                         .task = fmt::format("cermet::gating::BlockTask<{}>", config_of(p, block_threads)),
+                                         .task = fmt::format("cermet::gating::BlockTask<{}>", gating_config(p, block_threads)),
                                          .threads = block_threads,
                                          .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
                               },
                               .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, 1, 600); }};
 
-}  // namespace cermet::cuda::mixture_gating_file
+}  // namespace mixture_gating_file
+}  // namespace cermet::cuda

@@ -2,6 +2,7 @@
 // Every expert has warps of its own; a stage of shared memory has the same rows of each expert's weight.
 #pragma once
 
+#include "kernel/cuda/device/gemv/combine_choices.cuh"
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
@@ -13,7 +14,7 @@ namespace cermet::gemv {
 #if CERMET_ARCH >= 900
 
 template <Config C, class E, class Team>
-struct CombineBody {
+struct CombineBody : CombineChoices<C> {
   using Params = gemv::Params;
   using S32 = Sum<C>;
   using Arithmetic = RowSums<C, E>;
@@ -21,6 +22,7 @@ struct CombineBody {
   static constexpr int element = static_cast<int>(sizeof(Element<C.w>)), count = lane_elements<C.w>;
   static constexpr CombineShape S = combine_shape(C.k, element, C.choices);
   using Held = HeldRow<C, S.held>;
+  using CombineChoices<C>::find_groups, CombineChoices<C>::row_of;
   static constexpr PipelineShape pipeline_shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
   using WeightPipeline = Pipeline<pipeline_shape>;
   static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
@@ -35,49 +37,56 @@ struct CombineBody {
   static __device__ __forceinline__ int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
   struct Place {
     char* ring;
-    S32* partial;    ///< [2][batch][most_choices]
-    Choice* choice;  ///< [choices]
-    float* largest;  ///< [warps]
+    S32* partial;      ///< [2][batch][most_choices]
+    Choice* choice;    ///< [choices]
+    float* largest;    ///< [warps]
+    int *row, *group;  ///< [choices], where they are known early
     uint64_t* barriers;
     __device__ explicit Place(char* smem)
         : ring(smem),
           partial(reinterpret_cast<S32*>(smem + partial_at)),
           choice(reinterpret_cast<Choice*>(smem + scratch_at)),
           largest(reinterpret_cast<float*>(smem + scratch_at + most_choices * sizeof(Choice))),
+          row(reinterpret_cast<int*>(largest + most_choices)),
+          group(row + most_choices),
           barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
   };
-  static_assert(most_choices * (sizeof(Choice) + 4) <= S.scratch_bytes);
+  static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
 
   static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
-  static __device__ __forceinline__ int row_of(const Params& p, int choice) {
-    const int64_t row = static_cast<const Element<C.ids>*>(p.row_of_choice)[choice];
-    return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
-  }
-  /// The experts of `Count` rows, -1 where there is none. All lanes of a warp call.
-  template <int Count>
-  static __device__ __forceinline__ void find_groups(const Params& p, const int (&row)[Count], int (&group)[Count]) {
-    const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
-#pragma unroll
-    for (int j = 0; j < Count; ++j) group[j] = -1;
-#pragma unroll 4
-    for (int e = static_cast<int>(lane_index()); e < p.groups; e += 32) {
-      const int64_t begin = offsets[e], end = offsets[e + 1];
-#pragma unroll
-      for (int j = 0; j < Count; ++j)
-        if (row[j] >= begin && row[j] < end) group[j] = e;
-    }
-#pragma unroll
-    for (int j = 0; j < Count; ++j) group[j] = __reduce_max_sync(0xffffffffu, group[j]);
-  }
 
-  /// By the filling warp: rows [first, end) of every choice's weight. A choice that does not exist is given the first expert's.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
-    WeightPipeline pipeline(place.ring, place.barriers, at);
-    const int begin = begin_of(p, item), end = begin_of(p, item + 1);
+  /// Columns of an item whose weights are asked for before the wait: as many as the stages hold.
+  static __device__ __forceinline__ int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
+  /// By the filling warp, before the wait, where the choices are known.
+  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int row[C.choices], group[C.choices];
 #pragma unroll
     for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
     find_groups(p, row, group);
+#pragma unroll
+    for (int j = 0; j < C.choices; ++j) place.row[j] = row[j], place.group[j] = group[j];
+    __syncwarp();
+    const int begin = begin_of(p, item), end = begin_of(p, item + 1);
+    feed_columns(p, begin, min_of(end, begin + early_columns(p)), group, place, at);
+  }
+  /// By the filling warp: the rest of an item's columns.
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+    int group[C.choices];
+    if (p.early != 0) {
+#pragma unroll
+      for (int j = 0; j < C.choices; ++j) group[j] = place.group[j];
+    } else {
+      int row[C.choices];
+#pragma unroll
+      for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
+      find_groups(p, row, group);
+    }
+    feed_columns(p, begin_of(p, item) + early_columns(p), begin_of(p, item + 1), group, place, at);
+  }
+  /// Rows [begin, end) of every choice's weight. A choice that does not exist is given the first expert's.
+  static __device__ __forceinline__ void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices], const Place& place,
+                                                      PipelineState& at) {
+    WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     const int64_t stride = p.w_stride * element;
     const bool aligned = ((reinterpret_cast<uintptr_t>(p.w) | static_cast<uintptr_t>(stride) | static_cast<uintptr_t>(p.w_group_stride * element)) & 15) == 0;
@@ -170,10 +179,11 @@ struct CombineBody {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along, a = warp % S.along;
     const int begin = begin_of(p, item), end = begin_of(p, item + 1), columns = end - begin;
-    const int row[1] = {row_of(p, own)};
+    const int row[1] = {p.early != 0 ? place.row[own] : row_of(p, own)};
     int group[1];
     const float weight = p.weights[own];
-    find_groups(p, row, group);
+    if (p.early != 0) group[0] = place.group[own];
+    else find_groups(p, row, group);
     Held x;
     const float row_scale = load(p, max_of(row[0], 0), a, x, place);
     bool in_rest = false;
@@ -242,10 +252,14 @@ struct Combine {
     __device__ __forceinline__ void close(const Params&, Team, char*) {}
   };
 
-  /// Which weights are read is not known before earlier tasks end.
+  /// Which weights are read is not known before earlier tasks end, unless the one before says so.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team team, char*, Ring& ring) {
+  static __device__ __forceinline__ void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team, [[maybe_unused]] char* smem, Ring& ring) {
     constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+#if CERMET_ARCH >= 900
+    using Body = CombineBody<C, E, Team>;
+    if (p.early != 0 && team.warp() == Body::S.warps()) Body::feed_early(p, item, typename Body::Place(smem), ring.at);
+#endif
     if (ring.is_open) return;
     touch_parameters<0, sizeof(Params) - unused>(p);
     team.sync();

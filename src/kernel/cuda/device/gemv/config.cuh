@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/mixture/gating_config.cuh"
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet::gemv {
@@ -39,11 +40,14 @@ struct Config {
   bool rest = false;    ///< of grouped: rows from the last group's end on have no weight, and are 0
   bool routed = false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
   DType ids = DType::i32;
+  bool chooses = false;  ///< of routed: the only token's experts are chosen here, too, as topk_gating does
+  gating::Config gating = {};
   int choices = 0;                    ///< experts of a token whose rows are weighted and added: see combine.cuh
   bool stream = false;                ///< weights come through stages in shared memory (sm_90 on)
   int ring_bytes = usual_ring_bytes;  ///< of those stages, about
   int warps = 0;                      ///< that multiply; 0: as many as is usual for the length
   int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
+  bool late = false;                  ///< the next launch starts when those before this one have ended
   Prologue prologue = {};
   Rotation rotation = {};
 };
@@ -62,13 +66,17 @@ struct SumOf<true> {
 template <Config C>
 using Sum = typename SumOf<integer<C>>::type;
 
-template <bool Rotates>
+template <bool Rotates, bool Chooses>
 struct ParamsOf {
   using type = Params;
 };
 template <>
-struct ParamsOf<true> {
+struct ParamsOf<true, false> {
   using type = RotatedParams;
+};
+template <>
+struct ParamsOf<false, true> {
+  using type = ChoosingParams;
 };
 
 }  // namespace cermet::gemv

@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/mixture/gating.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemv {
@@ -45,6 +46,7 @@ struct Params {
   const float* weights;       ///< [choices]
   int64_t ids_stride, row_of_stride;
   int32_t choices;
+  int32_t early;  ///< whether the launch before has published the choices' rows and offsets, so that they may be read before it ends
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
 
@@ -63,6 +65,11 @@ struct RotatedParams : Params {
   const void *positions, *slots;  ///< [rows]
   kv_cache::Cache k_cache, v_cache;
   int64_t q_head_stride, cos_stride, sin_stride, table_rows, pages;
+};
+
+/// With topk_gating before the sorting: ids are null.
+struct ChoosingParams : Params {
+  gating::Params gating;
 };
 
 }  // namespace cermet::gemv

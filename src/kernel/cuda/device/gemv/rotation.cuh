@@ -153,4 +153,13 @@ struct PairFinish : RowSums<C, E> {
   }
 };
 
+template <Config C, class E, class Team, bool Rotates = C.rotation.given>
+struct FinishOf {
+  using type = ColumnFinish<C, E, Team>;
+};
+template <Config C, class E, class Team>
+struct FinishOf<C, E, Team, true> {
+  using type = PairFinish<C, E, Team>;
+};
+
 }  // namespace cermet::gemv

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/config.cuh"
+#include "kernel/cuda/device/mixture/gating.cuh"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemv {
@@ -9,23 +10,49 @@ namespace cermet::gemv {
 /// Lane i has pair i. A pair whose expert does not exist goes nowhere.
 template <Config C>
 struct Route {
+  using Gating = gating::Task<C.gating>;
   int expert = -1;  ///< -1: of no pair
   int place = -1;   ///< among the sorted rows
 
+  Route() = default;
   __device__ __forceinline__ explicit Route(const Params& p) {
-    if constexpr (C.routed) {
+    if constexpr (C.chooses) {
+      const gating::Params& g = static_cast<const ChoosingParams&>(p).gating;
+      *this = chosen(g.logits, g.bias, g.vectors != 0);
+    } else if constexpr (C.routed) {
       const int lane = static_cast<int>(lane_index());
       if (lane < p.rows) {
         const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
         if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
       }
-      int before = 0;
-      for (int i = 0; i < p.rows; ++i) {
-        const int other = __shfl_sync(0xffffffffu, expert, i);
-        before += other >= 0 && (other < expert || (other == expert && i < lane)) ? 1 : 0;
-      }
-      if (expert >= 0) place = before;
+      sort(p.rows);
     }
+  }
+
+  /// Of the only token. One function for all warps: see warm_up().
+  static __device__ __noinline__ Route chosen(const void* logits, const void* bias, bool vectors) {
+    const uint32_t lane = lane_index();
+    Route route;
+    const int id = Gating::find_ids(static_cast<const typename Gating::T*>(logits), bias, vectors, lane);
+    if (lane < C.gating.k) route.expert = id;
+    route.sort(C.gating.k);
+    return route;
+  }
+  /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as weights, which are more than logits.
+  static __device__ __forceinline__ void warm_up(const Params& p) {
+    if (p.constant == 0 || reinterpret_cast<uintptr_t>(p.w) % 16 != 0) return;
+    const Route route = chosen(p.w, p.w, static_cast<const ChoosingParams&>(p).gating.vectors != 0);
+    asm volatile("" ::"r"(route.expert), "r"(route.place));
+  }
+
+  __device__ __forceinline__ void sort(int pairs) {
+    const int lane = static_cast<int>(lane_index());
+    int before = 0;
+    for (int i = 0; i < pairs; ++i) {
+      const int other = __shfl_sync(0xffffffffu, expert, i);
+      before += other >= 0 && (other < expert || (other == expert && i < lane)) ? 1 : 0;
+    }
+    if (expert >= 0) place = before;
   }
 
   /// The expert and the token of sorted row `row`; false where there is none. All lanes call.
@@ -34,8 +61,13 @@ struct Route {
     if (owner == 0) return false;
     const int pair = __ffs(static_cast<int>(owner)) - 1;
     group = __shfl_sync(0xffffffffu, expert, pair);
-    token = pair / choices;
+    token = C.chooses ? 0 : pair / choices;
     return true;
+  }
+
+  /// By one warp: what choosing gives beside the experts.
+  static __device__ __forceinline__ void store_weights(const Params& p) {
+    if constexpr (C.chooses) Gating::run_token(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
   }
 
   /// By one warp: what sorting gives beside the rows.

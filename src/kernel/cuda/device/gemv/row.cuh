@@ -11,15 +11,6 @@
 
 namespace cermet::gemv {
 
-template <Config C, class E, class Team, bool Rotates = C.rotation.given>
-struct FinishOf {
-  using type = ColumnFinish<C, E, Team>;
-};
-template <Config C, class E, class Team>
-struct FinishOf<C, E, Team, true> {
-  using type = PairFinish<C, E, Team>;
-};
-
 /// What the threads of a team do. E: the epilogue, see tile/epilogue.cuh.
 template <Config C, class E, class Team>
 struct RowBody : RowSums<C, E> {
@@ -95,9 +86,10 @@ struct RowBody : RowSums<C, E> {
 
   /// Weights straight from memory.
   static __device__ __forceinline__ void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
+    const Route<C> route(p);
     if constexpr (C.routed)
-      if (start.is_first() && Team::warp() == 0) Route<C>(p).store(p);
-    Work::for_segments(p, start, [&](const Segment& s) {
+      if (start.is_first() && Team::warp() == 0) route.store(p), route.store_weights(p);
+    Work::for_segments(p, start, route, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
@@ -126,7 +118,7 @@ struct RowBody : RowSums<C, E> {
   static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
-    Work::for_segments(p, start, [&](const Segment& s) {
+    Work::for_segments(p, start, Route<C>(p), [&](const Segment& s) {
       multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
@@ -169,19 +161,37 @@ struct RowBody : RowSums<C, E> {
     for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
+  /// By the filling warp, which has time when as many stages as may be are on their way: the next launch starts when the first block has stored where rows
+  /// are, and may read it before it waits.
+  static __device__ __forceinline__ void publish(const Params& p, const Start& start, const Route<C>& route) {
+    if (start.is_first()) {
+      route.store(p);
+      __threadfence();
+      __syncwarp();
+    }
+    start_next_launch();
+  }
   /// The rest of an item's steps, of whose first row `started` are under way.
   static __device__ __forceinline__ void feed(const Params& p, const Start& start, int started, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
-    Work::for_segments(p, start, [&](const Segment& s) {
+    const Route<C> route(p);
+    [[maybe_unused]] int until_published = C.in_flight > 0 ? C.in_flight : S.stages;
+    Work::for_segments(p, start, route, [&](const Segment& s) {
       const WeightRows w = Work::weights_of(p, s);
       const int all = steps(w);
 #pragma unroll 1
-      for (int i = started; i < all; ++i) fill(pipeline, w, i, policy);
+      for (int i = started; i < all; ++i) {
+        fill(pipeline, w, i, policy);
+        if constexpr (C.routed)
+          if (--until_published == 0) publish(p, start, route);
+      }
       started = 0;
     });
-    if constexpr (C.routed)  // by the warp that has time
-      if (start.is_first()) Route<C>(p).store(p);
+    if constexpr (C.routed) {
+      if (until_published > 0) publish(p, start, route);
+      if (start.is_first()) route.store_weights(p);
+    }
     at = pipeline.state();
   }
 #endif
@@ -189,10 +199,12 @@ struct RowBody : RowSums<C, E> {
 
 template <Config C, class E>
 struct Row {
-  using Params = typename ParamsOf<C.rotation.given>::type;
+  using Params = typename ParamsOf<C.rotation.given, C.chooses>::type;
   /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
   /// makes, which is late itself, they are, too.
-  static constexpr Overlap overlap = C.grouped || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late : Overlap::early;
+  static constexpr Overlap overlap = C.routed && C.stream                                                ? Overlap::own
+                                     : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late
+                                                                                                         : Overlap::early;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
@@ -224,12 +236,14 @@ struct Row {
     const bool feeds = C.stream && team.warp() == Body::S.warps;
     if constexpr (C.stream)
       if (feeds) Body::feed_early(p, ring.start, typename Body::Place(smem), ring.at);
+    if constexpr (C.chooses)
+      if (feeds) Route<C>::warm_up(p);
     if (!feeds) {
       ring.start.settle();
       if (!ring.is_open) {
         constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
         touch_parameters<0, all - unused>(p);
-        if constexpr (C.rotation.given) touch_parameters<all, sizeof(Params) - all>(p);
+        if constexpr (C.rotation.given || C.chooses) touch_parameters<all, sizeof(Params) - all>(p);
         Body::Loader::fetch(p, static_cast<int>(team.warp()) % Body::S.along);
       }
     }

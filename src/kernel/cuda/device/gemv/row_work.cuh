@@ -35,8 +35,7 @@ struct RowWork {
   }
   /// Calls body(segment) for the results of an item. Whole warps call.
   template <class Body>
-  static __device__ __forceinline__ void for_segments(const Params& p, Start at, Body&& body) {
-    [[maybe_unused]] const Route<C> route(p);
+  static __device__ __forceinline__ void for_segments(const Params& p, Start at, [[maybe_unused]] const Route<C>& route, Body&& body) {
     while (at.count > 0) {
       Segment s = first_segment(p, at);
       at = {at.row + 1, 0, at.count - (s.end - s.first)};

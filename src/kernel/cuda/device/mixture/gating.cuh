@@ -2,17 +2,10 @@
 #pragma once
 
 #include "kernel/cuda/device/mixture/gating.hpp"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/mixture/gating_config.cuh"
 #include "op/float_order.hpp"
 
 namespace cermet::gating {
-
-struct Config {
-  DType logits, bias;
-  int experts, k, groups, topk_groups;
-  bool softmax, renormalize, top2, has_bias;
-  int threads;
-};
 
 /// Whether scores, not logits, decide.
 template <Config C>
@@ -108,11 +101,11 @@ struct Task {
     __syncwarp();
   }
 
-  static __device__ __forceinline__ void load_logits(const Params& p, int64_t token, uint32_t lane, float (&logit)[per]) {
-    const T* row = static_cast<const T*>(p.logits) + token * p.logits_stride;  // [experts]
+  /// `row` [experts]; vectors: it starts at a multiple of 16 bytes.
+  static __device__ __forceinline__ void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
     constexpr bool whole = C.experts % 32 == 0 && (per & (per - 1)) == 0;
     constexpr int width = min_of(per, per_16_bytes<T>);
-    if (whole && p.vectors) {
+    if (whole && vectors) {
 #pragma unroll
       for (int i = 0; i < per / width; ++i) {
         const auto v = reinterpret_cast<const Vector<T, width>*>(row + lane * per)[i];
@@ -147,52 +140,80 @@ struct Task {
     }
   }
 
-  /// One work item: a token for each warp.
-  template <class Team>
-  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
-    const uint32_t warp = team.warp(), lane = lane_index();
-    const int64_t token = static_cast<int64_t>(item) * warps + warp;
-    if (token >= p.tokens) return;
-    float logit[per], score[per];
-    load_logits(p, token, lane, logit);
-    score_logits(lane, logit, score);
-    uint32_t key[per];
+  /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist. `words`: shared memory of the warp.
+  static __device__ __forceinline__ void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
+                                                   uint32_t (&key)[per]) {
 #pragma unroll
     for (int i = 0; i < per; ++i) {
       const int e = static_cast<int>(lane) * per + i;
       float choice = by_score<C> ? score[i] : logit[i];
-      if (C.has_bias && e < C.experts) choice += to_float(static_cast<const Element<C.bias>*>(p.bias)[e]);
+      if (C.has_bias && e < C.experts) choice += to_float(static_cast<const Element<C.bias>*>(bias)[e]);
       key[i] = e < C.experts ? order_key(choice) : 0;
     }
-    if constexpr (C.groups > 1) drop_groups(key, lane, reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
+    if constexpr (C.groups > 1) drop_groups(key, lane, words);
+  }
 
+  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0. Not unrolled:
+  /// code that runs once costs what reading it costs.
+  template <class Visit>
+  static __device__ __forceinline__ void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
+#pragma unroll 1
+    for (int j = first; j < last; ++j) {
+      uint32_t best = 0;
+#pragma unroll
+      for (int i = 0; i < per; ++i) best = max_of(best, key[i]);
+      const uint32_t largest = warp_max(best);
+      const uint32_t holders = __ballot_sync(0xffffffffu, best == largest);
+      const int at = find(key, largest);
+      visit(j, __ffs(static_cast<int>(holders)) - 1, at);
+      const bool owns = (holders & ((2u << lane) - 1)) == 1u << lane;
+#pragma unroll
+      for (int i = 0; i < per; ++i)
+        if (owns && i == at) key[i] = 0;
+    }
+  }
+
+  /// The experts of a token, of which lane j gets the j-th. Whole warps call.
+  static __device__ __forceinline__ int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
+    static_assert(C.k <= 32 && C.groups == 1);
+    float logit[per], score[per] = {};
+    load_logits(row, vectors, lane, logit);
+    if constexpr (by_score<C>) score_logits(lane, logit, score);
+    uint32_t key[per];
+    make_keys(bias, lane, logit, score, nullptr, key);
+    int id = 0;
+    choose(lane, 0, C.k, key, [&](int j, int owner, int at) {
+      const int expert = __shfl_sync(0xffffffffu, static_cast<int>(lane) * per + at, owner);
+      if (static_cast<int>(lane) == j) id = expert;
+    });
+    return id;
+  }
+
+  /// A token by a warp.
+  static __device__ __forceinline__ void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
+    float logit[per], score[per];
+    load_logits(static_cast<const T*>(p.logits) + token * p.logits_stride, p.vectors, lane, logit);
+    score_logits(lane, logit, score);
+    uint32_t key[per];
+    make_keys(p.bias, lane, logit, score, words, key);
     float weight[k_slots], sum = 0;  // lane j % 32 keeps the j-th choice in slot j / 32
     int id[k_slots];
 #pragma unroll
     for (int s = 0; s < k_slots; ++s) {
       weight[s] = 0;
       id[s] = 0;
-      for (int j = s * 32; j < min_of(C.k, s * 32 + 32); ++j) {
-        uint32_t best = 0;
-#pragma unroll
-        for (int i = 0; i < per; ++i) best = max_of(best, key[i]);
-        const uint32_t largest = warp_max(best);
-        const int owner = __ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest))) - 1;
-        const int at = find(key, largest);
+      choose(lane, s * 32, min_of(C.k, s * 32 + 32), key, [&](int j, int owner, int at) {
         float chosen = 0;
 #pragma unroll
         for (int i = 0; i < per; ++i) chosen = i == at ? score[i] : chosen;
         chosen = __shfl_sync(0xffffffffu, chosen, owner);
         const int expert = __shfl_sync(0xffffffffu, static_cast<int>(lane) * per + at, owner);
-#pragma unroll
-        for (int i = 0; i < per; ++i)
-          if (static_cast<int>(lane) == owner && i == at) key[i] = 0;
         if (static_cast<int>(lane) == j - s * 32) {
           weight[s] = chosen;
           id[s] = expert;
         }
         sum += chosen;
-      }
+      });
     }
 #pragma unroll
     for (int s = 0; s < k_slots; ++s) {
@@ -201,8 +222,16 @@ struct Task {
       float w = weight[s];
       if (C.renormalize) w = sum == 0 ? 0.0f : w / sum;
       p.weights[token * p.weights_stride + j] = w * p.scale;
-      p.ids[token * p.ids_stride + j] = id[s];
+      if (p.ids != nullptr) p.ids[token * p.ids_stride + j] = id[s];
     }
+  }
+
+  /// One work item: a token for each warp.
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+    const uint32_t warp = team.warp();
+    const int64_t token = static_cast<int64_t>(item) * warps + warp;
+    if (token < p.tokens) run_token(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
   }
 };
 

@@ -9,7 +9,7 @@ struct Params {
   const void* logits;
   const void* bias;  ///< null: none
   float* weights;
-  int32_t* ids;
+  int32_t* ids;  ///< null: not wanted
   int64_t tokens;
   int64_t logits_stride, weights_stride, ids_stride;  ///< of rows, in elements
   float scale;
