@@ -46,7 +46,8 @@ TEST(StridedOperands, Heads) {
 TEST(StridedOperands, OfSumsThatAreColumns) {
   RegionBuilder b;
   const Value x = b.operand(type(DType::f32, {2, 40, 3, 5})), y = b.operand(type(DType::f32, {3, 40, 6}));
-  const Value rows = b.add(OpKind::transpose, {x}, {{"permutation", Ints{0, 2, 1, 3}}}), columns = b.add(OpKind::transpose, {y}, {{"permutation", Ints{0, 2, 1}}});
+  const Value rows = b.add(OpKind::transpose, {x}, {{"permutation", Ints{0, 2, 1, 3}}}),
+              columns = b.add(OpKind::transpose, {y}, {{"permutation", Ints{0, 2, 1}}});
   const Value product = b.add(OpKind::matmul, {rows, columns}, {{"transpose_a", true}, {"transpose_b", true}});
   expect_region_conforms(product_of(b, product), {normal(), normal()}, 1);
 }
@@ -57,9 +58,10 @@ TEST(StridedOperands, OfPartsOfRows) {
   const TensorType t = type(DType::f32, {2, 9, 16});
   const Value q = heads_of(b, b.operand(t), 2);
   const Region region = product_of(b, b.add(OpKind::matmul, {q, heads_of(b, b.operand(t), 2, true)}));
-  const OwnedTensor whole = std::move(filled_operands(Region(make_problem(definition(OpKind::silu), {type(DType::f32, {2, 9, 48})}, {})), std::mt19937_64(5),
-                                                      [](std::size_t) { return normal(); })
-                                          .front());
+  const OwnedTensor whole =
+      std::move(filled_operands(Region(make_problem(definition(OpKind::silu), {type(DType::f32, {2, 9, 48})}, {})), std::mt19937_64(5), [](std::size_t) {
+                  return normal();
+                }).front());
   std::vector<OwnedTensor> dense;
   std::vector<TensorView> parts;
   for (std::int64_t part = 0; part < 2; ++part) {
