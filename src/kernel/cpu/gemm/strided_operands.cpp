@@ -1,20 +1,13 @@
 #include "kernel/cpu/gemm/strided_operands.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "kernel/cpu/movement/axis_order.hpp"
 
 namespace cermet::cpu {
 namespace {
 
 bool is_view(const RegionNode& node) { return node.problem.op->kind == OpKind::reshape || node.problem.op->kind == OpKind::transpose; }
-
-Ints order_of_axes(const Problem& p) {
-  Ints order = p.attributes.integers("permutation");
-  if (!order.empty()) return order;
-  order.resize(p.input(0).dims.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  return order;
-}
 
 /// For each dimension of a reshape's result the dimension of its operand that it is a part of, -1 where it is a new 1; nothing where dimensions are joined.
 std::optional<Ints> parts_of(const Dims& from, const Dims& to) {
