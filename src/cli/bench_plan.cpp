@@ -1,5 +1,6 @@
 #include "cli/bench_plan.hpp"
 
+#include "base/device_limits.hpp"
 #include "cli/bench_batch.hpp"
 #include "cli/interrupt.hpp"
 #include "runtime/plan_text.hpp"
@@ -82,7 +83,10 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
   if (limits) engine.context().measure_limits(engine.context().target() ? 0.05 : 0.3, stop_if_interrupted);
   run_step(engine, prompt_tokens);
   Executable& executable = engine.last_executable();
-  const std::vector<PlannedLaunch> launches = planned_launches(executable, engine.context().limits());
+  const DeviceLimits* const measured = engine.context().limits();
+  const Target* const target = engine.context().target();
+  const DeviceLimits known = limits_of(target);  // of a GPU that nothing was measured of now
+  const std::vector<PlannedLaunch> launches = planned_launches(executable, measured || !target ? measured : &known);
   if (!console.json()) {
     console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences, prompt_tokens, engine.device_name(),
                   launches.size(), plan_table(launches, executable.steps()));

@@ -1,9 +1,10 @@
-// cermet ops: the list of operators, one operator's reference page, and what a tuner may choose from for a call.
+// cermet ops: the list of operators, one operator's reference page, how a call would be computed, and what a tuner may choose from for it.
 #include <algorithm>
 #include <map>
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
+#include "cli/explain_selection.hpp"
 #include "cli/op_call.hpp"
 #include "cli/ops_space.hpp"
 #include "cli/verb.hpp"
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* example = "example";  ///< --space without a call: that of the operator's page
 
 struct Options {
-  std::string name, space, constants, device = "cpu";
+  std::string name, space, call, constants, device = "cpu";
   std::int64_t tokens = 512;
   int threads = 0;
 };
@@ -90,29 +91,25 @@ void show_text(Console& console, const OpDefinition& op) {
 
 // ---- One call ----
 
-Region region_of(const Options& options) {
-  if (options.name.empty()) return parse_region_call(options.space, "", options.tokens);
-  const bool is_example = options.space == example;
-  return parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : options.space, options.tokens);
-}
-
-void show_spaces(Console& console, const Options& options) {
-  Region region = region_of(options);
+void show_call(Console& console, const Options& options) {
+  const bool spaces = !options.space.empty(), is_example = options.space == example;
+  require(!spaces || options.call.empty(), "--explain: expected it or --space, found both");
+  const std::string& call = spaces ? options.space : options.call;
+  require(!options.name.empty() || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}", spaces ? "--space" : "--explain",
+          is_example ? "nothing" : quote(call));
+  Region region = options.name.empty() ? parse_region_call(call, "", options.tokens)
+                                       : parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : call, options.tokens);
   mark_constants(region, options.constants);
   const Context context({options.device, options.threads});
   region.set_target(context.target());
-  print_spaces(console, region, context.pool().size());
+  if (spaces) print_spaces(console, region, context.pool().size());
+  else print_selection(console, region, context.pool().size(), "");
 }
 
 void show(Console& console, const Options& options) {
-  if (options.name.empty()) {
-    if (options.space.empty()) return console.json() ? list_json(console) : list_text(console);
-    require(is_region_text(options.space), "--space: expected an operator's name before it, or a region, found {}",
-            options.space == example ? "nothing" : quote(options.space));
-    return show_spaces(console, options);
-  }
+  if (!options.space.empty() || !options.call.empty()) return show_call(console, options);
+  if (options.name.empty()) return console.json() ? list_json(console) : list_text(console);
   const OpDefinition& op = api::operator_named(options.name);
-  if (!options.space.empty()) return show_spaces(console, options);
   if (console.json()) console.write_json(api::schema_json(op));
   else show_text(console, op);
 }
@@ -120,24 +117,27 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"ops", "the operators; one operator's schema, semantics and kernels; what a tuner may choose from for a call",
+  return {"ops", "the operators; one operator's schema, semantics and kernels; how a call of it would be computed, and what a tuner may choose from",
           "  cermet ops\n"
           "  cermet ops rms_norm\n"
+          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
           "  cermet ops rms_norm --space\n"
           "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("NAME", options->name, "an operator");
+            parser.option("--explain", options->call,
+                          "a call, or without NAME a region: prints what `cermet explain op` does, every candidate kernel with its decline or its times");
             Option space = parser.option(
                 "--space", options->space,
                 "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
                 "from; without a call, for the example of the operator's page");
             space.or_alone(example);
             parser.option("--constant", options->constants,
-                          "with --space: operands known before the first run, or none; by default those that a kernel would prepack");
-            parser.option("--tokens", options->tokens, "with --space: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser.option("--device", options->device, "with --space: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-            parser.option("--threads", options->threads, "with --space: threads of the CPU; 0 is one for each core").range(0, 1024);
+                          "with --space and --explain: operands known before the first run, or none; by default those that a kernel would prepack");
+            parser.option("--tokens", options->tokens, "with --space and --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser.option("--device", options->device, "with --space and --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
+            parser.option("--threads", options->threads, "with --space and --explain: threads of the CPU; 0 is one for each core").range(0, 1024);
             return [options](Console& console) { show(console, *options); };
           }};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -103,7 +104,7 @@ void Soaker::compare(std::size_t prompt, const Answer& found) const {
     if (found.ids[i] != first.ids[i])
       fail(Status::internal, "{}: expected token {} of the answer to be {} as at first, found {}", where, i, first.ids[i], found.ids[i]);
   for (std::size_t i = 0; i < first.logits.size(); ++i)
-    if (std::memcmp(&found.logits[i], &first.logits[i], sizeof(float)) != 0)
+    if (std::bit_cast<std::uint32_t>(found.logits[i]) != std::bit_cast<std::uint32_t>(first.logits[i]))
       fail(Status::internal, "{}: expected logit {} behind the answer to be {:.9g} as at first, found {:.9g}", where, i, first.logits[i], found.logits[i]);
 }
 

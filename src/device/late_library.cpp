@@ -51,6 +51,8 @@ bool read_at(std::ifstream& file, std::uint64_t offset, T& value) {
 
 constexpr std::uint64_t most_note_bytes = 4096;
 
+using namespace std::string_view_literals;
+
 /// The build ID among the notes of a segment, which fills `bytes`.
 std::string build_id_in(std::span<const char> bytes) {
   for (std::size_t at = 0; at + sizeof(Elf64_Nhdr) <= bytes.size();) {
@@ -59,7 +61,7 @@ std::string build_id_in(std::span<const char> bytes) {
     const auto padded = [](std::uint64_t size) { return (size + 3) / 4 * 4; };
     const std::uint64_t name = at + sizeof(note), content = name + padded(note.n_namesz), end = content + padded(note.n_descsz);
     if (end > bytes.size()) return "";
-    if (note.n_type == NT_GNU_BUILD_ID && std::string_view(bytes.data() + name, note.n_namesz) == std::string_view("GNU", 4)) {
+    if (note.n_type == NT_GNU_BUILD_ID && std::string_view(bytes.data() + name, note.n_namesz) == "GNU\0"sv) {
       std::string digits;
       for (std::uint64_t i = 0; i < note.n_descsz; ++i) digits += fmt::format("{:02x}", static_cast<unsigned char>(bytes[content + i]));
       return digits;

@@ -38,6 +38,6 @@ class LateLibrary {
 };
 
 /// What the linker gave a file to tell builds apart (NT_GNU_BUILD_ID of 64-bit ELF), in hexadecimal digits; empty where there is none.
-std::string build_id_of(const std::filesystem::path& file);
+std::string build_id_of(const std::filesystem::path& path);
 
 }  // namespace cermet

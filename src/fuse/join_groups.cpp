@@ -65,7 +65,7 @@ class Joiner {
     for (const ValueId id : first.results) {
       if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; })) return false;
       for (const Use& use : graph_.uses(id))
-        if (group_of_[static_cast<std::size_t>(use.node)] != g) return false;
+        if (group_of_[static_cast<std::size_t>(use.node)] != g && !std::ranges::binary_search(first.nodes, use.node)) return false;
     }
     if (!tools_) tools_.emplace(graph_, maximum_, target_);
     return std::ranges::none_of(first.nodes, [&](std::int32_t n) {

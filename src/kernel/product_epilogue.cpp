@@ -40,8 +40,7 @@ class Builder {
         at_(p_.op->kind),
         gate_(loops.gated ? gate_after(region) : std::nullopt),
         steps_(
-            region, [this](const Dims& dims) { return extent_of(dims, region_.nodes[gate_.value_or(anchor_)].problem.outputs[0].dims); },
-            fmt::format(" after {}", p_.op->name)) {}
+            region, [this](const Dims& dims) { return extent_over_results(dims); }, fmt::format(" after {}", p_.op->name)) {}
 
   TileProgramOrReason build() {
     if (gate_) steps_.set(*gate_, 0, gated_halves());
@@ -58,6 +57,10 @@ class Builder {
   }
 
  private:
+  std::optional<Extent> extent_over_results(const Dims& operand) const {
+    const Dims& results = region_.nodes[gate_.value_or(anchor_)].problem.outputs[0].dims;
+    return loops_.repeats ? broadcast_extent_of(operand, results) : extent_of(operand, results);
+  }
   bool has(std::size_t operand) const { return operand != none && p_.has(operand); }
 
   Source add(OpKind function, Source a, Source b = {}, bool integer = false) { return steps_.add(function, a, b, integer); }

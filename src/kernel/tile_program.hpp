@@ -97,6 +97,7 @@ struct ProductLoops {
   bool combines = false;    ///< a token's rows are weighted and added after the epilogue, as moe_unpermute does
   std::size_t results = 1;  ///< most values that are stored for a place
   bool rest = false;        ///< of rows that no weight multiplies: the first input is what the product is there, 0
+  bool repeats = false;     ///< operands are read that repeat among some rows, as a mask does for all heads
 };
 /// The node right after a product of stacked weights that multiplies half of its columns, through an activation, with the other half: silu_and_mul or
 /// gelu_and_mul, the only reader. Nothing where there is none.

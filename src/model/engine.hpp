@@ -160,8 +160,8 @@ class Engine {
  private:
   struct State;
   explicit Engine(std::unique_ptr<State> state);
-  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks,
-                          std::shared_ptr<Communicator> beside = nullptr);
+  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context,
+                          const std::shared_ptr<Ranks>& ranks, const std::shared_ptr<Communicator>& beside = nullptr);
   static std::shared_ptr<Ranks> start_threads(const std::filesystem::path& folder, const EngineOptions& options);
   std::unique_ptr<State> state_;
 };

@@ -49,8 +49,8 @@ std::shared_ptr<Ranks> Engine::start_threads(const std::filesystem::path& folder
   return first;
 }
 
-Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, std::shared_ptr<Ranks> ranks,
-                         std::shared_ptr<Communicator> beside) {
+Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, const std::shared_ptr<Ranks>& ranks,
+                         const std::shared_ptr<Communicator>& beside) {
   try {
     engine::check_counts(options);
     Checkpoint checkpoint = Checkpoint::open(folder);

@@ -212,14 +212,14 @@ DType hidden_type(const Attributes& attributes, DType down) {
 void check_mixture_scales(const Problem& p) {
   dtype_attribute(p, "hidden_dtype", DType::f32, dtypes::real);
   if (is_quantized_weight(p, mixture_down) && !p.attributes.text("hidden_dtype").empty()) bad_attribute(p, "hidden_dtype", "\"\" beside a quantized down");
-  const auto check = [&](std::size_t weight, std::size_t scale, std::size_t input_scale, Dims dims) {
+  const auto check = [&](std::size_t weight, std::size_t scale, std::size_t input_scale, const Dims& dims) {
     const bool quantized = is_quantized_weight(p, weight);
     for (const std::size_t operand : {scale, input_scale})
       if (p.has(operand) && !quantized)
         bad_operand(p, operand, fmt::format("none, because {} is not quantized", p.input_name(weight)), p.input(operand).to_string());
     if (!quantized) return;
     if (!p.has(scale)) bad_operand(p, scale, fmt::format("a number for each row of the quantized {}", p.input_name(weight)), "none");
-    expect_dims(p, scale, std::move(dims), fmt::format("the rows of {}", p.input_name(weight)));
+    expect_dims(p, scale, dims, fmt::format("the rows of {}", p.input_name(weight)));
     if (p.has(input_scale)) expect_dims(p, input_scale, {}, "none: one number");
   };
   const Dim held = dim_of(p, mixture_gate_up, 0);

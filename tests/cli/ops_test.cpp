@@ -34,10 +34,18 @@ TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
+TEST(Ops, ExplainSaysWhatExplainOpDoes) {
+  const std::string call = "'x=bf16[8,64] w=bf16[64,64]' --device null:sm_90", text = run_cermet("ops linear --explain " + call).out;
+  EXPECT_NE(text.find("gemm.linear.hopper"), std::string::npos) << text;
+  EXPECT_EQ(text, run_cermet("explain op linear --shape " + call).out);
+}
+
 TEST(Ops, MistakesAreNamed) {
   expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
   expect_mistake("ops rms_norm silu", {"silu"});
   expect_mistake("ops --space 'f32[2]'", {"--space", "operator's name"});
+  expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});
+  expect_mistake("ops silu --explain 'f32[2]' --space 'f32[2]'", {"--explain: expected it or --space, found both"});
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 namespace cermet {
 namespace {
 
-/// Groups as "mean+linear+silu+linear", for kernels that take any nodes before and after a product, `most` of them products.
-std::string joined(const std::string& nodes, std::int64_t most = 9) {
+/// Groups as "mean+linear+silu+linear", for kernels that take any nodes before and after a product, `most` of them products, and store `results` at most.
+std::string joined(const std::string& nodes, std::int64_t most = 9, std::size_t results = 1) {
   const Graph graph = parse_graph(
       "graph g {\n  input %x : f32[3, 5, 8]\n  input %r : f32[3, 8]\n  constant %w : f32[8, 8]\n  constant %v : f32[8, 8]\n  constant %g : f32[8]\n" + nodes +
       "\n}");
@@ -20,7 +20,7 @@ std::string joined(const std::string& nodes, std::int64_t most = 9) {
                                      const auto products = std::ranges::count_if(region.nodes, is_linear);
                                      const bool mean =
                                          std::ranges::any_of(region.nodes, [](const RegionNode& n) { return n.problem.op->kind == OpKind::reduce_mean; });
-                                     return region.results.size() == 1 && products <= most && (!mean || products > 1);
+                                     return region.results.size() <= results && products <= most && (!mean || products > 1);
                                    }});
   return names_of(groups, graph);
 }
@@ -42,6 +42,21 @@ TEST(Join, NotWhatOthersRead) {
   EXPECT_EQ(joined(fmt::format("{}    output b = %b\n    output d = %d", squeeze)), "reduce_mean linear+silu linear+sigmoid");
   EXPECT_EQ(joined(fmt::format("{}    %e = layer_norm(%b, %g) : f32[3, 8]\n    output d = %d\n    output e = %e", squeeze)),
             "reduce_mean linear+silu linear+sigmoid layer_norm");
+}
+
+/// What the first group also stores for its own nodes stays inside: the maximum of a logsumexp, which is added again behind the sum.
+TEST(Join, WhatBothRead) {
+  const auto groups = [](std::size_t results) {
+    return joined(R"(
+    %a = linear(%r, %w) : f32[3, 8]
+    %b = silu(%a) : f32[3, 8]
+    %c = linear(%b, %v) : f32[3, 8]
+    %d = add(%c, %a) : f32[3, 8]
+    output d = %d)",
+                  9, results);
+  };
+  EXPECT_EQ(groups(2), "linear+silu+linear+add");
+  EXPECT_EQ(groups(1), "linear silu+linear+add");
 }
 
 /// The first product stands before a norm that the second one does not read: it runs where the second one does.

@@ -105,7 +105,7 @@ Results FusedRun::results(const SymbolValues& symbols) {
   return all;
 }
 
-std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous) {
+std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous, Ways which) {
   SymbolValues maximum;
   maximum.set(Symbol("T"), *std::ranges::max_element(sizes));
   const bool is_cpu = context.stream() == nullptr;
@@ -116,6 +116,7 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
   ways.push_back({FusionMode::full, Rounding::strict, false});
   ways.push_back({FusionMode::full, Rounding::fast, false});
   if (is_cpu) ways.push_back({FusionMode::published, Rounding::fast, false});
+  if (which != Ways::all) std::erase_if(ways, [&](const Fused& way) { return way.exact_rules != (which == Ways::bits); });
   struct Expected {
     SymbolValues symbols;
     Results unfused, exact, allowed;
@@ -126,7 +127,7 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
     Expected& e = all.emplace_back();
     e.symbols.set(Symbol("T"), size);
     e.unfused = unfused.results(e.symbols);
-    if (!is_continuous) continue;
+    if (!is_continuous || which == Ways::bits) continue;
     const ExactRun exact(graph, e.symbols);
     e.compares = exact.largest() < largest_allowed(graph);
     if (!e.compares) continue;

@@ -42,7 +42,7 @@ ProductLoops product_loops(const Region& region) {
   const OpKind op = region.problem().op->kind;
   const bool stacked = op == OpKind::linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear;
   const bool halves = stacked && columns.is_constant() && columns.constant() % (2 * panel_columns) == 0;
-  return {.gated = halves, .row_scale = true};
+  return {.gated = halves, .row_scale = true, .repeats = true};
 }
 
 ProductBinding::ProductBinding(const Region& region, const Config& config, Before before)

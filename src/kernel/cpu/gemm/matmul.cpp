@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernel/cpu/gemm/packed_product-inl.hpp"
+#include "kernel/cpu/gemm/strided_operands.hpp"
 
 #ifndef CERMET_GEMM_MATMUL_ONCE
 #define CERMET_GEMM_MATMUL_ONCE
@@ -18,7 +19,10 @@ struct MatmulPlan {
   bool folded;  ///< b is one matrix for all of a: the batches of a are so many more rows
   RowForm form;
   DType left_type;
+  std::optional<StridedOperands> strided;  ///< where nodes before the product make its operands so
   ProductBinding binding;
+
+  TensorView operand(const LaunchArgs& args, std::size_t input) const { return strided ? (*strided)(args, input) : binding.operands(args, input); }
 };
 
 /// Type of packed panels.
@@ -46,14 +50,18 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
-/// packed[k][i] = element (first + i, k) as float32 for i < count, zero up to `width`. address(i) is that of element (first + i, 0).
+/// packed[k][i] = element (first + i, k) as float32 for i < count, zero up to `width`. address(i): of element (first + i, 0); `even`: all at one distance.
 template <class Address>
-void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, std::int64_t width, float* packed, Address&& address) {
+void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, std::int64_t width, float* packed, bool even, Address&& address) {
   if (count < width) std::fill_n(packed, matrices.length * width, 0.0f);
   if (matrices.length_step != 1) {  // neighbours along the outer dimension
     const std::byte* const from = address(0);
     for (std::int64_t k = 0; k < matrices.length; ++k) widen(from, dtype, k * matrices.length_step, count, packed + k * width);
     return;
+  }
+  if (even && count == width) {
+    const TensorView rows(const_cast<std::byte*>(address(0)), dtype, {count, matrices.length}, {matrices.outer_step, 1});
+    return pack_block(Rows(rows), dtype, 0, count, matrices.length, packed);
   }
   constexpr std::int64_t chunk = 64;
   for (std::int64_t k = 0; k < matrices.length; k += chunk)
@@ -117,13 +125,14 @@ struct Matmul {
       return prologue ? made + (first + i - begin) * made_row : left.at((first + i) / m, (first + i) % m);
     };
     if (form == RowForm::chunks) return pack_row_chunks(left, last - first, packed, address);
-    pack_operand(left, left_type, last - first, last - first, reinterpret_cast<float*>(packed), address);
+    const bool even = prologue || first / m == (last - 1) / m;
+    pack_operand(left, left_type, last - first, last - first, reinterpret_cast<float*>(packed), even, address);
   }
   void pack_right(std::int64_t batch, std::int64_t panel, std::byte* packed) const {
     const std::int64_t first = panel * panel_columns, count = std::min(panel_columns, columns - first);
     const auto address = [&](std::int64_t i) { return right.at(batch, first + i); };
     if (form == RowForm::chunks) return pack_pair_panel(right, count, packed, address);
-    pack_operand(right, right_type, count, panel_columns, reinterpret_cast<float*>(packed), address);
+    pack_operand(right, right_type, count, panel_columns, reinterpret_cast<float*>(packed), true, address);
   }
   PackedProduct packed_product(std::byte* packed_rows, std::int64_t first_row) const {
     const DType type = matmul_type(form);
@@ -164,8 +173,8 @@ struct Matmul {
 }  // namespace
 
 void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
-  TensorView a = plan.binding.operands(args, 0);
-  const TensorView b = plan.binding.operands(args, 1), &y = args.outputs[plan.binding.result];
+  TensorView a = plan.operand(args, 0);
+  const TensorView b = plan.operand(args, 1), &y = args.outputs[plan.binding.result];
   if (y.elements() == 0) return;
   if (plan.binding.prologue) {  // rows like those of the result
     Shape shape = y.shape;
@@ -218,9 +227,19 @@ bool is_folded(const Problem& p) {
   return one_b && !p.attributes.flag("transpose_a");
 }
 
+/// Whether rows of a are made before the product.
+bool is_made(const Region& region) { return region.anchor > 0 && !StridedOperands::serve(region); }
+
 MatmulPlan plan_of(const Region& region, RowForm form) {
   const Problem& p = region.problem();
-  return {p.attributes.flag("transpose_a"), p.attributes.flag("transpose_b"), is_folded(p), form, p.input(0).dtype, ProductBinding(region)};
+  const bool strided = region.anchor > 0 && !is_made(region);
+  return {p.attributes.flag("transpose_a"),
+          p.attributes.flag("transpose_b"),
+          is_folded(p),
+          form,
+          p.input(0).dtype,
+          strided ? std::optional<StridedOperands>(region) : std::nullopt,
+          ProductBinding(region, {}, strided ? ProductBinding::Before::own : ProductBinding::Before::prologue)};
 }
 
 std::int64_t workspace(const Region& region, RowForm form, int threads) {
@@ -229,17 +248,18 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const Dims& y = p.outputs[0].dims;
   std::int64_t rows = 1;
   for (std::size_t axis = folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
-  const std::int64_t length = p.size(0, p.attributes.flag("transpose_a") ? -2 : -1), made = region.anchor > 0 ? made_bytes(rows, length, p.input(0).dtype) : 0;
+  const std::int64_t length = p.size(0, p.attributes.flag("transpose_a") ? -2 : -1), made = is_made(region) ? made_bytes(rows, length, p.input(0).dtype) : 0;
   return (matmul_bytes(form, rows, y.back().value(p.maximum), length) + made) * (folded ? 1 : threads);
 }
 
-/// Rows of a alone are made before the product, by itself, where those of the result are as many.
+/// Operands are read where they lie, where they only move; else rows of a alone are made before the product, where those of the result are as many.
 Decline declines_before(const Region& region) {
+  if (StridedOperands::serve(region)) return ProductBinding::declines_after(region);
   const RegionNode& product = region.nodes[static_cast<std::size_t>(region.anchor)];
   const Problem& p = product.problem;
   const Dims &a = p.input(0).dims, &y = p.outputs[0].dims;
   const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before matmul: {}", region.nodes[0].problem.op->name, why); };
-  if (product.inputs[1].is_inside()) return fails("it makes the right operand");
+  if (product.inputs[1].is_inside()) return StridedOperands::make_all(region) ? StridedOperands::declines(region) : fails("it makes the right operand");
   if (p.attributes.flag("transpose_a")) return fails("the rows of a are columns");
   if (a.size() != y.size() || !std::equal(a.begin(), a.end() - 1, y.begin())) return fails("matrices of a meet several of b");
   if (region.nodes[0].problem.op->kind == OpKind::reduce_mean) return fails("its rows are read in batches");

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "kernel/cpu/movement/axis_order.hpp"
 #include "op/axes.hpp"
 #include "op/reference.hpp"
 #include "op/slice_range.hpp"
@@ -17,14 +18,6 @@ std::int64_t product(const Dims& dims, std::size_t first) {
   std::int64_t all = 1;
   for (std::size_t a = first; a < dims.size(); ++a) all *= dims[a].constant();
   return all;
-}
-
-Ints order_of_axes(const Problem& p) {
-  Ints order = p.attributes.integers("permutation");
-  if (!order.empty()) return order;
-  order.resize(p.input(0).dims.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  return order;
 }
 
 /// The largest length of runs that begin at its multiples in the result and are runs of operands that do so, too; 0 where elements move one by one.

@@ -5,6 +5,7 @@
 #include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
+#include "kernel/cuda/task.hpp"
 #include "op/grouped_work.hpp"
 
 namespace cermet::cuda {
@@ -56,7 +57,7 @@ void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
 
 }  // namespace
 
-Kernel with_rest(Kernel product) {
+Kernel with_rest(const Kernel& product) {
   Kernel kernel = product;
   kernel.declines = [product](const Region& region) -> Decline {
     if (groups_end_in_rest(region.problem()) && !region.operand_of(2)) return "rows are sorted inside, and those of the last group have no weight";
