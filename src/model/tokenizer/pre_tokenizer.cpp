@@ -56,7 +56,7 @@ class Pieces {
   std::size_t from_ = 0;                           ///< where the search goes on
   std::size_t done_ = 0;                           ///< end of what was returned
   std::size_t last_end_ = std::string_view::npos;  ///< of the last match
-  std::optional<SplitPiece> match_;                     ///< found, after the piece that was returned
+  std::optional<SplitPiece> match_;                ///< found, after the piece that was returned
 };
 
 SplitBehavior behavior_of(Json value) {
