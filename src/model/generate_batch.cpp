@@ -33,7 +33,7 @@ struct Running {
 };
 
 /// A forward pass under way.
-struct Pass {
+struct TokenPass {
   std::vector<Scheduler::Part> parts;
   TensorView logits;
 };
@@ -49,7 +49,7 @@ struct BatchGenerator::State {
   std::size_t added = 0;
   bool failed = false;  ///< a step threw: parts that the scheduler counts as computed may not be
   std::vector<SequenceTokens> batch;
-  std::optional<Pass> ahead;  ///< enqueued before the host knows the tokens that it begins with; requests may have ended since
+  std::optional<TokenPass> ahead;  ///< enqueued before the host knows the tokens that it begins with; requests may have ended since
 
   State(Engine& e, Events given)
       : engine(e), events(std::move(given)), scheduler(limits_of(e)), sampler(e.cache_size().sequences, e.config().vocab_size, e.pool(), e.queue()) {
@@ -107,12 +107,12 @@ struct BatchGenerator::State {
   }
 
   /// The next pass, unless it is under way: its parts, none when no request is left, and its logits.
-  Pass next_pass() {
+  TokenPass next_pass() {
     if (ahead && std::ranges::any_of(ahead->parts, [&](const Scheduler::Part& part) { return requests.contains(part.request); }))
       return *std::exchange(ahead, std::nullopt);
     ahead.reset();
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
-    Pass next{{planned.begin(), planned.end()}, {}};  // the scheduler's own change as requests end
+    TokenPass next{{planned.begin(), planned.end()}, {}};  // the scheduler's own change as requests end
     if (planned.empty()) return next;
     batch.clear();
     for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
@@ -145,7 +145,7 @@ struct BatchGenerator::State {
   }
 
   bool pass() {
-    const Pass now = next_pass();
+    const TokenPass now = next_pass();
     if (now.parts.empty()) return false;
     std::vector<int> choosing;
     for (const Scheduler::Part& part : now.parts) choosing.push_back(chooses(part) ? part.sequence : -1);

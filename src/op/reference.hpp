@@ -21,12 +21,17 @@ struct ReferenceCall {
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };
 
-/// Offset, in elements, of dense index `index` of a view whose dimensions may be strided.
+/// Offset, in elements, of dense index `index` of a view whose dimensions may be strided. Dimensions that lie in memory as one are divided by as one: a view
+/// without gaps needs no division.
 inline std::int64_t element_offset(const TensorView& view, std::int64_t index) {
   std::int64_t offset = 0;
   for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {
-    offset += index % view.shape[axis] * view.strides[axis];
-    index /= view.shape[axis];
+    const std::int64_t stride = view.strides[axis];
+    std::int64_t extent = view.shape[axis];
+    for (; axis > 0 && view.strides[axis - 1] == stride * extent; --axis) extent *= view.shape[axis - 1];
+    if (index < extent) return offset + index * stride;
+    offset += index % extent * stride;
+    index /= extent;
   }
   return offset;
 }

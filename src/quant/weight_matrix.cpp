@@ -12,7 +12,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::uint32_t infinity_bits = 0x7f800000u;
+constexpr std::uint32_t infinite_weight_bits = 0x7f800000u;
 constexpr std::int64_t finite_block = 1 << 16;  // elements that are read and checked at once
 
 /// Of a row's scale to that of its largest value.
@@ -107,7 +107,7 @@ void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadP
       const std::span<float> part(values.data(), static_cast<std::size_t>(count));
       checkpoint.read(stored, bytes_of(stored.dtype, begin), {bytes.data(), static_cast<std::size_t>(bytes_of(stored.dtype, count))});
       widen(bytes.data(), stored.dtype, part);
-      if (row_loops::largest_bits(part) >= infinity_bits) finite = false;
+      if (row_loops::largest_bits(part) >= infinite_weight_bits) finite = false;
     }
   });
   if (!finite) fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity", checkpoint.file_of(stored).path().string(), quote(name));

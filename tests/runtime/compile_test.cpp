@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/log.hpp"
+#include "base/logger.hpp"
 #include "op/type_text.hpp"
 #include "runtime/explain.hpp"
 #include "select/select.hpp"
@@ -126,12 +126,12 @@ TEST(Compile, ErrorsOfKernelsNameTheScope) {
 TEST(Compile, DumpsTheGraphToTheLog) {
   std::ostringstream text;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text);
-  log().sinks().push_back(sink);
-  const auto level = log().level();
-  log().set_level(spdlog::level::info);
+  logger().sinks().push_back(sink);
+  const auto level = logger().level();
+  logger().set_level(spdlog::level::info);
   GraphRunner runner("dense", {.maximum = {}, .skip = {}, .dump_after = "dead-code"});
-  log().sinks().pop_back();
-  log().set_level(level);
+  logger().sinks().pop_back();
+  logger().set_level(level);
   EXPECT_NE(text.str().find("graph after dead-code:\n" + to_text(runner.graph)), std::string::npos) << text.str();
 }
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "base/log.hpp"
+#include "base/logger.hpp"
 #include "io/sqlite.hpp"
 #include "select/tuning_database.hpp"
 #include "tests/model/scratch.hpp"
@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr int entry_count = 60;
 
 struct TuningDamage : testing::Test {
-  TuningDamage() { log().set_level(spdlog::level::err); }  // hundreds of warnings
-  ~TuningDamage() override { log().set_level(spdlog::level::warn); }
+  TuningDamage() { logger().set_level(spdlog::level::err); }  // hundreds of warnings
+  ~TuningDamage() override { logger().set_level(spdlog::level::warn); }
   ScratchFolder scratch;
   fs::path file = scratch / "tuning.db";
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "base/log.hpp"
+#include "base/logger.hpp"
 #include "select/tuning_database.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/select/tuning_entries.hpp"
@@ -116,7 +116,7 @@ TEST(TuningProcesses, ManyMeetADamagedFile) {
     std::vector<pid_t> children;
     for (int p = 0; p < 6; ++p)
       children.push_back(start([&] {
-        log().set_level(spdlog::level::err);
+        logger().set_level(spdlog::level::err);
         TuningDatabase::open(file).put(made_entry(region_of(p, 0), p));
         return 0;
       }));

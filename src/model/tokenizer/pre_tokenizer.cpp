@@ -13,7 +13,7 @@ constexpr std::size_t most_steps = 64;
 /// Contractions, words, numbers and the rest, each with the space before it (Radford et al., GPT-2, 2019).
 constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-struct Piece {
+struct SplitPiece {
   std::size_t begin, end;
   bool is_match;
 };
@@ -23,7 +23,7 @@ class Pieces {
  public:
   Pieces(const Regex& regex, std::string_view text, RegexMemory& memory) : regex_(regex), text_(text), memory_(memory) {}
 
-  std::optional<Piece> next() {
+  std::optional<SplitPiece> next() {
     if (match_) return std::exchange(match_, std::nullopt);
     while (from_ <= text_.size()) {
       const auto match = regex_.find(text_, from_, memory_);
@@ -35,13 +35,13 @@ class Pieces {
       from_ = match->end;
       last_end_ = match->end;
       const std::size_t begin = std::exchange(done_, match->end);
-      if (begin == match->begin) return Piece{match->begin, match->end, true};
-      match_ = Piece{match->begin, match->end, true};
-      return Piece{begin, match->begin, false};
+      if (begin == match->begin) return SplitPiece{match->begin, match->end, true};
+      match_ = SplitPiece{match->begin, match->end, true};
+      return SplitPiece{begin, match->begin, false};
     }
     from_ = text_.size() + 1;
     if (done_ == text_.size()) return std::nullopt;
-    return Piece{std::exchange(done_, text_.size()), text_.size(), false};
+    return SplitPiece{std::exchange(done_, text_.size()), text_.size(), false};
   }
 
  private:
@@ -56,7 +56,7 @@ class Pieces {
   std::size_t from_ = 0;                           ///< where the search goes on
   std::size_t done_ = 0;                           ///< end of what was returned
   std::size_t last_end_ = std::string_view::npos;  ///< of the last match
-  std::optional<Piece> match_;                     ///< found, after the piece that was returned
+  std::optional<SplitPiece> match_;                ///< found, after the piece that was returned
 };
 
 SplitBehavior behavior_of(Json value) {
@@ -82,17 +82,17 @@ Regex compile(Json at, const Make& make) {
 }
 
 /// Joins neighbouring pieces as the behavior says. The rules look at the piece before (after, for merged_with_next).
-std::vector<Piece> join(const std::vector<Piece>& pieces, SplitBehavior behavior) {
-  std::vector<Piece> joined;
+std::vector<SplitPiece> join(const std::vector<SplitPiece>& pieces, SplitBehavior behavior) {
+  std::vector<SplitPiece> joined;
   bool previous_is_match = false;
-  const auto add = [&](const Piece& piece) {
+  const auto add = [&](const SplitPiece& piece) {
     const bool joins = behavior == SplitBehavior::contiguous ? piece.is_match == previous_is_match : piece.is_match && !previous_is_match;
     previous_is_match = piece.is_match;
     if (!joins || joined.empty()) return joined.push_back(piece);
     joined.back() = {std::min(joined.back().begin, piece.begin), std::max(joined.back().end, piece.end), false};
   };
   if (behavior != SplitBehavior::merged_with_next) {
-    for (const Piece& piece : pieces) add(piece);
+    for (const SplitPiece& piece : pieces) add(piece);
     return joined;
   }
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) add(*piece);
@@ -162,7 +162,7 @@ void PreTokenizer::apply(std::size_t index, std::string_view text, RegexMemory& 
     text = prefixed;
   }
   if (!step.regex) return apply(index + 1, text, memory, sink);
-  const auto pass_on = [&](const Piece& piece) { apply(index + 1, text.substr(piece.begin, piece.end - piece.begin), memory, sink); };
+  const auto pass_on = [&](const SplitPiece& piece) { apply(index + 1, text.substr(piece.begin, piece.end - piece.begin), memory, sink); };
   Pieces pieces(*step.regex, text, memory);
   if (step.behavior == SplitBehavior::isolated || step.behavior == SplitBehavior::removed) {
     while (const auto piece = pieces.next()) {
@@ -170,9 +170,9 @@ void PreTokenizer::apply(std::size_t index, std::string_view text, RegexMemory& 
     }
     return;
   }
-  std::vector<Piece> all;
+  std::vector<SplitPiece> all;
   while (const auto piece = pieces.next()) all.push_back({piece->begin, piece->end, piece->is_match != step.invert});
-  for (const Piece& piece : join(all, step.behavior)) pass_on(piece);
+  for (const SplitPiece& piece : join(all, step.behavior)) pass_on(piece);
 }
 
 }  // namespace cermet

@@ -27,7 +27,7 @@ bool scales_columns(const Match& m) {
 bool scales_rows(const Match& m) {
   return keeps_type(m, 1) && is_float32(m, "w") && is_float32(m, "b") && is_one_dimension(m.type("s"), m.type("w").dims[1], 1);
 }
-bool is_plain(const Match& m) { return keeps_type(m, 0) && is_float32(m, "w") && is_float32(m, "b"); }
+bool is_plain_product(const Match& m) { return keeps_type(m, 0) && is_float32(m, "w") && is_float32(m, "b"); }
 bool are_plain(const Match& m) {
   return keeps_type(m, 0) && keeps_type(m, 1) && is_float32(m, "w1") && is_float32(m, "w2") && is_float32(m, "b1") && is_float32(m, "b2");
 }
@@ -82,17 +82,17 @@ constexpr AlgebraRow product_rows[] = {
      columns, scales_columns, nullptr},
     {"linear-of-scaled", fast, "linear(mul(x, s@), w@, b?) -> linear(x, mul(w, reshape(s) {shape = [1, -1]}), b)",
      "own w; (f32; s has a number for each element of a row)", scales_rows, nullptr},
-    {"linear-times-number", fast, "mul(linear(x, w@, -), c#) -> linear(x, mul(w, c), -)", plain, is_plain, nullptr},
-    {"linear-bias-times-number", fast, "mul(linear(x, w@, b@), c#) -> linear(x, mul(w, c), mul(b, c))", plain, is_plain, nullptr},
-    {"linear-over-number", fast, "div(linear(x, w@, -), c#) -> linear(x, div(w, c), -)", "own w; c != 0; (f32)", is_plain, nullptr},
-    {"linear-bias-over-number", fast, "div(linear(x, w@, b@), c#) -> linear(x, div(w, c), div(b, c))", "own w; c != 0; (f32)", is_plain, nullptr},
-    {"negative-linear", strict, "neg(linear(x, w@, -)) -> linear(x, neg(w), -)", "own w; (f32)", is_plain, nullptr},
-    {"negative-linear-bias", strict, "neg(linear(x, w@, b@)) -> linear(x, neg(w), neg(b))", "own w; (f32)", is_plain, nullptr},
+    {"linear-times-number", fast, "mul(linear(x, w@, -), c#) -> linear(x, mul(w, c), -)", plain, is_plain_product, nullptr},
+    {"linear-bias-times-number", fast, "mul(linear(x, w@, b@), c#) -> linear(x, mul(w, c), mul(b, c))", plain, is_plain_product, nullptr},
+    {"linear-over-number", fast, "div(linear(x, w@, -), c#) -> linear(x, div(w, c), -)", "own w; c != 0; (f32)", is_plain_product, nullptr},
+    {"linear-bias-over-number", fast, "div(linear(x, w@, b@), c#) -> linear(x, div(w, c), div(b, c))", "own w; c != 0; (f32)", is_plain_product, nullptr},
+    {"negative-linear", strict, "neg(linear(x, w@, -)) -> linear(x, neg(w), -)", "own w; (f32)", is_plain_product, nullptr},
+    {"negative-linear-bias", strict, "neg(linear(x, w@, b@)) -> linear(x, neg(w), neg(b))", "own w; (f32)", is_plain_product, nullptr},
     {"linear-of-negative", strict, "linear(neg(x), w@, b?) -> linear(x, neg(w), b)", "own w; (f32)",
      [](const Match& m) { return keeps_type(m, 1) && is_float32(m, "w"); }, nullptr},
     {"linear-second-bias", fast, "add(linear(x, w@, b1@), b2@) -> linear(x, w, add(b1, b2))", "(f32)",
      [](const Match& m) { return keeps_type(m, 0) && is_float32(m, "w") && is_float32(m, "b1") && is_float32(m, "b2"); }, nullptr},
-    {"linear-less-bias", fast, "sub(linear(x, w@, -), b@) -> linear(x, w, neg(b))", "(f32)", is_plain, nullptr},
+    {"linear-less-bias", fast, "sub(linear(x, w@, -), b@) -> linear(x, w, neg(b))", "(f32)", is_plain_product, nullptr},
     {"linear-of-linear", fast, "linear(linear(x, w1@, -), w2@, b?) -> linear(x, matmul(w2, w1), b)", own_two,
      [](const Match& m) { return are_plain(m) && is_float32(m, "b"); }, nullptr},
     {"add-linears", fast, "add(linear(x, w1@, -), linear(x, w2@, -)) -> linear(x, add(w1, w2), -)", own_two, are_plain, nullptr},

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_tensors = 12;
 
-std::size_t anchor_of(const Region& region) { return static_cast<std::size_t>(region.anchor); }
+std::size_t anchor_index(const Region& region) { return static_cast<std::size_t>(region.anchor); }
 
 bool is_norm(OpKind op) { return op == OpKind::rms_norm || op == OpKind::add_rms_norm || op == OpKind::layer_norm; }
 
@@ -27,7 +27,7 @@ bool goes_by_rows(OpKind op, OpKind anchor) {
 /// How many of the first nodes only move elements.
 std::size_t moves_of(const Region& region) {
   std::size_t count = 0;
-  while (count < anchor_of(region) && PieceMap::knows(region.nodes[count].problem.op->kind)) ++count;
+  while (count < anchor_index(region) && PieceMap::knows(region.nodes[count].problem.op->kind)) ++count;
   return count;
 }
 
@@ -48,16 +48,16 @@ bool ends_by_rows(const Region& region) {
 }
 
 /// Whether a mean, seen with other dimensions, is what the anchor reads.
-bool begins_with_mean(const Region& region) { return anchor_of(region) > 0 && region.nodes[0].problem.op->kind == OpKind::reduce_mean; }
+bool begins_with_mean(const Region& region) { return anchor_index(region) > 0 && region.nodes[0].problem.op->kind == OpKind::reduce_mean; }
 
 Decline declines_mean(const Region& region) {
   constexpr std::int64_t most_rows = 64;
   const Problem& mean = region.nodes[0].problem;
   const TensorType& x = region.problem().input(0);
   const auto fails = [&](std::string_view why) -> Decline { return fmt::format("reduce_mean before {}: {}", region.problem().op->name, why); };
-  for (std::size_t n = 1; n <= anchor_of(region); ++n) {
+  for (std::size_t n = 1; n <= anchor_index(region); ++n) {
     const RegionNode& node = region.nodes[n];
-    if (n < anchor_of(region) && node.problem.op->kind != OpKind::reshape) return fails("only reshapes come in between");
+    if (n < anchor_index(region) && node.problem.op->kind != OpKind::reshape) return fails("only reshapes come in between");
     if (node.inputs[0] != RegionInput::inside(n - 1, 0, Rounding::strict) || std::ranges::count_if(node.inputs, &RegionInput::is_inside) != 1)
       return fails("the product reads it as more than its left operand");
   }
@@ -76,7 +76,7 @@ Decline declines_mean(const Region& region) {
 
 Decline Prologue::declines(const Region& region) {
   if (begins_with_mean(region)) return declines_mean(region);
-  const std::size_t count = anchor_of(region), moves = moves_of(region);
+  const std::size_t count = anchor_index(region), moves = moves_of(region);
   if (count == 0) return std::nullopt;
   const RegionNode& anchor = region.nodes[count];
   const auto fails = [&](std::string_view why) -> Decline {
@@ -136,9 +136,9 @@ Decline Prologue::declines(const Region& region) {
 }
 
 Prologue::Prologue(const Region& region) {
-  if (anchor_of(region) == 0) return;
+  if (anchor_index(region) == 0) return;
   dtype_ = region.problem().input(0).dtype;
-  const std::size_t count = anchor_of(region), moves = moves_of(region);
+  const std::size_t count = anchor_index(region), moves = moves_of(region);
   if (begins_with_mean(region)) {
     const Region mean(region.nodes[0].problem);
     mean_ = kernel_without_workspace(mean)->bind(mean);
@@ -176,7 +176,7 @@ Prologue::Part Prologue::part_of(const Region& before, std::size_t operand, cons
 }
 
 std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
-  if (anchor_of(region) == 0) return 0;
+  if (anchor_index(region) == 0) return 0;
   const Problem& p = region.problem();
   return round_up(rows * p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)), 64);
 }
