@@ -262,6 +262,79 @@ TEST_F(DeviceStep, AWaitThatNobodyEndsTakesTwoSeconds) {
   EXPECT_NE(region.take_stuck().find("waited 2.0 s for launch 1"), std::string::npos);
 }
 
+/// A region on a device, walked once so that its counters are what a run leaves. Its waits take 50 ms.
+struct SmallRegion {
+  Step step{"cuda", "decode", "profile=1"};
+  std::vector<std::byte> expected = step.run();
+  std::vector<RegionLaunch> launches = step.launches();
+  Stream& stream = *step.context.stream();
+  DeviceRegion region{step.session.executable().plan(), 0, launches, step.context.queue(), {.patience = 50'000'000}};
+
+  SmallRegion() { walk(stream); }
+  std::string walk(Stream& on) {
+    region.enqueue(on);
+    stream.synchronize();
+    return region.take_stuck();
+  }
+  /// What a reset and another run give.
+  std::vector<std::byte> again() {
+    region.reset(stream);
+    EXPECT_EQ(walk(stream), "");
+    const TensorView y = step.session.host_output("y");
+    return {y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)};
+  }
+};
+
+TEST_F(DeviceStep, AnArrivalThatIsMissingIsReportedByName) {
+  SmallRegion small;
+  std::uint32_t arrived = 0;
+  small.stream.download(&arrived, small.region.counter(1), 4);
+  small.stream.synchronize();
+  ASSERT_GE(arrived, 1u);
+  const std::uint32_t fewer = arrived - 1;
+  small.stream.upload(small.region.counter(1), &fewer, 4);
+  EXPECT_NE(small.walk(small.stream).find(fmt::format("waited 0.1 s for launch 1: expected {} blocks to have ended it, found {}", arrived, fewer)),
+            std::string::npos);
+  EXPECT_EQ(small.again(), small.expected);
+}
+
+/// Launches half of the thread blocks that it is told to.
+class HalfStream final : public Stream {
+ public:
+  explicit HalfStream(Stream& stream) : stream_(stream) {}
+  void launch(const LaunchShape& shape, DeviceFunction function, void** parameters) override {
+    LaunchShape fewer = shape;
+    fewer.blocks /= 2;
+    stream_.launch(fewer, function, parameters);
+  }
+  void upload(void* device, const void* host, std::int64_t bytes) override { stream_.upload(device, host, bytes); }
+  void download(void* host, const void* device, std::int64_t bytes) override { stream_.download(host, device, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { stream_.copy(to, from, bytes); }
+  void fill(void* device, unsigned char value, std::int64_t bytes) override { stream_.fill(device, value, bytes); }
+  void synchronize() override { stream_.synchronize(); }
+  void multiply(const MatrixProduct& product) override { stream_.multiply(product); }
+  void begin_capture() override { stream_.begin_capture(); }
+  std::unique_ptr<CapturedGraph> end_capture() override { return stream_.end_capture(); }
+  void abandon_capture() noexcept override { stream_.abandon_capture(); }
+  void replay(const CapturedGraph& graph) override { stream_.replay(graph); }
+  std::unique_ptr<DeviceEvent> make_event() override { return stream_.make_event(); }
+  void record(DeviceEvent& event) override { stream_.record(event); }
+  void wait(const DeviceEvent& event) override { stream_.wait(event); }
+  void synchronize_event(const DeviceEvent& event) override { stream_.synchronize_event(event); }
+  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override { return stream_.seconds_between(start, end); }
+
+ private:
+  Stream& stream_;
+};
+
+TEST_F(DeviceStep, BlocksThatNeverArriveAreReportedByName) {
+  SmallRegion small;
+  HalfStream half(small.stream);
+  const std::string stuck = small.walk(half);
+  EXPECT_NE(stuck.find(fmt::format("blocks to have ended it, found {}", small.step.context.target()->multiprocessors / 2)), std::string::npos) << stuck;
+  EXPECT_EQ(small.again(), small.expected);
+}
+
 /// Kernels that fill a GPU must not wait for each other's blocks.
 TEST_F(DeviceStep, TwoThreadsRunRegionsOnOneGpu) {
   const std::vector<std::byte> expected = Step("cuda", "", "").run();
