@@ -180,7 +180,7 @@ struct RowBody : RowSums<C, E> {
       for (int i = started; i < all; ++i) fill(pipeline, w, i, policy);
       started = 0;
     });
-    if constexpr (C.routed)  // by the warp that has time
+    if constexpr (C.routed && !shares_ring)  // by the warp that has time
       if (start.is_first()) Route<C>(p).store(p);
     at = pipeline.state();
   }
@@ -256,7 +256,7 @@ struct Row {
 
 #if CERMET_ARCH >= 900
   /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the last warp feeds, the others multiply.
-  static constexpr bool shares_ring = C.stream && !C.grouped;
+  static constexpr bool shares_ring = C.stream;
 
   /// Whether the weights may be fetched before earlier tasks have ended.
   template <class Team>
@@ -277,7 +277,10 @@ struct Row {
   template <class Team>
   static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = RowBody<C, E, Team>;
-    Body::run_stream(p, Body::Work::start_of(p, item), typename Body::Place(smem), at.buffer, at.stages);
+    const auto start = Body::Work::start_of(p, item);
+    if constexpr (C.routed)  // by a warp behind which the block announces its end, as the feeding one is not
+      if (start.is_first() && Team::warp() == 0) Route<C>(p).store(p);
+    Body::run_stream(p, start, typename Body::Place(smem), at.buffer, at.stages);
   }
 #endif
 };
