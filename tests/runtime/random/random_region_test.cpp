@@ -59,7 +59,7 @@ class MarkedRun {
   Executable& executable() { return session_->executable(); }
   /// Of one of many runs in a row.
   double seconds() {
-    constexpr int runs = 300;
+    constexpr int runs = 200;
     const auto begin = std::chrono::steady_clock::now();
     for (int run = 0; run < runs; ++run) session_->run(symbols_);
     if (Stream* const stream = context_.stream()) stream->synchronize();
@@ -159,7 +159,7 @@ TEST_P(GpuRandomRegionSpeed, IsThatOfLaunchesOrBetter) {
     form->bind(symbols);
     for (int run = 0; run < 3; ++run) form->run();
   }
-  for (int round = 0; round < 12; ++round)
+  for (int round = 0; round < 6; ++round)
     for (std::size_t i = 0; i < forms.size(); ++i) {
       const std::size_t at = round % 2 == 0 ? i : forms.size() - 1 - i;
       least[at] = std::min(least[at], forms[at]->seconds());

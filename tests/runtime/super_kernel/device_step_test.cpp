@@ -8,6 +8,7 @@
 
 #include "device/cuda/plugin.hpp"
 #include "tests/runtime/super_kernel/walked_step.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
@@ -35,7 +36,7 @@ class DeviceStepOf : public DeviceStep, public testing::WithParamInterface<std::
 TEST_P(DeviceStepOf, GivesTheBitsOfLaunchesOneByOne) {
   const std::string& text = *GetParam().second;
   const std::vector<std::byte> expected = Step("cuda", "", "", text).run();
-  for (const std::string options : {"width=132", "profile=1", "width=7:debug-sync-all=1"}) {
+  for (const std::string options : {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0"}) {
     Step step("cuda", "decode", options + ":strict-scope-check=abort", text);
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;
   }
@@ -117,6 +118,22 @@ TEST_F(DeviceStep, AnArrivalThatIsMissingIsReportedByName) {
   EXPECT_NE(small.walk(small.stream).find(fmt::format("waited 0.1 s for launch 1: expected {} blocks to have ended it, found {}", arrived, fewer)),
             std::string::npos);
   EXPECT_EQ(small.again(), small.expected);
+}
+
+/// As a user sees it: who asks for the results is told, and the run after that is right.
+TEST_F(DeviceStep, ASessionSaysThatItsRunGaveUpAWait) {
+  Step step("cuda", "decode", "profile=1");
+  const std::vector<std::byte> expected = step.run();
+  EXPECT_EQ(step.run(), expected);
+  const auto regions = step.session.executable().linked_regions();
+  ASSERT_EQ(regions.size(), 1u);
+  Stream& stream = *step.context.stream();
+  const std::uint32_t poison = 0xffffff00u;
+  stream.upload(regions[0]->counter(0), &poison, 4);
+  const std::string text = error_text([&] { step.run(); });
+  EXPECT_NE(text.find("super-kernel: block "), std::string::npos) << text;
+  EXPECT_NE(text.find(fmt::format("waited 2.0 s for {}", regions[0]->names()[0])), std::string::npos) << text;
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(step.run(), expected);
 }
 
 /// Launches half of the thread blocks that it is told to.
