@@ -120,6 +120,18 @@ TEST_F(DeviceStep, AnArrivalThatIsMissingIsReportedByName) {
   EXPECT_EQ(small.again(), small.expected);
 }
 
+TEST_F(DeviceStep, ARegionThatWouldLoseRunsAsLaunchesOrIsRefused) {
+  Step step("cuda", "decode", "");
+  const std::vector<std::byte> expected = step.run();
+  EXPECT_EQ(step.run(), expected);
+  EXPECT_TRUE(step.session.executable().linked_regions().empty());
+  Step strict("cuda", "decode", "strict-scope-check=abort");
+  strict.run();
+  const std::string text = error_text([&] { strict.run(); });  // the run that would link it
+  EXPECT_NE(text.find("super-kernel 'decode': launches 0 to "), std::string::npos) << text;
+  EXPECT_NE(text.find("loss: a super-kernel that is predicted to be slower than launches one by one"), std::string::npos) << text;
+}
+
 /// As a user sees it: who asks for the results is told, and the run after that is right.
 TEST_F(DeviceStep, ASessionSaysThatItsRunGaveUpAWait) {
   Step step("cuda", "decode", "profile=1");
