@@ -95,8 +95,8 @@ struct Step {
 };
 
 /// Each by its name.
-inline const auto walked_steps = testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text),
-                                          std::pair("mixture", &mixture_text));
+inline const auto walked_steps =
+    testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text));
 inline const auto name_of_step = [](const auto& step) { return std::string(step.param.first); };
 
 }  // namespace cermet

@@ -31,8 +31,11 @@ int registers_for(const RowNeeds& needs, const RowTuning& own, int elements) {
 
 bool fits_few_threads(const RowNeeds& needs) { return needs.columns > 2048 && needs.columns <= few_threads * most_elements; }
 
-Config config_of_few_threads(RowTuning tuning) {
-  Config config = config_of(tuning, 1);
+/// As many elements for each thread as a block of them makes necessary.
+Config config_of_few_threads(const RowNeeds& needs) {
+  const RowTuning own = own_tuning(needs);
+  const int least = static_cast<int>(round_up(div_up(needs.columns, std::int64_t{few_threads}), 8));
+  Config config = config_of(least > own.elements ? RowTuning{least, registers_for(needs, own, least)} : own, 1);
   config.set("threads", few_threads);
   return config;
 }
@@ -64,7 +67,7 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
   // Last, so that nobody takes it who need not.
-  if (fits_few_threads(needs)) list.push_back(config_of_few_threads(own));
+  if (fits_few_threads(needs)) list.push_back(config_of_few_threads(needs));
   return list;
 }
 
@@ -74,16 +77,20 @@ ConfigSpace row_space(const RowNeeds& needs) {
   std::vector<std::int64_t> elements{own.elements}, registers{own.registers}, clusters{1, needs.few_cluster};
   for (std::int64_t count = 8; count <= 64; count += 8) elements.push_back(count);
   for (std::int64_t count = 40; count <= 168; count += 16) registers.push_back(count);
-  for (const Config& config : row_configs(needs))
-    if (!config.empty()) registers.push_back(config.at("registers"));
+  for (const Config& config : row_configs(needs)) {
+    if (config.empty()) continue;
+    elements.push_back(config.at("elements"));
+    registers.push_back(config.at("registers"));
+  }
   if (needs.few_cluster > 1) clusters.insert(clusters.end(), {2, 4, 8});
   ConfigSpace space;
   space.add(ConfigField::set("elements", std::move(elements))).add(ConfigField::set("registers", std::move(registers)));
   space.add(ConfigField::set("cluster", std::move(clusters)));
   if (fits_few_threads(needs)) {
     space.add(ConfigField::set("threads", {few_threads}).with_usual(most_block_threads));
-    space.constrain("blocks of few threads are for rows that share a kernel with other tasks", [own](const Config& c) {
-      return c.at("threads") == most_block_threads || (c.at("elements") == own.elements && c.at("registers") == own.registers && c.at("cluster") == 1);
+    space.constrain("blocks of few threads are for rows that share a kernel with other tasks", [only = config_of_few_threads(needs)](const Config& c) {
+      if (c.at("threads") == most_block_threads) return true;
+      return std::ranges::all_of(only.fields(), [&](const auto& field) { return c.at(field.first) == field.second; });
     });
   }
   space.constrain(fmt::format("a block of {} threads holds the row of {}, whole vectors of {} each", most_block_threads, needs.columns, needs.width),
