@@ -130,7 +130,9 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
   has_run_ = true;
   if (!context_.computes()) return;
   copy_results(last_stream_);
-  if (last_stream_ && (!stream || std::ranges::any_of(outputs_, &Port::on_host))) last_stream_->synchronize();
+  if (!last_stream_ || (stream && std::ranges::none_of(outputs_, &Port::on_host))) return;
+  last_stream_->synchronize();
+  session_->executable().check_waits();
 }
 
 /// Results that kernels could not write where the caller wants them.
@@ -176,6 +178,7 @@ DLManagedTensor* GraphSession::result_copy(std::size_t index) {
     else std::memcpy(to, from, static_cast<std::size_t>(bytes));
   });
   if (last_stream_) last_stream_->synchronize();
+  session_->executable().check_waits();
   return ManagedCopy::release(std::move(copy));
 }
 

@@ -14,7 +14,7 @@ struct Options {
   ModelOptions model;
   OnnxOptions onnx;
   std::string ids;
-  int repeat = 1;
+  RegionBisectOptions bisect;
 };
 
 /// On a GPU regions run as one launch only where somebody wants them whatever they cost.
@@ -46,19 +46,19 @@ RegionBisectReport bisect_checkpoint(Options options) {
   const auto run = [&] { forward(all.last(1)); };
   prepare();
   run();
-  return bisect_region(engine.last_executable(), {prepare, run}, options.repeat);
+  return bisect_region(engine.last_executable(), {prepare, run}, options.bisect);
 }
 
-RegionBisectReport bisect_graph(const OnnxOptions& options, int repeat) {
+RegionBisectReport bisect_graph(const OnnxOptions& options, const RegionBisectOptions& bisect) {
   GraphFile file(options);
   require(file.context().computes(), "--device: expected one that computes, found {}", options.device);
   const auto run = [&] { stop_if_interrupted(), file.session().run(); };
   run();
-  return bisect_region(file.session().executable(), {[] {}, run}, repeat);
+  return bisect_region(file.session().executable(), {[] {}, run}, bisect);
 }
 
 /// All parts of an ONNX file that have a region, up to the first fault.
-RegionBisectReport bisect_onnx(const OnnxOptions& options, int repeat) {
+RegionBisectReport bisect_onnx(const OnnxOptions& options, const RegionBisectOptions& bisect) {
   OnnxModel model(options);
   require(model.context().computes(), "--device: expected one that computes, found {}", options.device);
   const auto run = [&] { stop_if_interrupted(), model.run(); };
@@ -68,7 +68,7 @@ RegionBisectReport bisect_onnx(const OnnxOptions& options, int repeat) {
     Executable* const executable = part.session ? &const_cast<Session*>(part.session)->executable() : nullptr;
     const SuperFormation* const formed = executable ? executable->super_kernels() : nullptr;
     if (report.fault || !formed || formed->regions.empty()) continue;
-    const RegionBisectReport found = bisect_region(*executable, {[] {}, run}, repeat);
+    const RegionBisectReport found = bisect_region(*executable, {[] {}, run}, bisect);
     report = {report.regions + found.regions, report.launches + found.launches, report.runs + found.runs, found.fault};
   }
   require(report.regions > 0, "bisect-region: expected a run with a region of a super-kernel, found none");
@@ -84,7 +84,7 @@ RegionBisectReport bisect_model(const Options& options) {
   onnx.threads = options.model.threads;
   onnx.mode = options.model.mode;
   onnx.super_kernel = selection_of(options.model);
-  return is_graph(onnx.model) ? bisect_graph(onnx, options.repeat) : bisect_onnx(onnx, options.repeat);
+  return is_graph(onnx.model) ? bisect_graph(onnx, options.bisect) : bisect_onnx(onnx, options.bisect);
 }
 
 void print_text(const RegionBisectReport& report, Console& console) {
@@ -132,7 +132,8 @@ Verb verb() {
             declare_model_options(parser, options->model);
             declare_onnx_options(parser, options->onnx);
             parser.option("--ids", options->ids, "token ids of a checkpoint's prompt, of which the last is the pass that is looked at: 497,2314");
-            parser.option("--repeat", options->repeat, "runs behind every launch: races do not show every time").range(1, 10000).show_default();
+            parser.option("--repeat", options->bisect.repeat, "runs behind every launch: races do not show every time").range(1, 10000).show_default();
+            parser.flag("--ends", options->bisect.ends, "compare behind the last launch of each region alone, which a GPU links once then");
             return [options](Console& console) { bisect(*options, console); };
           }};
 }

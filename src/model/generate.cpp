@@ -97,9 +97,9 @@ class TokenStream {
   }
   /// The next token; with `more`, its logits are under way when this returns.
   std::int32_t next(bool more) {
-    if (!ahead_) return sampler_.next(logits_);
+    if (!ahead_) return checked(sampler_.next(logits_));
     if (more) logits_ = engine_.forward_chosen(std::array{0});
-    const std::int32_t id = sampler_.finish();
+    const std::int32_t id = checked(sampler_.finish());
     if (more) sampler_.start(logits_, engine_.chosen_ids(1));
     return id;
   }
@@ -117,6 +117,12 @@ class TokenStream {
   }
 
  private:
+  /// The id, if the step that it was made by came to its end.
+  std::int32_t checked(std::int32_t id) {
+    engine_.last_executable().check_waits();
+    return id;
+  }
+
   Engine& engine_;
   Sampler& sampler_;
   bool ahead_;

@@ -155,6 +155,7 @@ struct BatchGenerator::State {
       sampler.start(now.logits, choosing, goes_ahead ? engine.chosen_ids(std::ssize(choosing)) : nullptr);
       if (goes_ahead) go_ahead(now.parts, choosing);
       std::ranges::copy(sampler.finish(), ids.begin());
+      engine.last_executable().check_waits();
     }
     for (std::size_t i = 0; i < now.parts.size(); ++i) {
       if (!requests.contains(now.parts[i].request)) continue;

@@ -55,7 +55,7 @@ bool ends_step(std::span<const Launch> all, std::size_t launch) { return launch 
 
 }  // namespace
 
-RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, int repeat, std::size_t fault) {
+RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, const RegionBisectOptions& options) {
   const SuperFormation* const formed = executable.super_kernels();
   require(formed && !formed->regions.empty(), "bisect-region: expected a run with a region of a super-kernel, found none");
   const std::vector<SuperRegion> regions = formed->regions;
@@ -69,10 +69,10 @@ RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repe
   RegionBisection bisection(executable, repeated);
   for (const SuperRegion& region : regions)
     for (std::size_t l = region.first_launch; l < region.end_launch && !report.fault; ++l) {
-      if (!ends[l]) continue;
+      if (!ends[l] || (options.ends && l + 1 != region.end_launch)) continue;
       const auto expected = bisection.results(steps[l], {.end = l + 1, .one_by_one = true});
-      for (int again = 0; again < repeat && !report.fault; ++again)
-        report.fault = find_difference(expected, bisection.results(steps[l], {.end = l + 1, .too_early = fault}));
+      for (int again = 0; again < options.repeat && !report.fault; ++again)
+        report.fault = find_difference(expected, bisection.results(steps[l], {.end = l + 1, .too_early = options.fault}));
       if (!report.fault) continue;
       report.fault->super_kernel = region.name;
       report.fault->launch = l;

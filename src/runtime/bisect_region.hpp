@@ -27,9 +27,15 @@ struct RepeatedRun {
   FunctionRef<void()> prepare, run;
 };
 
-/// Cuts the last run behind each launch of its regions in turn, once with launches one by one and `repeat` times with regions as they are, and compares the
-/// last launch's results bit by bit: memory is used again as in a whole run. Selections are as before when it returns or throws; `fault` goes into those with
-/// regions (LaunchSelection::too_early). Throws Error where the last run has no region.
-RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, int repeat = 1, std::size_t fault = LaunchSelection::all);
+struct RegionBisectOptions {
+  int repeat = 1;                            ///< runs with regions behind every cut
+  bool ends = false;                         ///< cuts behind the last launch of each region alone: a GPU links each once then
+  std::size_t fault = LaunchSelection::all;  ///< of the runs with regions: LaunchSelection::too_early
+};
+
+/// Cuts the last run behind each launch of its regions in turn, once with launches one by one and then with regions as they are, and compares the last launch's
+/// results bit by bit: memory is used again as in a whole run. Selections are as before when it returns or throws. Throws Error where the last run has no
+/// region.
+RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, const RegionBisectOptions& options = {});
 
 }  // namespace cermet

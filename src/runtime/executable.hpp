@@ -60,6 +60,8 @@ struct LaunchSelection {
   friend bool operator==(const LaunchSelection&, const LaunchSelection&) = default;
 };
 
+class DeviceRegion;
+
 class Executable {
  public:
   Executable(Executable&&) noexcept;
@@ -100,6 +102,11 @@ class Executable {
   /// Tasks of the super-kernels of the last run that have profile=1, block by block. Of a GPU, for which it waits, where they were launched as one: in a run
   /// that was replayed and not timed; the origin is then the first task's begin rather than last_start(). Empty where there are none.
   std::vector<TaskTime> task_times();
+  /// Throws Error where a super-kernel of an earlier run gave up a wait, and says who waited for whom: what that run left means nothing. To be called where the
+  /// run has ended; run() asks, too. Once: later runs are right.
+  void check_waits();
+  /// What the last run launched as one launch each, where it was replayed.
+  std::span<const std::unique_ptr<DeviceRegion>> linked_regions() const;
   /// For the runs from here on, until it is called without one. Such runs are neither captured nor timed; results of steps that did not run mean nothing.
   void select_launches(const LaunchSelection& selection = {});
   /// Dense copies of what the operands hold in which a step left its results, in the host's memory. Waits for the last run.

@@ -130,6 +130,7 @@ struct Executable::State {
   void launch_selected();
   /// Launches of the plan that are wanted.
   std::span<const Launch> wanted_launches() const { return plan.launches().first(std::min(selection.end, plan.launches().size())); }
+  void check_waits();
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;

@@ -136,11 +136,7 @@ void Executable::State::replay() {
     }
     stream = wanted;
   }
-  for (const auto& region : run.regions)
-    if (const std::string stuck = region->take_stuck(); !stuck.empty()) {
-      region->reset(*stream);
-      fail(Status::internal, "{}", stuck);
-    }
+  check_waits();
   const StreamRange range(stream, graph.name.c_str());
   stream->replay(*run.graph);
   replayed = &run;

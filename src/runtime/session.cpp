@@ -74,6 +74,7 @@ TensorView Session::host_output(std::string_view name) {
   }
   stream->download(downloaded_.data(), view.data, bytes);
   stream->synchronize();
+  executable_.check_waits();
   return {downloaded_.data(), view.dtype, view.shape};
 }
 

@@ -147,6 +147,9 @@ class Page(unittest.TestCase):
         self.assertIn('gemm &lt;x&gt;: 20.0 us', drawing)
         self.assertNotIn('other', drawing)
         self.assertEqual(plot_trace.passes_of(events, 'layers.1', 'prefill'), [])
+        text = plot_trace.text_chart('layers.1', passes[1], columns=20).splitlines()
+        self.assertEqual(text[:3], ['layers.1, 20.0 us', '    thread 0 |AAAAAAAAAAAAAAAAAAAA|', '    thread 1 |..BBBBBBBBB         |'])
+        self.assertEqual([line.split() for line in text[4:]], [['A', 'gemm', '<x>', '0.00', '0.00', '20.00', '20.00', '20.00'], ['B', 'norm', '2.00', '2.00', '10.00', '10.00', '10.00']])
 
     def test_plots_are_svg_and_bars_have_the_right_length(self):
         drawing = plots.bar_chart('title <&>', 'us', [('row', {'Cermet': 50.0, 'rival': 100.0}, 25.0)], more_is_better=False)

@@ -41,7 +41,8 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
       const StepInfo& info = infos[launch.step];
       launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel});
     }
-    const DeviceRegionOptions options{.width = region.options.width, .debug_sync_all = region.options.debug_sync_all, .profile = region.options.profile};
+    const bool in_turn = region.options.debug_sync_all || !region.options.stream_fusion;  // each launch waits for the one before
+    const DeviceRegionOptions options{.width = region.options.width, .debug_sync_all = in_turn, .profile = region.options.profile};
     try {
       made.push_back(std::make_unique<DeviceRegion>(plan, region.first_launch, launches, queue, options));
     } catch (const Error& error) {
@@ -67,6 +68,25 @@ void Executable::State::launch_regions(std::span<const std::unique_ptr<DeviceReg
       execute(all[next++]);
     }
   }
+}
+
+/// Runs that were enqueued behind the one that gave up find its counters: they end, too, before these are 0 again.
+void Executable::State::check_waits() {
+  for (const CapturedRun& run : captured)
+    for (const auto& region : run.regions) {
+      const std::string stuck = region->take_stuck();
+      if (stuck.empty()) continue;
+      stream->synchronize();
+      region->take_stuck();
+      region->reset(*stream);
+      fail(Status::internal, "{}", stuck);
+    }
+}
+
+void Executable::check_waits() { state_->check_waits(); }
+
+std::span<const std::unique_ptr<DeviceRegion>> Executable::linked_regions() const {
+  return state_->replayed ? std::span<const std::unique_ptr<DeviceRegion>>(state_->replayed->regions) : std::span<const std::unique_ptr<DeviceRegion>>();
 }
 
 }  // namespace cermet

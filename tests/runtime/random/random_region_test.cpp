@@ -1,6 +1,9 @@
 // Random graphs as super-kernels: walked by the threads of the CPU, or linked into one launch of a GPU, each must give the bits of the same kernels one by one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
 
 #include "device/cuda/plugin.hpp"
@@ -54,6 +57,14 @@ class MarkedRun {
     return all;
   }
   Executable& executable() { return session_->executable(); }
+  /// Of one of many runs in a row.
+  double seconds() {
+    constexpr int runs = 200;
+    const auto begin = std::chrono::steady_clock::now();
+    for (int run = 0; run < runs; ++run) session_->run(symbols_);
+    if (Stream* const stream = context_.stream()) stream->synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / runs;
+  }
 
  private:
   const Graph& graph_;
@@ -130,6 +141,33 @@ TEST_P(GpuRandomRegions, GiveTheSameBitsInOneLaunch) {
   RecordProperty("regions", static_cast<int>(count.noted));
 }
 INSTANTIATE_TEST_SUITE_P(All, GpuRandomRegions, testing::Range(0, 50));
+
+/// Regions as they are chosen against graphs without marks, in turn: a region that is predicted to lose leaves its launches as they are.
+class GpuRandomRegionSpeed : public testing::TestWithParam<int> {};
+TEST_P(GpuRandomRegionSpeed, IsThatOfLaunchesOrBetter) {
+  if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  Context context(ContextOptions{.device = "cuda", .threads = 1});
+  if (context.target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
+  const RandomGraph drawn = random_graph(static_cast<std::uint64_t>(GetParam()));
+  MarkedRun plain(drawn.graph, context, drawn.maximum(), {}), marked(drawn.graph, context, drawn.maximum(), {"decode", ""}),
+      linked(drawn.graph, context, drawn.maximum(), {"decode", "width=132"});
+  SymbolValues symbols;
+  symbols.set(Symbol("T"), drawn.sizes.front());
+  std::array<MarkedRun*, 3> forms{&plain, &marked, &linked};
+  std::array<double, 3> least{1, 1, 1};
+  for (MarkedRun* form : forms) {
+    form->bind(symbols);
+    for (int run = 0; run < 3; ++run) form->run();
+  }
+  for (int round = 0; round < 6; ++round)
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      const std::size_t at = round % 2 == 0 ? i : forms.size() - 1 - i;
+      least[at] = std::min(least[at], forms[at]->seconds());
+    }
+  RecordProperty("us", fmt::format("{:.2f} {:.2f} {:.2f}", least[0] * 1e6, least[1] * 1e6, least[2] * 1e6));
+  EXPECT_LE(least[1], least[0] * 1.03) << "timing noise of runs that are the same is below 3 %";
+}
+INSTANTIATE_TEST_SUITE_P(All, GpuRandomRegionSpeed, testing::Range(0, 50));
 
 }  // namespace
 }  // namespace cermet::test

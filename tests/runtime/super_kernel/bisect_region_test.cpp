@@ -22,7 +22,7 @@ class RegionBisect : public testing::Test {
   RegionBisect() : context_({"cpu", 2}) {}
 
   /// Of a graph without fusion, so that launches are its nodes.
-  RegionBisectReport bisect(const std::string& text, std::size_t fault, int repeat = 1, const std::string& select = "") {
+  RegionBisectReport bisect(const std::string& text, std::size_t fault, int repeat = 1, const std::string& select = "", bool ends = false) {
     SessionOptions options;
     options.maximum.set(Symbol("T"), 32);
     options.fusion.mode = FusionMode::none;
@@ -35,7 +35,7 @@ class RegionBisect : public testing::Test {
     run();
     const TensorView y = session.output("y");
     const std::vector<float> before(y.as<float>(), y.as<float>() + y.elements());
-    const RegionBisectReport report = bisect_region(session.executable(), {[] {}, run}, repeat, fault);
+    const RegionBisectReport report = bisect_region(session.executable(), {[] {}, run}, {.repeat = repeat, .ends = ends, .fault = fault});
     run();
     EXPECT_EQ(std::vector<float>(y.as<float>(), y.as<float>() + y.elements()), before) << "selections end with it";
     return report;
@@ -63,6 +63,15 @@ TEST_F(RegionBisect, FindsTheLaunchThatComesTooEarly) {
     EXPECT_EQ(report.fault->differing, 5u * 64);
     EXPECT_NE(report.fault->found, report.fault->expected);
   }
+}
+
+TEST_F(RegionBisect, LooksAtEndsOfRegionsAlone) {
+  const RegionBisectReport right = bisect(two_regions, LaunchSelection::all, 3, "", true);
+  EXPECT_FALSE(right.fault);
+  EXPECT_EQ(right.runs, 2u * (1 + 3));
+  const RegionBisectReport wrong = bisect(two_regions, 1, 1, "", true);
+  ASSERT_TRUE(wrong.fault);
+  EXPECT_EQ(wrong.fault->launch, 2u) << "the last of the first region";
 }
 
 TEST_F(RegionBisect, NeedsARegion) {

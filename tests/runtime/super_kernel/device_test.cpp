@@ -1,22 +1,12 @@
-// Super-kernels on GPUs: what a region's launches need of each other, one kernel linked of them, and, where there is a GPU, the bits of launches one by one.
+// Super-kernels on GPUs, as far as that goes without one: what a region's launches need of each other, and one kernel linked of them.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <map>
 #include <random>
-#include <set>
-#include <thread>
 
-#include "device/cuda/plugin.hpp"
 #include "device/dependency.hpp"
-#include "runtime/session.hpp"
-#include "runtime/super_kernel/device_region.hpp"
-#include "runtime/super_kernel/joinable_choice.hpp"
-#include "runtime/super_kernel/region.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 #include "tests/model/plugin.hpp"
-#include "tests/runtime/graph_harness.hpp"
-#include "tests/support/error_text.hpp"
+#include "tests/runtime/super_kernel/walked_step.hpp"
 
 namespace cermet {
 namespace {
@@ -44,65 +34,6 @@ TEST(DeviceRegion, NeedsFollowFromBytesWithoutWhatOthersImply) {
   EXPECT_EQ(region_needs(plan, 1, 4), (Needs{{}, {}, {0}, {1, 2}}));
   EXPECT_EQ(region_needs(plan, 1, 4, true), (Needs{{}, {0}, {1}, {2}}));
 }
-
-const std::string step_text =
-    "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[1024, 512]\n  constant %v : bf16[512, 1024]\n  constant %g : f32[512]\n"
-    "  %a = rms_norm(%x, %g) : f32[1, 512]  // layers.0.norm\n  %b = linear(%a, %w) : f32[1, 1024]  // layers.0.up\n"
-    "  %c = gelu(%b) : f32[1, 1024]  // layers.0.act\n  %d = linear(%c, %v) : f32[1, 512]  // layers.0.down\n  %e = add(%d, %x) : f32[1, 512]  // layers.0\n"
-    "  %f = rms_norm(%e, %g) : f32[1, 512]  // layers.1.norm\n  %h = linear(%f, %w) : f32[1, 1024]  // layers.1.up\n"
-    "  %i = softmax(%h) : f32[1, 1024]  // layers.1.weights\n  %j = linear(%i, %v) : f32[1, 512]  // layers.1.down\n  output y = %j\n}\n";
-
-const std::string int8_text =
-    "graph step {\n  input %x : f32[1, 512]\n  constant %w : i8[1024, 512]\n  constant %t : f32[1024]\n  constant %v : i8[512, 1024]\n  constant %u : "
-    "f32[512]\n"
-    "  constant %g : f32[512]\n  %a, %m = rms_norm_quant(%x, %g) : i8[1, 512], f32[1]\n  %b = scaled_mm(%a, %w, %m, %t) : f32[1, 1024]\n"
-    "  %c = gelu(%b) : f32[1, 1024]\n  %d, %n = dynamic_quant(%c) : i8[1, 1024], f32[1]\n  %e = scaled_mm(%d, %v, %n, %u) : f32[1, 512]\n"
-    "  %f, %h, %o = add_rms_norm_quant(%e, %x, %g) : i8[1, 512], f32[1, 512], f32[1]\n  %i = scaled_mm(%f, %w, %o, %t) : f32[1, 1024]\n"
-    "  %j, %p = dynamic_quant(%i) : i8[1, 1024], f32[1]\n  %k = scaled_mm(%j, %v, %p, %u) : f32[1, 512]\n  %y = add(%k, %h) : f32[1, 512]\n  output y = "
-    "%y\n}\n";
-
-/// The step on a device, with its input there.
-struct Step {
-  Context context;
-  Session session;
-  DeviceBuffer x;
-
-  static SessionOptions options_of(const std::string& select, const std::string& options) {
-    SessionOptions made;
-    made.fusion.super_kernel = {select, options};
-    return made;
-  }
-  Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
-      : context({device, 2}), session(parse_graph(text), context, load_by_name, options_of(select, options)) {
-    OwnedTensor values(DType::f32, {1, 512});
-    fill_by_name("x", values.view);
-    x = context.device().allocate(512 * 4);
-    context.stream()->upload(x.data(), values.view.data, 512 * 4);
-    context.stream()->synchronize();
-    session.bind("x", {x.data(), DType::f32, {1, 512}});
-  }
-  std::vector<std::byte> run() {
-    session.run();
-    const TensorView y = session.host_output("y");
-    return {y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)};
-  }
-  /// Programs and names of the launches of the only region, to make it by hand.
-  std::vector<cuda::Program> programs;
-  std::vector<RegionLaunch> launches() {
-    const Plan& plan = session.executable().plan();
-    const SuperRegion& region = session.executable().super_kernels()->regions.at(0);
-    programs.clear();
-    for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
-      const StepInfo& info = session.executable().steps()[plan.launches()[l].step];
-      Choice choice = select_kernel(info.region);
-      choose_joinable(info.region, choice);
-      programs.push_back(choice.kernel->programs(info.region, choice.config).at(plan.launches()[l].program));
-    }
-    std::vector<RegionLaunch> list;
-    for (std::size_t i = 0; i < programs.size(); ++i) list.push_back({&programs[i], fmt::format("launch {}", i)});
-    return list;
-  }
-};
 
 TEST(DeviceRegion, IsDeclinedWhereALossIsPredictedUnlessAskedFor) {
   EXPECT_FALSE(links_at_a_loss({}));
@@ -170,9 +101,15 @@ std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint6
   }
 }
 
-/// One row of int8: its launches join, and a walk of them holds. That the linked kernel computes the same is DeviceStep's.
-TEST(DeviceRegion, AnInt8StepHoldsInAnyOrderOfBlocks) {
-  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", int8_text);
+/// Steps whose launches all join, and whose walk holds. That the linked kernel computes the same is DeviceStep's.
+class WalkedStep : public testing::TestWithParam<std::pair<const char*, const std::string*>> {
+ protected:
+  const std::string& text() const { return *GetParam().second; }
+};
+using LongWalkedStep = WalkedStep;  ///< to compile bodies takes seconds
+
+void expect_walk_holds(const std::string& text) {
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", text);
   step.session.run();
   const SuperFormation& formation = *step.session.executable().super_kernels();
   const Plan& plan = step.session.executable().plan();
@@ -186,10 +123,12 @@ TEST(DeviceRegion, AnInt8StepHoldsInAnyOrderOfBlocks) {
   EXPECT_NE(walk_in_any_order(plan, 132, 1, needs), "") << "what a missing wait looks like";
 }
 
-/// Compiling and linking bodies of int8 takes seconds.
-TEST(LongDeviceRegion, AnInt8StepIsLinkedWithoutHardware) {
+TEST_P(WalkedStep, HoldsInAnyOrderOfBlocks) { expect_walk_holds(text()); }
+TEST_P(LongWalkedStep, HoldsInAnyOrderOfBlocks) { expect_walk_holds(text()); }
+
+TEST_P(LongWalkedStep, IsLinkedWithoutHardware) {
   if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", int8_text);
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", text());
   step.session.run();
   const std::vector<RegionLaunch> launches = step.launches();
   const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {});
@@ -197,101 +136,8 @@ TEST(LongDeviceRegion, AnInt8StepIsLinkedWithoutHardware) {
   EXPECT_GE(region.shape().stages, 2);
 }
 
-class DeviceStep : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
-    if (make_device("cuda")->target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
-  }
-};
-
-/// Run after run: launched one by one, captured, replayed.
-TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOne) {
-  const std::vector<std::byte> expected = Step("cuda", "", "").run();
-  for (const std::string options : {"", "debug-sync-all=1", "width=7", "width=1", "profile=1"})
-    for (const std::string select : {"decode", "layer"}) {
-      Step step("cuda", select, options);
-      for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << select << " " << options << ", run " << run;
-    }
-}
-
-TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfInt8) {
-  const std::vector<std::byte> expected = Step("cuda", "", "", int8_text).run();
-  Step step("cuda", "decode", "width=132", int8_text);
-  for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << "run " << run;
-}
-
-TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {
-  Step step("cuda", "decode", "profile=1");
-  const std::vector<std::byte> expected = step.run();
-  const std::vector<RegionLaunch> launches = step.launches();
-  Stream& stream = *step.context.stream();
-  DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {.patience = 50'000'000});
-  region.enqueue(stream);
-  stream.synchronize();
-  EXPECT_EQ(region.take_stuck(), "");
-  const std::uint32_t poison = 0xffffff00u;  // as if blocks had not ended their part of launch 0 in many runs
-  stream.upload(region.counter(0), &poison, 4);
-  region.enqueue(stream);
-  stream.synchronize();
-  const std::string stuck = region.take_stuck();
-  EXPECT_NE(stuck.find("waited 0.1 s for launch 0: expected "), std::string::npos) << stuck;
-  EXPECT_EQ(region.take_stuck(), "") << "once";
-  region.reset(stream);
-  region.enqueue(stream);
-  stream.synchronize();
-  EXPECT_EQ(region.take_stuck(), "");
-  const TensorView y = step.session.host_output("y");
-  EXPECT_EQ(std::vector<std::byte>(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)), expected);
-}
-
-/// The patience of a region that says nothing of it, and the engine's way: the run ends, the next one throws, the one after that is right.
-TEST_F(DeviceStep, AWaitThatNobodyEndsTakesTwoSeconds) {
-  Step step("cuda", "decode", "profile=1");
-  step.run();
-  DeviceRegion region(step.session.executable().plan(), 0, step.launches(), step.context.queue(), {});
-  Stream& stream = *step.context.stream();
-  const std::uint32_t poison = 0xffffff00u;
-  stream.upload(region.counter(1), &poison, 4);
-  const auto start = std::chrono::steady_clock::now();
-  region.enqueue(stream);
-  stream.synchronize();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_GE(seconds, 1.9);
-  EXPECT_LE(seconds, 3.0);
-  EXPECT_NE(region.take_stuck().find("waited 2.0 s for launch 1"), std::string::npos);
-}
-
-/// Kernels that fill a GPU must not wait for each other's blocks.
-TEST_F(DeviceStep, TwoThreadsRunRegionsOnOneGpu) {
-  const std::vector<std::byte> expected = Step("cuda", "", "").run();
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t)
-    threads.emplace_back([&] {
-      Step step("cuda", "decode", "profile=1");
-      for (int run = 0; run < 2000; ++run) ASSERT_EQ(step.run(), expected) << "run " << run;
-    });
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST_F(DeviceStep, TasksTellWhenTheyRan) {
-  Step step("cuda", "decode", "profile=1");
-  for (int run = 0; run < 3; ++run) step.run();
-  const std::vector<TaskTime> tasks = step.session.executable().task_times();
-  const SuperRegion& region = step.session.executable().super_kernels()->regions.at(0);
-  std::map<int, double> ends;
-  std::set<std::size_t> steps;
-  for (const TaskTime& task : tasks) {
-    EXPECT_LE(task.begin, task.ready);
-    EXPECT_LE(task.ready, task.end);
-    EXPECT_LE(task.end, task.told);
-    EXPECT_LT(task.told, 0.01);
-    EXPECT_GE(task.begin, ends[task.block]) << "tasks of a block follow each other";
-    ends[task.block] = task.told;
-    steps.insert(task.step);
-  }
-  EXPECT_EQ(steps.size(), region.last_step - region.first_step + 1);
-}
+INSTANTIATE_TEST_SUITE_P(Of, WalkedStep, testing::Values(std::pair("int8", &int8_text)), name_of_step);
+INSTANTIATE_TEST_SUITE_P(Of, LongWalkedStep, walked_steps, name_of_step);
 
 }  // namespace
 }  // namespace cermet

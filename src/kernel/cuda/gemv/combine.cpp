@@ -17,10 +17,15 @@ namespace {
 constexpr std::size_t rows_operand = 0, row_of_operand = 1, weights_operand = 2, residual_operand = 3;  ///< of moe_unpermute
 constexpr ProductLoops loops{.row_scale = true, .combines = true};
 
-gemv::CombineShape shape_of(const Region& region) {
+/// KiB of stages: as two blocks of an SM have them, and for a kernel that shares stages among tasks.
+constexpr std::int64_t usual_ring_kib = gemv::usual_ring_bytes >> 10, shared_ring_kib = 48;
+
+int ring_bytes_of(const Config& config) { return static_cast<int>(config.find("ring_kib").value_or(usual_ring_kib) << 10); }
+
+gemv::CombineShape shape_of(const Region& region, int ring_bytes = gemv::usual_ring_bytes) {
   const Problem& p = region.problem();
   return gemv::combine_shape(static_cast<int>(p.size(1, -1)), static_cast<int>(size_of(p.input(1).dtype)),
-                             static_cast<int>(region.nodes.back().problem.size(row_of_operand, 1)));
+                             static_cast<int>(region.nodes.back().problem.size(row_of_operand, 1)), ring_bytes);
 }
 
 Decline declines(const Region& region) {
@@ -35,7 +40,7 @@ Decline declines(const Region& region) {
   const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
   if (choices < 1 || choices > gemv::most_choices) return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
   if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0) return "rows of the weight are not whole 16 bytes";
-  if (k > gemv::longest_row || !shape_of(region).fits()) return "a row of each expert does not fit into a stage";
+  if (k > gemv::longest_row || !shape_of(region).fits(gemv::usual_ring_bytes)) return "a row of each expert does not fit into a stage";
   if (Decline reason = Front::declines(region)) return reason;
   if (Front(region).permute != nullptr) return "the rows are not sorted here";
   if (Decline reason = Product::declines_after(region, loops)) return reason;
@@ -51,28 +56,32 @@ struct Combined {
   int row_of, weights;  ///< operands
   std::vector<Program> programs;
 
-  explicit Combined(const Region& region)
+  explicit Combined(const Region& region, const Config& config = {})
       : product(region, loops),
         row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of_operand))),
         weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights_operand))) {
     const Problem& p = region.problem();
     const Front front(region);
     if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
-    const gemv::CombineShape shape = shape_of(region);
+    const int ring_bytes = ring_bytes_of(config);
+    const gemv::CombineShape shape = shape_of(region, ring_bytes);
+    const std::string ring = ring_bytes == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes);
     const std::string prologue = front.quantize ? fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide())) : "";
     const GeneratedType epilogue = product.epilogue();
     programs.push_back(
         {.header = "kernel/cuda/device/gemv/combine.cuh",
          .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true{}, .ids = {}, "
-                             ".choices = {}, .stream = true, .prologue = {{{}}}}}, {}>",
+                             ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
                              p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
                              device_name(p.input(2).dtype), groups_end_in_rest(p) ? ", .rest = true" : "",
-                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, prologue, epilogue.name),
+                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, ring, prologue, epilogue.name),
          .prelude = epilogue.source,
          .threads = shape.threads(),
          .shared_bytes = shape.shared_bytes(),
          .min_blocks = shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
-         .alternates = true});
+         .alternates = true,
+         .stage_bytes = shape.stage_bytes(),
+         .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
   }
 
   void launch(const LaunchArgs& args) const {
@@ -111,6 +120,13 @@ struct Combined {
   }
 };
 
+/// Smaller stages last, so that nobody else takes them.
+std::vector<Config> configs(const Region& region) {
+  std::vector<Config> list(1);
+  if (shape_of(region, shared_ring_kib << 10).fits(shared_ring_kib << 10)) list.push_back({{"ring_kib", shared_ring_kib}});
+  return list;
+}
+
 double cost(const Region& region, const Config&, const DeviceLimits& limits) {
   return 3500 / limits.clock_hz + limits.launch_seconds + roofline_seconds(region, limits.f32_operations_per_second, limits);
 }
@@ -124,8 +140,11 @@ const Kernel gemv_combine{
     .summary = "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream side by side",
     .fuses = true,
     .declines = declines,
-    .bind = [](const Region& region, const Config&) -> Launcher { return [combined = Combined(region)](const LaunchArgs& args) { combined.launch(args); }; },
-    .programs = [](const Region& region, const Config&) { return Combined(region).programs; },
+    .bind = [](const Region& region, const Config& config) -> Launcher {
+      return [combined = Combined(region, config)](const LaunchArgs& args) { combined.launch(args); };
+    },
+    .programs = [](const Region& region, const Config& config) { return Combined(region, config).programs; },
+    .configs = configs,
     .cost = cost};
 
 }  // namespace cermet::cuda::gemv_combine_file

@@ -90,7 +90,6 @@ FewRows::FewRows(const Region& region, const Config& config)
   }
   if (product_.at.offsets >= 0) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
   const gemv::RowShape shape = this->shape(region);
-  const bool shares_ring = stream_ && p.op->kind != OpKind::grouped_linear;
   aligned_ = front.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
   programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
                        .task = row_task(region, aligned_),
@@ -99,8 +98,8 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .shared_bytes = shape.shared_bytes(),
                        .min_blocks = min_blocks(shape.threads(), held(region)),
                        .alternates = stream_,
-                       .stage_bytes = shares_ring ? shape.stage_bytes() : 0,
-                       .ring_bytes = shares_ring ? shape.ring_bytes() + 16 * shape.stages : 0});
+                       .stage_bytes = stream_ ? shape.stage_bytes() : 0,
+                       .ring_bytes = stream_ ? shape.ring_bytes() + 16 * shape.stages : 0});
   if (!aligned_) return;
   Program any = programs_.front();
   any.task = row_task(region, false);

@@ -11,10 +11,9 @@ int FewRows::usual_in_flight(const Region& region) {
 
 std::vector<Config> FewRows::configs(const Region& region) {
   std::vector<Config> list{{}, {{"stream", 0}}};
-  const bool grouped = region.problem().op->kind == OpKind::grouped_linear;
   if (FewRows(region).stream_) list.push_back({{"stream", 1}});
   // Smaller stages, for a kernel that shares them among tasks: last, so that nobody else takes it.
-  if (FewRows(region).stream_ && !grouped) list.push_back({{"stream", 1}, {"ring_kib", 48}});
+  if (FewRows(region).stream_) list.push_back({{"stream", 1}, {"ring_kib", 48}});
   return list;
 }
 

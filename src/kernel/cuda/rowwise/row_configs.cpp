@@ -9,6 +9,8 @@ namespace cermet::cuda {
 namespace {
 
 constexpr int warp_lanes = 32, most_block_threads = 1024;
+/// Threads of a block that shares a kernel with other tasks, and elements that each may hold then.
+constexpr int few_threads = 256, most_elements = 64;
 
 bool has_choice(const RowNeeds& needs) {
   return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp_lanes && needs.columns <= needs.most_columns;
@@ -25,6 +27,17 @@ double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? 
 int registers_for(const RowNeeds& needs, const RowTuning& own, int elements) {
   const int more = static_cast<int>((elements - own.elements) * bytes_of_column(needs) / 4);  // that hold them
   return std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168);
+}
+
+bool fits_few_threads(const RowNeeds& needs) { return needs.columns > 2048 && needs.columns <= few_threads * most_elements; }
+
+/// As many elements for each thread as a block of them makes necessary.
+Config config_of_few_threads(const RowNeeds& needs) {
+  const RowTuning own = own_tuning(needs);
+  const int least = static_cast<int>(round_up(div_up(needs.columns, std::int64_t{few_threads}), 8));
+  Config config = config_of(least > own.elements ? RowTuning{least, registers_for(needs, own, least)} : own, 1);
+  config.set("threads", few_threads);
+  return config;
 }
 
 }  // namespace
@@ -53,6 +66,8 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
     list.push_back(config_of({elements, registers_for(needs, own, elements)}, needs.few_cluster));
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
+  // Last, so that nobody takes it who need not.
+  if (fits_few_threads(needs)) list.push_back(config_of_few_threads(needs));
   return list;
 }
 
@@ -62,12 +77,22 @@ ConfigSpace row_space(const RowNeeds& needs) {
   std::vector<std::int64_t> elements{own.elements}, registers{own.registers}, clusters{1, needs.few_cluster};
   for (std::int64_t count = 8; count <= 64; count += 8) elements.push_back(count);
   for (std::int64_t count = 40; count <= 168; count += 16) registers.push_back(count);
-  for (const Config& config : row_configs(needs))
-    if (!config.empty()) registers.push_back(config.at("registers"));
+  for (const Config& config : row_configs(needs)) {
+    if (config.empty()) continue;
+    elements.push_back(config.at("elements"));
+    registers.push_back(config.at("registers"));
+  }
   if (needs.few_cluster > 1) clusters.insert(clusters.end(), {2, 4, 8});
   ConfigSpace space;
   space.add(ConfigField::set("elements", std::move(elements))).add(ConfigField::set("registers", std::move(registers)));
   space.add(ConfigField::set("cluster", std::move(clusters)));
+  if (fits_few_threads(needs)) {
+    space.add(ConfigField::set("threads", {few_threads}).with_usual(most_block_threads));
+    space.constrain("blocks of few threads are for rows that share a kernel with other tasks", [only = config_of_few_threads(needs)](const Config& c) {
+      if (c.at("threads") == most_block_threads) return true;
+      return std::ranges::all_of(only.fields(), [&](const auto& field) { return c.at(field.first) == field.second; });
+    });
+  }
   space.constrain(fmt::format("a block of {} threads holds the row of {}, whole vectors of {} each", most_block_threads, needs.columns, needs.width),
                   [needs, own](const Config& c) {
                     const std::int64_t each = c.at("elements");
@@ -80,6 +105,7 @@ RowNeeds configured(RowNeeds needs, const Config& config) {
   if (config.empty()) return needs;
   needs.short_rows = needs.long_rows = {static_cast<int>(config.at("elements")), static_cast<int>(config.at("registers"))};
   needs.few_cluster = static_cast<int>(config.at("cluster"));
+  needs.threads = static_cast<int>(config.find("threads").value_or(most_block_threads));
   return needs;
 }
 

@@ -159,15 +159,14 @@ namespace {{
     if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values, false);
     const bool maximum = r.kind == Kind::max;
     const int chains = r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
-    const std::string part = fmt::format("part{}[k % {}]", i, chains), first = maximum ? "-infinity()" : "0";
-    text += fmt::format("    float part{}[{}] = {{{}{}}};\n", i, chains, first, chains == 2 ? ", " + first : "");
+    const std::string part = fmt::format("part{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
+    text += fmt::format("    LaneParts<{}, Map, {}> part{};\n", reducing, chains, i);
     const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, part)
                                   : maximum                    ? fmt::format("Maximum::combine({}, {})", part, value)
                                                                : fmt::format("__fadd_rn({}, {})", part, value);
     text += each(pass(values), "", fmt::format("        {} = {};\n", part, statement), "");
-    const std::string own = fmt::format("part{}[0]{}", i, chains == 2 ? fmt::format(" + part{}[1]", i) : "");
     if (factors_out_) return text;
-    return text + fmt::format("    const float in{} = {};\n", i, given(r, fmt::format("reduce.template operator()<{}>({})", maximum ? "Maximum" : "Sum", own)));
+    return text + fmt::format("    const float in{} = {};\n", i, given(r, fmt::format("reduce.template operator()<{}>(part{})", reducing, i)));
   }
 
   /// What a reduction gives of the reduced number.
@@ -234,8 +233,8 @@ namespace {{
                          made.loads, made.steps, value_source(value));
     }
     if (!factors_out_) return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
-    return text + fmt::format("    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0[0] + part0[1], [&](float all) {{ return {}; }});\n",
-                              quantization, row, given(p_.reductions[0], "all"));
+    return text + fmt::format("    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0, [&](float all) {{ return {}; }});\n", quantization,
+                              row, given(p_.reductions[0], "all"));
   }
 
   const RowProgram p_;

@@ -78,14 +78,17 @@ int most_resident_threads(const Target* target) {
   return capability < 80 ? 1024 : capability == 86 || capability == 89 ? 1536 : 2048;
 }
 
-/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store.
+/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store. Where a block may have fewer threads than that, each
+/// stands for several.
 RowGeometry few_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const int cluster = vectors > most_threads ? needs.few_cluster : 1;
   const std::int64_t own = div_up(vectors, cluster);
   const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
-  const int lanes = warps_of(div_up(own, each));
-  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, true, needs.keep, true};
+  int lanes = warps_of(div_up(own, each)), fold = 1;
+  for (; lanes > needs.threads && cluster == 1 && lanes % (2 * warp) == 0; lanes /= 2) fold *= 2;
+  if (lanes > needs.threads) lanes = needs.threads, fold = 1;
+  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, fold, true, needs.keep, true};
 }
 
 /// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while other rows are reduced. What a
@@ -93,11 +96,11 @@ RowGeometry few_rows(const RowNeeds& needs) {
 RowGeometry many_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
-  RowGeometry g{static_cast<int>(needs.columns), 1, 128, needs.width, 1, false, needs.keep};
+  RowGeometry g{static_cast<int>(needs.columns), 1, 128, needs.width, 1, 1, false, needs.keep};
   if (vectors <= warp) {
     while (g.lanes < vectors) g.lanes *= 2;
   } else {
-    g.lanes = std::min(most_threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
+    g.lanes = std::min(needs.threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
     if (g.lanes > warp) g.threads = g.lanes;
   }
   const int registers = 65536 / (tuning.registers * g.threads);
@@ -116,8 +119,8 @@ bool group_fits_lanes(const RowNeeds& needs) {
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
 
 std::string RowGeometry::text() const {
-  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}, .early = {}, .keep = {}, .uniform = {}}}", columns,
-                     lanes, threads, width, cluster, early, keep, uniform);
+  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, .uniform = {}}}", columns,
+                     lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
 }
 
 RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
@@ -131,10 +134,10 @@ RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
         list_.push_back(few);
       }
     } else {
-      list_.push_back({.lanes = 512, .threads = 512, .width = needs.width});
+      list_.push_back({.lanes = std::min(512, needs.threads), .threads = std::min(512, needs.threads), .width = needs.width});
     }
   }
-  const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : 512;
+  const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : std::min(512, needs.threads);
   list_.push_back({.lanes = threads, .threads = threads});
 }
 

@@ -55,7 +55,7 @@ class RowWalk {
 /// How rows lie over threads in one program; see RowShape in device/rowwise/row.cuh.
 struct RowGeometry {
   int columns = 0;  ///< held in registers; 0: the row is read again for each pass
-  int lanes = 256, threads = 256, width = 1, cluster = 1;
+  int lanes = 256, threads = 256, width = 1, cluster = 1, fold = 1;
   bool early = false, keep = false, uniform = false;
   int min_blocks = 1;
 
@@ -76,6 +76,7 @@ struct RowNeeds {
   RowTuning short_rows = {}, long_rows = {};  ///< of up to 6144 elements, and of more
   bool keep = false;                          ///< float32 values stay in registers between passes
   int few_cluster = 1;                        ///< blocks that share a long row where rows are few
+  int threads = 1024;                         ///< of a block at most
   double loaded_bytes = 0;                    ///< that a thread loads for each column; 0: one element of a vector
   std::int64_t most_columns = 32768;          ///< that are held; longer rows are read again for each pass
   const Target* target = nullptr;

@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
+#include "kernel/cuda/device/gemv/stream_state.cuh"
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
@@ -20,12 +21,22 @@ struct CombineBody : CombineChoices<C> {
   using Arithmetic = RowSums<C, E>;
   using Factors = epilogue::ValuesOf<E>;
   static constexpr int element = static_cast<int>(sizeof(Element<C.w>)), count = lane_elements<C.w>;
-  static constexpr CombineShape S = combine_shape(C.k, element, C.choices);
+  static constexpr CombineShape S = combine_shape(C.k, element, C.choices, C.ring_bytes);
   using Held = HeldRow<C, S.held>;
   using CombineChoices<C>::find_groups, CombineChoices<C>::row_of;
-  static constexpr PipelineShape pipeline_shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
+  static constexpr bool shares_ring = requires { Team::ring_stages; };  ///< with the tasks before and after
+  static constexpr PipelineShape pipeline_shape = [] {
+    PipelineShape shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
+    if constexpr (shares_ring) {
+      static_assert(Team::ring_pitch >= S.stage_bytes());
+      shape.stages = Team::ring_stages;
+      shape.stage_bytes = Team::ring_pitch;
+      shape.in_flight = Team::ring_in_flight;
+    }
+    return shape;
+  }();
   using WeightPipeline = Pipeline<pipeline_shape>;
-  static constexpr int partial_at = S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
+  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
   static_assert(Team::size == S.threads() && S.row_bytes % 16 == 0 && !C.dual && !C.blocked && !E::column_sums);
   static_assert(batch * most_choices <= 32 * S.warps());
 
@@ -49,7 +60,12 @@ struct CombineBody : CombineChoices<C> {
           largest(reinterpret_cast<float*>(smem + scratch_at + most_choices * sizeof(Choice))),
           row(reinterpret_cast<int*>(largest + most_choices)),
           group(row + most_choices),
-          barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {}
+          barriers(reinterpret_cast<uint64_t*>(smem + barriers_at)) {
+      if constexpr (shares_ring) {
+        ring = stream::ring_before<Team>(smem);
+        barriers = stream::barriers_before<Team>(smem);
+      }
+    }
   };
   static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
 
@@ -93,9 +109,9 @@ struct CombineBody : CombineChoices<C> {
 #pragma unroll 1
     for (int first = begin; first < end; first += S.rows) {
       const int rows = min_of(S.rows, end - first);
-      char* const stage = place.ring + pipeline.stage * S.stage_bytes();
+      char* const stage = place.ring + pipeline.stage * pipeline_shape.stage_bytes;
       uint64_t* const full = &pipeline.full[pipeline.stage];
-      ptx::mbarrier_wait(&pipeline.empty[pipeline.stage], pipeline.parity ^ 1);
+      pipeline.wait_for_room();
       if (aligned && ptx::elect_one()) ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(C.choices * rows * S.row_bytes));
 #pragma unroll
       for (int j = 0; j < C.choices; ++j) {
@@ -275,6 +291,27 @@ struct Combine {
     else Body::run(p, item, place, ring.buffer, ring.at);
 #endif
   }
+
+#if CERMET_ARCH >= 900
+  /// The same by two who need not meet: see Row.
+  static constexpr bool shares_ring = true;
+  template <class Team>
+  static __device__ __forceinline__ bool starts_early(const Params&, Team) {
+    return false;
+  }
+  template <class Team>
+  static __device__ __forceinline__ void prepare(const Params&, uint32_t, Team) {}
+  template <class Team>
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+    using Body = CombineBody<C, E, Team>;
+    Body::feed(p, item, typename Body::Place(smem), at.stages);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+    using Body = CombineBody<C, E, Team>;
+    Body::run(p, item, typename Body::Place(smem), at.buffer, at.stages);
+  }
+#endif
 };
 
 }  // namespace cermet::gemv

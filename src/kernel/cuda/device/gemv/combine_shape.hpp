@@ -22,10 +22,10 @@ struct CombineShape {
   static constexpr int scratch_bytes = 256;
   constexpr int shared_bytes() const { return ring_bytes() + partial_bytes + scratch_bytes + 16 * stages; }
   /// Whether a row of each expert fits into a stage.
-  constexpr bool fits(int budget = 98304) const { return choices <= most_choices && row_bytes * choices <= budget / 3; }
+  constexpr bool fits(int budget) const { return choices <= most_choices && row_bytes * choices <= budget / 3; }
 };
 
-constexpr CombineShape combine_shape(int k, int element_bytes, int choices, int budget = 98304) {
+constexpr CombineShape combine_shape(int k, int element_bytes, int choices, int budget) {
   CombineShape s{};
   s.choices = choices;
   s.row_bytes = k * element_bytes;

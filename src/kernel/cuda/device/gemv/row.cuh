@@ -29,6 +29,7 @@ struct RowBody : RowSums<C, E> {
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr bool shares_ring = C.stream && requires { Team::ring_stages; };  ///< with the tasks before and after
+  static constexpr bool publishes = C.routed && !shares_ring;  ///< the filling warp stores where rows are
   static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
   static_assert(shares_ring || barriers_at + 16 * S.stages == S.shared_bytes());
@@ -183,12 +184,12 @@ struct RowBody : RowSums<C, E> {
 #pragma unroll 1
       for (int i = started; i < all; ++i) {
         fill(pipeline, w, i, policy);
-        if constexpr (C.routed)
+        if constexpr (publishes)
           if (--until_published == 0) publish(p, start, route);
       }
       started = 0;
     });
-    if constexpr (C.routed) {
+    if constexpr (publishes) {
       if (until_published > 0) publish(p, start, route);
       if (start.is_first()) route.store_weights(p);
     }
@@ -270,7 +271,7 @@ struct Row {
 
 #if CERMET_ARCH >= 900
   /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the last warp feeds, the others multiply.
-  static constexpr bool shares_ring = C.stream && !C.grouped;
+  static constexpr bool shares_ring = C.stream;
 
   /// Whether the weights may be fetched before earlier tasks have ended.
   template <class Team>
@@ -291,7 +292,14 @@ struct Row {
   template <class Team>
   static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = RowBody<C, E, Team>;
-    Body::run_stream(p, Body::Work::start_of(p, item), typename Body::Place(smem), at.buffer, at.stages);
+    const auto start = Body::Work::start_of(p, item);
+    if constexpr (C.routed) {  // by a warp behind which the block announces its end, as the feeding one is not
+      if (start.is_first() && Team::warp() == 0) {
+        const Route<C> route(p);
+        route.store(p), route.store_weights(p);
+      }
+    }
+    Body::run_stream(p, start, typename Body::Place(smem), at.buffer, at.stages);
   }
 #endif
 };

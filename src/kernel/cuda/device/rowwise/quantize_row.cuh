@@ -120,9 +120,9 @@ __device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows
 }
 
 /// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that both statistics take one reduction.
-template <Quantization Q, class Row, class Reducer, class Factor>
+template <Quantization Q, class Row, class Reducer, class Parts, class Factor>
 __device__ __forceinline__ void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce,
-                                                        float part, Factor factor) {
+                                                        const Parts& part, Factor factor) {
   static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
   ValueRange range;
   row.each([&](int, int, const float(&v)[Row::width]) {

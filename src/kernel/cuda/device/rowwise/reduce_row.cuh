@@ -26,6 +26,26 @@ __device__ __forceinline__ float lanes_reduce<Magnitude, 32>(float x) {
 }
 #endif
 
+/// A thread's part of a reduction, for each lane that it stands for, whose vectors come in turn.
+template <class Reduction, class Map, int Chains>
+struct LaneParts {
+  float value[Map::fold][Chains];
+
+  __device__ __forceinline__ LaneParts() {
+#pragma unroll
+    for (auto& chains : value)
+#pragma unroll
+      for (float& chain : chains) chain = Reduction::identity();
+  }
+  /// For element k of the thread's vector i.
+  __device__ __forceinline__ float& at(int i, int k) { return value[i % Map::fold][k % Chains]; }
+  __device__ __forceinline__ float of_lane(int f) const {
+    if constexpr (Chains == 1) return value[f][0];
+    else return value[f][0] + value[f][1];
+  }
+  static_assert(Chains == 1 || Chains == 2);
+};
+
 /// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and calls it at most three times.
 template <class Map>
 class RowReducer {
@@ -55,13 +75,19 @@ class RowReducer {
 #endif
   }
 
-  template <class First, class Second>
-  __device__ __forceinline__ Pair pair(float first, float second) {
+  /// First: of one lane each. Second: of the thread; its order is nobody's.
+  template <class First, class Second, int Chains>
+  __device__ __forceinline__ Pair pair(const LaneParts<First, Map, Chains>& first, float second) {
     constexpr int lanes = min_of(Map::lanes, 32);
-    Pair x{lanes_reduce<First, lanes>(first), lanes_reduce<Second, lanes>(second)};
+    Pair x{lanes_reduce<First, lanes>(first.of_lane(0)), lanes_reduce<Second, lanes>(second)};
     if constexpr (total > 1) {
       static_assert(total <= most_warps);
       const int lane = static_cast<int>(lane_index());
+#pragma unroll
+      for (int f = 1; f < Map::fold; ++f) {
+        const Pair more{lanes_reduce<First, lanes>(first.of_lane(f)), Second::identity()};
+        if (lane == 0) slots_[calls_ * most_warps + f * warps + Team::warp()] = more;
+      }
       exchange(x, lane, static_cast<int>(Team::warp()));
       const Pair* slots = slots_ + calls_ * most_warps;
       x = slot<First, Second>(slots, lane);
@@ -75,6 +101,17 @@ class RowReducer {
     return x;
   }
 
+  template <class Reduction, int Chains>
+  __device__ __forceinline__ float operator()(const LaneParts<Reduction, Map, Chains>& x) {
+    return pair<Reduction, Nothing>(x, 0.0f).first;
+  }
+  /// One number of a thread, whatever it stands for.
+  template <class First, class Second>
+  __device__ __forceinline__ Pair pair(float first, float second) {
+    LaneParts<First, Map, 1> parts;
+    parts.value[0][0] = first;
+    return pair<First, Second>(parts, second);
+  }
   template <class Reduction>
   __device__ __forceinline__ float operator()(float x) {
     return pair<Reduction, Nothing>(x, 0.0f).first;
@@ -90,7 +127,7 @@ class RowReducer {
     static __device__ __forceinline__ float identity() { return 0.0f; }
     static __device__ __forceinline__ float combine(float a, float) { return a; }
   };
-  static constexpr int warps = Map::lanes > 32 ? Map::lanes / 32 : 1, total = warps * Map::cluster;
+  static constexpr int warps = Map::lanes > 32 ? Map::lanes / 32 : 1, total = warps * Map::cluster * Map::fold;
   /// Slots repeat over the lanes, so that each group of `spread` of them has all.
   static constexpr int spread = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
 

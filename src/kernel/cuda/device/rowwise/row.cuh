@@ -31,6 +31,7 @@ struct RowShape {
   int threads = 256;
   int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
   int cluster = 1;
+  int fold = 1;          ///< lanes that each stands for: what is added up has the order, and the bits, of `fold` times as many
   bool early = true;     ///< parameters along the rows are loaded together with the row: available sooner, in more registers
   bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
   bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
@@ -42,7 +43,8 @@ struct RowMap {
   using Team = Team_;
   static constexpr bool held = S.columns > 0;
   static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
-  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, rows_per_block = S.threads / S.lanes;
+  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, fold = S.fold, rows_per_block = S.threads / S.lanes;
+  static_assert(fold == 1 || (held && lanes % 32 == 0 && cluster == 1));
   static constexpr int vectors = held ? static_cast<int>(div_up(S.columns, S.lanes* S.cluster* S.width)) : 1;
 
   int lane, length;

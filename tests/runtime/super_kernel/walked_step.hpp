@@ -1,0 +1,102 @@
+// Small decode steps whose launches all join, on a device: for tests of their regions there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "runtime/super_kernel/device_region.hpp"
+#include "runtime/super_kernel/joinable_choice.hpp"
+#include "runtime/super_kernel/region.hpp"
+#include "tests/runtime/graph_harness.hpp"
+
+namespace cermet {
+
+inline const std::string step_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[1024, 512]\n  constant %v : bf16[512, 1024]\n  constant %g : f32[512]\n"
+    "  %a = rms_norm(%x, %g) : f32[1, 512]  // layers.0.norm\n  %b = linear(%a, %w) : f32[1, 1024]  // layers.0.up\n"
+    "  %c = gelu(%b) : f32[1, 1024]  // layers.0.act\n  %d = linear(%c, %v) : f32[1, 512]  // layers.0.down\n  %e = add(%d, %x) : f32[1, 512]  // layers.0\n"
+    "  %f = rms_norm(%e, %g) : f32[1, 512]  // layers.1.norm\n  %h = linear(%f, %w) : f32[1, 1024]  // layers.1.up\n"
+    "  %i = softmax(%h) : f32[1, 1024]  // layers.1.weights\n  %j = linear(%i, %v) : f32[1, 512]  // layers.1.down\n  output y = %j\n}\n";
+
+inline const std::string int8_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : i8[1024, 512]\n  constant %t : f32[1024]\n  constant %v : i8[512, 1024]\n  constant %u : "
+    "f32[512]\n"
+    "  constant %g : f32[512]\n  %a, %m = rms_norm_quant(%x, %g) : i8[1, 512], f32[1]\n  %b = scaled_mm(%a, %w, %m, %t) : f32[1, 1024]\n"
+    "  %c = gelu(%b) : f32[1, 1024]\n  %d, %n = dynamic_quant(%c) : i8[1, 1024], f32[1]\n  %e = scaled_mm(%d, %v, %n, %u) : f32[1, 512]\n"
+    "  %f, %h, %o = add_rms_norm_quant(%e, %x, %g) : i8[1, 512], f32[1, 512], f32[1]\n  %i = scaled_mm(%f, %w, %o, %t) : f32[1, 1024]\n"
+    "  %j, %p = dynamic_quant(%i) : i8[1, 1024], f32[1]\n  %k = scaled_mm(%j, %v, %p, %u) : f32[1, 512]\n  %y = add(%k, %h) : f32[1, 512]\n  output y = "
+    "%y\n}\n";
+
+/// Rows of 4096 and 8192: launches by themselves have 512 threads for one, or clusters.
+inline const std::string wide_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %v : bf16[4096, 512]\n  constant %g : f32[4096]\n  constant %w : bf16[512, 4096]\n"
+    "  constant %z : i8[512, 4096]\n  constant %u : f32[512]\n  constant %k : bf16[8192, 512]\n  constant %l : i8[512, 4096]\n"
+    "  %a = linear(%x, %v) : f32[1, 4096]\n  %b, %m = add_rms_norm(%a, %a, %g) : f32[1, 4096], f32[1, 4096]\n  %c = softmax(%b) : f32[1, 4096]\n"
+    "  %d, %s = dynamic_quant(%m) : i8[1, 4096], f32[1]\n  %e = linear(%c, %w) : f32[1, 512]\n  %f = scaled_mm(%d, %z, %s, %u) : f32[1, 512]\n"
+    "  %h = linear(%x, %k) : f32[1, 8192]\n  %i, %t = silu_and_mul_quant(%h) : i8[1, 4096], f32[1]\n  %j = scaled_mm(%i, %l, %t, %u) : f32[1, 512]\n"
+    "  %n = add(%e, %f) : f32[1, 512]\n  %y = add(%n, %j) : f32[1, 512]\n  output y = %y\n}\n";
+
+/// A mixture's layer: 8 experts of 16.
+inline const std::string mixture_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %g : bf16[512]\n  constant %router : bf16[16, 512]\n  constant %w : bf16[16, 512, 512]\n"
+    "  constant %v : bf16[16, 512, 256]\n  constant %o : bf16[512, 512]\n  %b = cast(%x) {out_dtype = \"bf16\"} : bf16[1, 512]\n"
+    "  %a = rms_norm(%b, %g) : bf16[1, 512]\n  %scores = linear(%a, %router) {out_dtype = \"f32\"} : f32[1, 16]\n"
+    "  %weights, %experts = topk_gating(%scores) {k = 8} : f32[1, 8], i32[1, 8]\n"
+    "  %rows, %offsets, %row_of = moe_permute(%a, %experts) {experts = 16} : bf16[8, 512], i32[17], i32[1, 8]\n"
+    "  %h = grouped_linear(%rows, %w, %offsets) : bf16[8, 512]\n  %act = silu_and_mul(%h) : bf16[8, 256]\n"
+    "  %down = grouped_linear(%act, %v, %offsets) : bf16[8, 512]\n  %sum = moe_unpermute(%down, %row_of, %weights) : bf16[1, 512]\n"
+    "  %y = linear(%sum, %o) {out_dtype = \"f32\"} : f32[1, 512]\n  output y = %y\n}\n";
+
+/// The step on a device, with its input there.
+struct Step {
+  Context context;
+  Session session;
+  DeviceBuffer x;
+
+  static SessionOptions options_of(const std::string& select, const std::string& options) {
+    SessionOptions made;
+    made.fusion.super_kernel = {select, options};
+    return made;
+  }
+  Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
+      : context({device, 2}), session(parse_graph(text), context, load_by_name, options_of(select, options)) {
+    OwnedTensor values(DType::f32, {1, 512});
+    fill_by_name("x", values.view);
+    x = context.device().allocate(512 * 4);
+    context.stream()->upload(x.data(), values.view.data, 512 * 4);
+    context.stream()->synchronize();
+    session.bind("x", {x.data(), DType::f32, {1, 512}});
+  }
+  std::vector<std::byte> run() {
+    session.run();
+    const TensorView y = session.host_output("y");
+    return {y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)};
+  }
+  /// Programs and names of the launches of the only region, to make it by hand.
+  std::vector<cuda::Program> programs;
+  std::vector<RegionLaunch> launches() {
+    const Plan& plan = session.executable().plan();
+    const SuperRegion& region = session.executable().super_kernels()->regions.at(0);
+    programs.clear();
+    for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
+      const StepInfo& info = session.executable().steps()[plan.launches()[l].step];
+      Choice choice = select_kernel(info.region);
+      choose_joinable(info.region, choice);
+      programs.push_back(choice.kernel->programs(info.region, choice.config).at(plan.launches()[l].program));
+    }
+    std::vector<RegionLaunch> list;
+    for (std::size_t i = 0; i < programs.size(); ++i) list.push_back({&programs[i], fmt::format("launch {}", i)});
+    return list;
+  }
+};
+
+/// Each by its name.
+inline const auto walked_steps =
+    testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text));
+inline const auto name_of_step = [](const auto& step) { return std::string(step.param.first); };
+
+}  // namespace cermet
