@@ -9,7 +9,15 @@ namespace cermet {
 enum class Overlap : uint8_t {
   early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
+  own,    ///< when the task calls let_next_launch_start(): it waits for another launch, which needs SMs that the next one's blocks would occupy
 };
+
+/// From each block of a task whose overlap is its own.
+__device__ __forceinline__ void let_next_launch_start() {
+#if CERMET_ARCH >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 /// Task::overlap; early where a task has none.
 template <class Task>
