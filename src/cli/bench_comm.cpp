@@ -106,7 +106,7 @@ Measured work(Communicator& communicator, const Options& options, const std::vec
       if (interrupted()) communicator.abort("was interrupted");
       stop_if_interrupted();
       if (options.norm) {
-        const NormTiming norm = measure_norm(used, device_name, dtype, size, options.seconds);
+        const NormTiming norm = measure_norm(used, device_name, size, options.seconds);
         measured.rows.push_back({kind, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
         continue;
       }
@@ -222,7 +222,7 @@ Verb verb() {
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
         parser.flag("--norm", options->norm,
-                    "on GPUs, in place of operators: all_reduce of rows of 4096 elements, the residual and rms_norm, as a model's layers have them; --sizes: "
+                    "on GPUs, in place of operators: all_reduce of float32 rows of 4096, the residual and rms_norm, as a model's layers have them; --sizes: "
                     "of the rows");
         parser.option("-o,--output", options->plot, "FILE.svg for a plot of time over size");
         return [options](Console& console) { bench(console, *options); };

@@ -11,14 +11,13 @@ namespace {
 
 constexpr int layers = 16;
 
-std::string graph_text(int ranks, std::int64_t rows, DType dtype) {
-  const std::string row = fmt::format("[{}, {}]", rows, norm_columns);
-  std::string text = fmt::format("graph layers {{\n  input %y : {0}{1}\n  input %h : f32{1}\n  input %w : {0}[{2}]\n", name_of(dtype), row, norm_columns);
-  std::string y = "y", h = "h";
+/// As models sum them: in float32.
+std::string graph_text(int ranks, std::int64_t rows) {
+  const std::string row = fmt::format(" : f32[{}, {}]\n", rows, norm_columns);
+  std::string text = fmt::format("graph layers {{\n  input %y{0}  input %h{0}  input %w : f32[{1}]\n", row, norm_columns), y = "y", h = "h";
   for (int i = 0; i < layers; ++i) {
-    text += fmt::format("  %s{0} = all_reduce(%{1}) {{group = \"ranks\", ranks = {2}}} : {3}{4}\n  %h{0} = add(%s{0}, %{5}) : f32{4}\n", i, y, ranks,
-                        name_of(dtype), row, h);
-    text += fmt::format("  %y{0} = rms_norm(%h{0}, %w) {{eps = 1e-05, out_dtype = \"{1}\"}} : {1}{2}\n", i, name_of(dtype), row);
+    text += fmt::format("  %s{} = all_reduce(%{}) {{group = \"ranks\", ranks = {}}}{}", i, y, ranks, row);
+    text += fmt::format("  %h{0} = add(%s{0}, %{1}){2}  %y{0} = rms_norm(%h{0}, %w) {{eps = 1e-05}}{2}", i, h, row);
     y = fmt::format("y{}", i);
     h = fmt::format("h{}", i);
   }
@@ -41,19 +40,18 @@ double time_runs(Communicator& group, Session& session, Stream& stream, std::int
 
 }  // namespace
 
-NormTiming measure_norm(Communicator& group, const std::string& device, DType dtype, std::int64_t bytes, double seconds) {
+NormTiming measure_norm(Communicator& group, const std::string& device, std::int64_t bytes, double seconds) {
   Context context({device, 1});
-  const std::int64_t row_bytes = norm_columns * static_cast<std::int64_t>(size_of(dtype)), rows = std::max<std::int64_t>(1, bytes / row_bytes);
+  const std::int64_t row_bytes = norm_columns * static_cast<std::int64_t>(sizeof(float)), rows = std::max<std::int64_t>(1, bytes / row_bytes);
   SessionOptions options;
   options.groups = {{"ranks", &group}};
   const LoadWeight none = [](const std::string&, std::int64_t, const TensorView&) {};
-  Session session(parse_graph(graph_text(group.size(), rows, dtype)), context, none, options);
+  Session session(parse_graph(graph_text(group.size(), rows)), context, none, options);
   std::vector<DeviceBuffer> memory;
-  for (const auto& [name, type, shape] :
-       {std::tuple("y", dtype, Shape{rows, norm_columns}), {"h", DType::f32, Shape{rows, norm_columns}}, {"w", dtype, Shape{norm_columns}}}) {
-    memory.push_back(context.device().allocate(dense_bytes(type, shape)));
+  for (const auto& [name, shape] : {std::pair("y", Shape{rows, norm_columns}), {"h", Shape{rows, norm_columns}}, {"w", Shape{norm_columns}}}) {
+    memory.push_back(context.device().allocate(dense_bytes(DType::f32, shape)));
     context.stream()->fill(memory.back().data(), 0, memory.back().size());
-    session.bind(name, {memory.back().data(), type, shape});
+    session.bind(name, {memory.back().data(), DType::f32, shape});
   }
   NormTiming result{{rows * row_bytes, 2, 0}, (session.executable().steps().size() + layers / 2) / layers};
   time_runs(group, session, *context.stream(), result.timing.calls);  // launched, then captured

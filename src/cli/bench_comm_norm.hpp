@@ -10,11 +10,11 @@ namespace cermet::cli {
 inline constexpr std::int64_t norm_columns = 4096;
 
 struct NormTiming {
-  comm::CommTiming timing;  ///< of one layer, in a captured graph of 16
+  comm::CommTiming timing;   ///< of one layer, in a captured graph of 16
   std::size_t launches = 0;  ///< of a layer
 };
 
-/// `bytes`: of the rows that each rank has, in elements of `dtype`; at least one row. `group` is on `device` ("cuda:0"). Every rank calls it.
-NormTiming measure_norm(Communicator& group, const std::string& device, DType dtype, std::int64_t bytes, double seconds);
+/// `bytes`: of the rows that each rank has, in float32; at least one row. `group` is on `device` ("cuda:0"). Every rank calls it.
+NormTiming measure_norm(Communicator& group, const std::string& device, std::int64_t bytes, double seconds);
 
 }  // namespace cermet::cli

@@ -84,7 +84,8 @@ void together(Communicator& host, Body body) {
 
 }  // namespace
 
-PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout) : rank_(host.rank()), size_(host.size()), timeout_(timeout), programs_(device) {
+PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
+    : host_(host), rank_(host.rank()), size_(host.size()), timeout_(timeout), programs_(device) {
   require(size_ <= peer::most_ranks, "GPUs that address each other's memory: expected at most {} ranks, found {}", peer::most_ranks, size_);
   static Shelf<Memory> shelf;
   const auto own = std::make_shared<Memory>();
@@ -170,7 +171,13 @@ void PeerGroup::run(const DenseCall& call, Stream& stream) {
   void* arguments[] = {&launch.params, &items};
   const bool overlaps = programs_.device().target()->compute_capability >= 90;
   const LaunchShape shape{.blocks = items, .threads = static_cast<std::uint32_t>(program.threads), .overlaps_previous = overlaps};
+  line_up();
   stream.launch(shape, program.loaded.function, arguments);
+  line_up();
+}
+
+void PeerGroup::line_up() {
+  if (shares_device_) host_.barrier();
 }
 
 std::string PeerGroup::failure() {

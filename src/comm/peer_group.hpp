@@ -27,13 +27,12 @@ class PeerGroup final : public cuda::PeerMemory {
   void run(const DenseCall& call, Stream& stream);
   peer::Link link(std::string_view what) override;
   int channels() const override { return channels_; }
+  void line_up() override;
 
   /// What a launch that gave up said: "all_reduce of ..: exchange 17: rank 1 did not arrive within 30 s"; "" where none did. May be asked by another thread.
   std::string failure();
   /// Ends launches that wait, and those that come later. May be called by another thread.
   void abort() noexcept;
-  /// Some two ranks are on one device.
-  bool shares_device() const { return shares_device_; }
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of links from now on
 
  private:
@@ -41,6 +40,7 @@ class PeerGroup final : public cuda::PeerMemory {
   std::uint32_t number_of(const CallHeader& header);
   peer::Link link_of(std::uint32_t call) const;
 
+  Communicator& host_;
   int rank_, size_, channels_ = peer::most_channels;
   bool shares_device_ = false;
   double timeout_;

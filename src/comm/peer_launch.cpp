@@ -48,14 +48,22 @@ cuda::Program peer_reduction(DType dtype, Reduction reduction, int ranks, int wi
           .threads = peer::threads};
 }
 
-cuda::Program peer_move() {
-  return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = peer::threads};
-}
+cuda::Program peer_move() { return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = peer::threads}; }
 
 PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot) {
   PeerLaunch launch;
   peer::Params& p = launch.params;
-  p = {.link = link, .x = call.x, .y = call.y, .piece = call.piece, .channels = 1, .to = 0, .from = 0, .cuts = 0, .joins = 0, .two_shot = two_shot, .word_bytes = 1};
+  p = {.link = link,
+       .x = call.x,
+       .y = call.y,
+       .piece = call.piece,
+       .channels = 1,
+       .to = 0,
+       .from = 0,
+       .cuts = 0,
+       .joins = 0,
+       .two_shot = two_shot,
+       .word_bytes = 1};
   route(p, call);
   const std::int64_t word = word_bytes(call), words = call.piece * call.element_bytes() / word;
   for (const void* data : {static_cast<const void*>(call.x), static_cast<const void*>(call.y)})

@@ -12,8 +12,8 @@ struct PeerLaunch {
   peer::Params params;  ///< `params.channels` thread blocks, one item each
 };
 
-/// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words that their pieces consist of, 16 bytes at most.
-/// Of all_reduce, two_shot has each rank reduce a share and give it to all.
+/// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words that their pieces consist of, 16 bytes
+/// at most. Of all_reduce, two_shot has each rank reduce a share and give it to all.
 PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot);
 
 /// The program that reduces this type; for tests, which compile all.

@@ -83,16 +83,16 @@ TEST(Peer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
                                             comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
-  for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_FALSE(image.bytes.empty());
+  for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
 }
 
 /// y = rms_norm(residual + sum over ranks of x): what a layer's product over several ranks is followed by.
 std::string summed_norm(int ranks, bool sum_leaves) {
   return fmt::format(R"(graph summed {{
-  input %x : bf16[T, 512]
+  input %x : f32[T, 512]
   input %residual : f32[T, 512]
   input %w : bf16[512]
-  %s = all_reduce(%x) {{group = "tensor", ranks = {}}} : bf16[T, 512]
+  %s = all_reduce(%x) {{group = "tensor", ranks = {}}} : f32[T, 512]
   %h = add(%s, %residual) : f32[T, 512]
   %y = rms_norm(%h, %w) {{eps = 1e-05, out_dtype = "bf16"}} : bf16[T, 512]
   output h = %h
@@ -101,8 +101,9 @@ std::string summed_norm(int ranks, bool sum_leaves) {
                      ranks, sum_leaves ? "\n  output s = %s" : "");
 }
 
-bool has_step(const Session& session, std::string_view kernel) {
-  return std::ranges::any_of(session.executable().steps(), [&](const StepInfo& step) { return step.kernel == kernel; });
+/// Whether a step's kernel is of this family.
+bool has_step(const Session& session, std::string_view family) {
+  return std::ranges::any_of(session.executable().steps(), [&](const StepInfo& step) { return step.kernel.starts_with(family); });
 }
 
 SessionOptions options_of(std::int64_t most, FusionMode mode, std::vector<RankGroup> groups) {
@@ -118,11 +119,11 @@ const LoadWeight no_weights = [](const std::string&, std::int64_t, const TensorV
 TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   Context context({"null:sm_90", 1});
-  EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false)), context, no_weights, options_of(8, FusionMode::full, {})), "peer.rms_norm"));
+  EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false)), context, no_weights, options_of(8, FusionMode::full, {})), "peer."));
   // Of many rows, a rank that reduces a share of them moves less data.
   const Session many(parse_graph(summed_norm(2, false)), context, no_weights, options_of(4096, FusionMode::full, {}));
-  EXPECT_FALSE(has_step(many, "peer.rms_norm"));
-  EXPECT_TRUE(has_step(many, "ranks.all_reduce"));
+  EXPECT_FALSE(has_step(many, "peer."));
+  EXPECT_TRUE(has_step(many, "ranks."));
 }
 
 TEST(Peer, EnginesAreNamed) {
@@ -160,10 +161,10 @@ double value_of(char name, int rank, std::int64_t i) { return static_cast<double
 /// The named results of one run of a rank, as bits.
 Strings run_summed(Communicator& host, Communicator& group, Context& context, FusionMode mode, bool sum_leaves, std::int64_t rows) {
   Session session(parse_graph(summed_norm(host.size(), sum_leaves)), context, no_weights, options_of(8, mode, {{"tensor", &group}}));
-  EXPECT_EQ(has_step(session, "peer.rms_norm"), mode == FusionMode::full);
+  EXPECT_EQ(has_step(session, "peer."), mode == FusionMode::full);
   std::vector<DeviceBuffer> buffers;
   for (const auto& [name, dtype, shape] :
-       {std::tuple("x", DType::bf16, Shape{rows, 512}), {"residual", DType::f32, Shape{rows, 512}}, {"w", DType::bf16, Shape{512}}}) {
+       {std::tuple("x", DType::f32, Shape{rows, 512}), {"residual", DType::f32, Shape{rows, 512}}, {"w", DType::bf16, Shape{512}}}) {
     OwnedTensor value(dtype, shape);
     for (std::int64_t i = 0; i < value.view.elements(); ++i) store(value.view, i, value_of(name[0], host.rank(), i));
     buffers.push_back(context.device().allocate(value.memory.size()));

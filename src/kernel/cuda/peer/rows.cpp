@@ -1,7 +1,7 @@
 // all_reduce, what elementwise operators make of the sum, and the norm or the quantization of the rows that follows: one launch, over peer memory.
+#include "kernel/cuda/device/peer/rows.hpp"
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
-#include "kernel/cuda/device/peer/rows.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
 #include "kernel/cuda/peer_memory.hpp"
@@ -47,7 +47,8 @@ std::vector<Program> programs(const Kernel& rows, const Region& region) {
   const auto ranks = static_cast<int>(parts.sum.attributes.integer("ranks"));
   for (Program& program : list) {
     program.header = "kernel/cuda/device/peer/rows.cuh";
-    program.task = fmt::format("cermet::peer::Rows<{}, {}>", program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)));
+    program.task =
+        fmt::format("cermet::peer::Rows<{}, {}>", program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)));
     program.min_blocks = 1;
   }
   return list;
@@ -62,14 +63,15 @@ class Bound {
 
   void operator()(const LaunchArgs& args) const {
     PeerMemory* const memory = args.communicator ? args.communicator->peer_memory() : nullptr;
-    if (!memory) fail(Status::unsupported, "all_reduce in front of {}: expected a group of GPUs that address each other's memory", parts_.rest.problem().op->name);
+    if (!memory)
+      fail(Status::unsupported, "all_reduce in front of {}: expected a group of GPUs that address each other's memory", parts_.rest.problem().op->name);
     const TensorView& x = args.inputs[parts_.operand];
     require(x.is_dense(), "all_reduce: expected a dense operand on a GPU, found {} with strides", x.type().to_string());
     if (x.elements() == 0) return;
     for (const std::span<const TensorView> views : {args.inputs, args.outputs})  // by which rows are shared out, alike on every rank
       for (const TensorView& view : views)
-        require(!view.present || reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0, "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}",
-                parts_.rest.problem().op->name, view.data);
+        require(!view.present || reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0,
+                "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}", parts_.rest.problem().op->name, view.data);
     // The rest as it would be launched, on the sum.
     TensorView sum = x;
     sum.data = parts_.result ? args.outputs[*parts_.result].data : args.workspace;

@@ -10,10 +10,10 @@ namespace cermet::cuda {
 
 /// Such a region in two parts: the all_reduce, whose operand comes from outside, and the rest, which reads the sum as an operand.
 struct SumInFront {
-  Problem sum;                                         ///< of all_reduce
-  Region rest;                                         ///< with the sum where the region has the summand
-  std::size_t operand = 0;                             ///< of the region: the summand; of the rest: the sum
-  std::optional<std::size_t> result = {};              ///< of the region, where the sum leaves, too
+  Problem sum;                                           ///< of all_reduce
+  Region rest;                                           ///< with the sum where the region has the summand
+  std::size_t operand = 0;                               ///< of the region: the summand; of the rest: the sum
+  std::optional<std::size_t> result = {};                ///< of the region, where the sum leaves, too
   std::vector<std::optional<std::size_t>> results = {};  ///< of the region, by result: which of the rest's; nothing for the sum
 };
 
