@@ -129,6 +129,7 @@ struct Reduce {
 #pragma unroll
     for (int r = 0; r < ranks; ++r)
       if (r != me)
+#pragma unroll 1
         for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size) channel.slot<Unit>(r, me)[u - first(r)] = x[u];
     if (!channel.exchange(team)) return false;
     const Channel gathered = channel;  // of the window that has come
@@ -146,6 +147,7 @@ struct Reduce {
 #pragma unroll
     for (int r = 0; r < ranks; ++r)
       if (r != me)
+#pragma unroll 1
         for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size) y[u] = channel.slot<const Unit>(me, r)[u - first(r)];
     return true;
   }
