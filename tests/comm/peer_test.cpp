@@ -7,11 +7,12 @@
 #include "comm/peer_launch.hpp"
 #include "comm/peer_routes.hpp"
 #include "device/cuda/plugin.hpp"
+#include "fuse/plan.hpp"
 #include "graph/text.hpp"
 #include "jit/jit.hpp"
-#include "kernel/cuda/kernels.hpp"
 #include "op/reference.hpp"
 #include "runtime/session.hpp"
+#include "select/select.hpp"
 #include "tests/comm/threads.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/tokens.hpp"
@@ -79,7 +80,7 @@ TEST(Peer, LargeMessagesOfManyRanksGoInSharesOrToNccl) {
   EXPECT_FALSE(comm::takes_two_shots(call));
 }
 
-TEST(Peer, ProgramsCompileWithoutSpills) {
+TEST(LongPeer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
                                             comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
@@ -116,14 +117,29 @@ SessionOptions options_of(std::int64_t most, FusionMode mode, std::vector<RankGr
 
 const LoadWeight no_weights = [](const std::string&, std::int64_t, const TensorView&) {};
 
+/// Launches of the graph for up to `most` rows on a GPU that is not there, by the kernels that would take its regions.
+std::size_t launches_of(const std::string& text, std::int64_t most) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  const Target* const target = device->target();
+  return plan_fusion(parse_graph(text), tokens(most), target,
+                     {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }})
+      .size();
+}
+
 TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
+  EXPECT_EQ(launches_of(summed_norm(2, false), 8), 1u);
+  EXPECT_EQ(launches_of(summed_norm(2, true), 8), 1u);
+  EXPECT_EQ(launches_of(summed_norm(2, false), 4096), 2u) << "a rank that reduces a share of many rows moves less data";
+  EXPECT_EQ(launches_of(summed_norm(16, false), 8), 2u) << "more ranks than slots";
+  std::string own = summed_norm(2, false);
+  own.replace(own.find("%residual)"), 10, "%x)");
+  EXPECT_EQ(launches_of(own, 8), 2u) << "the summand is read by itself, too";
+}
+
+TEST(LongPeer, TheLaunchCompiles) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   Context context({"null:sm_90", 1});
   EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false)), context, no_weights, options_of(8, FusionMode::full, {})), "peer."));
-  // Of many rows, a rank that reduces a share of them moves less data.
-  const Session many(parse_graph(summed_norm(2, false)), context, no_weights, options_of(4096, FusionMode::full, {}));
-  EXPECT_FALSE(has_step(many, "peer."));
-  EXPECT_TRUE(has_step(many, "ranks."));
 }
 
 TEST(Peer, EnginesAreNamed) {
