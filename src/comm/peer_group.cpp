@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -22,6 +23,7 @@ namespace {
 
 /// What each rank tells the others, as bytes.
 struct Offer {
+  std::array<char, 40> host{};            ///< what tells running systems apart
   std::uint64_t process = 0, number = 0;  ///< of the memory, in its process
   GpuIdentity device;
   SharedMemoryHandle handle{};
@@ -56,6 +58,12 @@ class Shelf {
   std::map<std::uint64_t, std::weak_ptr<Memory>> kept_;
 };
 
+std::array<char, 40> this_host() {
+  std::array<char, 40> id{};
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(id.data(), 36);
+  return id;
+}
+
 std::string text_of(const Offer& offer) {
   static_assert(std::is_trivially_copyable_v<Offer>);
   return {reinterpret_cast<const char*>(&offer), sizeof(offer)};
@@ -86,10 +94,11 @@ void together(Communicator& host, Body body) {
 
 PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
     : host_(host), rank_(host.rank()), size_(host.size()), timeout_(timeout), programs_(device) {
-  require(size_ <= peer::most_ranks, "GPUs that address each other's memory: expected at most {} ranks, found {}", peer::most_ranks, size_);
+  if (size_ > peer::most_ranks)
+    fail(Status::unsupported, "GPUs that address each other's memory: expected at most {} ranks, found {}", peer::most_ranks, size_);
   static Shelf<Memory> shelf;
   const auto own = std::make_shared<Memory>();
-  Offer offer{this_process(), 0, {}, {}};
+  Offer offer{this_host(), this_process(), 0, {}, {}};
   together(host, [&] {
     own->buffer = device.allocate(peer::memory_bytes(size_, peer::most_channels));
     board_ = device.allocate_host(sizeof(peer::Board));
@@ -116,6 +125,8 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
       devices.insert(each.device.uuid);
       if (r == rank_) {
         memory_.push_back(own);
+      } else if (each.host != offer.host) {
+        fail(Status::unsupported, "expected all ranks on one host, found rank {} on another", r);
       } else if (each.process == offer.process) {
         cuda::plugin().reach_device(device, each.device.index);
         memory_.push_back(shelf.get(each.number));
