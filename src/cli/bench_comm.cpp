@@ -175,7 +175,7 @@ void plot(const std::string& file, const Measured& measured, const std::string& 
 void bench(Console& console, const Options& options) {
   const std::vector<Collective> kinds = options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops);
   require(!options.norm || (options.device == "cuda" && options.ops.empty()),
-          "--norm: expected it with --device cuda and without --op, found --device {} and {} of --op", options.device, options.ops.size());
+          "--norm: expected --device cuda and no --op with it, found --device {} and {} of --op", options.device, options.ops.size());
   const std::vector<std::int64_t> sizes = sizes_from(options.sizes);
   const std::optional<DType> dtype = dtype_from_name(options.dtype);
   require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}",
