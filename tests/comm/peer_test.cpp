@@ -9,7 +9,7 @@
 #include "device/cuda/plugin.hpp"
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
-#include "jit/jit.hpp"
+#include "jit/walk.hpp"
 #include "op/reference.hpp"
 #include "runtime/session.hpp"
 #include "select/select.hpp"
@@ -134,6 +134,7 @@ TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
   std::string own = summed_norm(2, false);
   own.replace(own.find("%residual)"), 10, "%x)");
   EXPECT_EQ(launches_of(own, 8), 2u) << "the summand is read by itself, too";
+  EXPECT_TRUE(jit::declines_walk(comm::peer_move())) << "a super-kernel would wait in all of its blocks";
 }
 
 TEST(LongPeer, TheLaunchCompiles) {
