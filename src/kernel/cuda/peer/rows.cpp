@@ -11,8 +11,8 @@
 namespace cermet::cuda::peer_rows_file {
 namespace {
 
-/// Rows at most: of more, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
-constexpr std::int64_t most_rows = 64;
+/// Rows at most: of 64, 8 channels took longer than two launches, and of more, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
+constexpr std::int64_t most_rows = 32;
 
 std::int64_t dense_bytes_of(const TensorType& type, const SymbolValues& sizes) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(type.dtype));
